@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
-    from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunStatus
+    from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunSpec, RunStatus
     from agentorchestra.environments.folder import FolderEnvironment
     from agentorchestra.environments.nested import NestedEnvironment
     from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
@@ -55,7 +55,7 @@ _HOMES = {
     "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
-    "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunStatus"),
+    "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunSpec", "RunStatus"),
     "environments.folder": ("FolderEnvironment",),
     "environments.nested": ("NestedEnvironment",),
     "trust.policy": ("AllowAll", "DefaultPolicy"),
@@ -106,6 +106,7 @@ __all__ = [
     "Rule",
     "RunContext",
     "RunResult",
+    "RunSpec",
     "RunStatus",
     "Settings",
     "Source",

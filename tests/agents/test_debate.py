@@ -389,7 +389,7 @@ async def test_what_the_user_adds_belongs_to_the_topic(tmp_path: Path) -> None:
         options = {"experts": BOTH, "rounds": 2}
         runs.append(await ws.create(TOPIC, system="debate", model="scripted", options=options))
         result = await ws.resume(runs[0])
-        assert topics == ["-"] * 6 + ["The user adds: Think of the taxes."] * 2 + ["-"]
+        assert topics == ["-"] * 6 + ["The user adds: Think of the taxes."] * 3
         assert "The user adds: Think of the taxes." in result.report
         assert (await ws.replay(result.run_id)).answer == result.answer
 

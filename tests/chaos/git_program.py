@@ -40,7 +40,7 @@ def decide(address: str, request: ModelRequest) -> ToolCall:
         call("git_push", remote=address, repository="game"),
         call("github_create_issue", repository=NAME, title="Play it"),
         call("git_pull", remote=address, repository="game"),
-        call("git_log", repository="game"),
+        call("terminal_run", command="git -C game log --format=%s"),
     ]
     done = len(told) - 2 * doubted  # a doubt and its look-up do not move the plan on
     if doubted and done == 4 and "Play it" in last:
@@ -85,7 +85,7 @@ async def work(folder: Path, url: str, what: str) -> None:
     )
     async with ws:
         if what == "run":
-            result = await ws.run("Publish the game.", environments=["files", "git", "github"])
+            result = await ws.run("Publish the game.", environments=["files", "git", "github", "terminal"])
         else:
             result = await ws.resume(what)
         report = await ws.replay(result.run_id)

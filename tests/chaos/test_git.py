@@ -121,7 +121,7 @@ async def test_killed_in_the_middle_of_each_change(tmp_path: Path) -> None:
     async with Killer(whole / "hub", token=TOKEN) as server:
         await server.create(NAME)
         told = await drive(whole / "ws", server, "run")
-        assert told["status"] == "completed" and '"subject":"First"' in told["answer"].replace(" ", "")
+        assert told["status"] == "completed" and told["answer"] == "First"
         keys = await actions_of(whole / "ws")
     cases: list[tuple[dict[str, str], str]] = [
         ({"KILL_IN": "add"}, ""),

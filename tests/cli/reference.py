@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 from click.testing import CliRunner
 
-from agentorchestra.cli.commands.components import components
+from agentorchestra.cli.commands.components.group import components
 from agentorchestra.cli.group import COMMANDS, cli
 
 PAGE = Path(__file__).resolve().parents[2] / "docs" / "cli.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentorchestra.cli.commands.memories import _line
+from agentorchestra.cli.commands.components.memories import _line
 from agentorchestra.core.content import Trust
 from agentorchestra.tea.memory.base import Entry
 from tests.cli.support import Folder

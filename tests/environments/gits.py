@@ -52,6 +52,12 @@ class Bench:
         assert "\n" not in str(done.error) and TOKEN not in str(done)
         return str(done.error)
 
+    async def terminal(self, command: str) -> str:
+        """What a command in the terminal of the same folder printed."""
+        done = await self.ws.ecp.invoke("terminal", "run", {"command": command})
+        assert done.ok, done.error
+        return str(done.value)
+
     def write(self, path: str, text: str, mode: int = 0o644) -> None:
         """Put a file into the folder as `files` would: it belongs to whoever the folder belongs to."""
         place = self.folder / path

@@ -31,7 +31,7 @@ async def test_a_repository_from_init_to_history(bench: Bench) -> None:
     bench.write("game/a.txt", "eins\n")
     bench.write("game/ü b.txt", "zwei\n")
     assert "ü b.txt" in await bench.do("status", repository="game")
-    assert "A  a.txt" in await bench.do("add", files=["a.txt"], repository="game")
+    await bench.terminal("git -C game add a.txt")
     assert "+eins" in await bench.do("diff", repository="game", staged=True)
     made = await bench.do("commit", message="First\n\nWhy it is there", repository="game")
     assert git(bench.folder / "game", "log", "-1", "--format=%H %an <%ae> %s") == (
@@ -39,59 +39,47 @@ async def test_a_repository_from_init_to_history(bench: Bench) -> None:
     )
     bench.write("game/a.txt", "eins\nzwei\n")
     assert "+zwei" in await bench.do("diff", repository="game")
-    second = await bench.do("commit", message="Second", repository="game", all_changes=True)
-    log = await bench.do("log", repository="game")
-    assert [one["subject"] for one in log] == ["Second", "First"] and "main" in log[0]["refs"]
-    assert [one["subject"] for one in await bench.do("log", repository="game", file="ü b.txt")] == ["Second"]
-    assert "+zwei" in await bench.do("show", repository="game", revision=second["commit"][:8])
-    assert await bench.do("show", repository="game", revision="HEAD~1", file="a.txt") == "eins\n"
+    await bench.do("commit", message="Second", repository="game", all_changes=True)
     assert "-zwei" in await bench.do("diff", repository="game", between="HEAD..HEAD~1")
-
-    bench.write("game/a.txt", "broken\n")
-    await bench.do("restore_files", files=["a.txt"], repository="game")
-    assert bench.read("game/a.txt") == "eins\nzwei\n"
-    await bench.do("restore_files", files=["a.txt"], repository="game", source="HEAD~1")
-    assert bench.read("game/a.txt") == "eins\n"
-    await bench.do("add", files=["."], repository="game")
-    await bench.do("restore_files", files=["a.txt"], repository="game", staged=True)
-    assert git(bench.folder / "game", "diff", "--staged") == ""
+    assert (await bench.terminal("git -C game log --format=%s")).splitlines() == ["Second", "First"]
 
 
-async def test_branches_tags_and_merges(bench: Bench) -> None:
+async def test_branches_and_merges(bench: Bench) -> None:
     await bench.commit({"a.txt": "a\n"}, "First")
-    await bench.do("create_branch", branch="next")
+    await bench.do("switch", branch="next", create=True)
     await bench.commit({"b.txt": "b\n"}, "On next")
+    assert "already exists; choose another name" in await bench.refused("switch", branch="main", create=True)
     await bench.do("switch", branch="main")
     assert not (bench.folder / "b.txt").exists()
     assert (await bench.do("merge", revision="next"))["merged"]
     assert bench.read("b.txt") == "b\n"
-    assert [(one["branch"], one["current"]) for one in await bench.do("list_branches")] == [
-        ("main", True),
-        ("next", False),
-    ]
-    await bench.do("delete_branch", branch="next")
-    await bench.do("create_branch", branch="kept", start="HEAD~1", switch=False)
+    assert git(bench.folder, "branch", "--format=%(refname:short)").split() == ["main", "next"]
+
+
+async def test_the_terminal_has_the_rest_of_git(bench: Bench) -> None:
+    await bench.commit({"a.txt": "a\n"}, "First")
+    bench.write("a.txt", "broken\n")
+    assert "On branch main" in await bench.terminal("git restore a.txt && git tag v1 && git branch kept && git status")
+    assert bench.read("a.txt") == "a\n"
+    assert git(bench.folder, "tag", "--list") == "v1"
     assert git(bench.folder, "branch", "--format=%(refname:short)").split() == ["kept", "main"]
-    await bench.do("create_tag", tag="v1", message="The first")
-    assert [one["tag"] for one in await bench.do("list_tags")] == ["v1"]
-    assert git(bench.folder, "cat-file", "-t", "v1") == "tag"
+    assert "main" in await bench.do("status")
 
 
 async def test_a_conflict_is_told_with_its_hunks_and_can_be_solved_or_taken_back(bench: Bench) -> None:
     await bench.commit({"a.txt": "one\n", "b.txt": "same\n"}, "First")
-    await bench.do("create_branch", branch="theirs")
+    await bench.do("switch", branch="theirs", create=True)
     await bench.commit({"a.txt": "their line\n"}, "Theirs")
     await bench.do("switch", branch="main")
     await bench.commit({"a.txt": "our line\n"}, "Ours")
     told = await bench.do("merge", revision="theirs")
     assert (told["merged"], told["conflicts"]) == (False, ["a.txt"])
     assert "our line" in told["hunks"] and "their line" in told["hunks"]
-    await bench.do("abort_merge")
+    await bench.terminal("git merge --abort")
     assert bench.read("a.txt") == "our line\n"
     await bench.do("merge", revision="theirs")
     bench.write("a.txt", "both lines\n")
-    await bench.do("add", files=["a.txt"])
-    await bench.do("commit", message="Merge theirs")
+    await bench.do("commit", message="Merge theirs", all_changes=True)
     assert len(git(bench.folder, "log", "-1", "--format=%P").split()) == 2
 
 
@@ -101,10 +89,8 @@ async def test_local_remotes_that_the_user_named(tmp_path: Path) -> None:
     git(bare, "init", "--bare", "--quiet", "--initial-branch=main")
     async with bench_at(tmp_path, local=[str(tmp_path / "srv")]) as bench:
         await bench.commit({"a.txt": "a\n"}, "First")
-        await bench.do("add_remote", name="origin", remote=str(bare))
-        assert await bench.do("list_remotes") == {"origin": str(bare)}
-        await bench.do("create_tag", tag="v1")
-        await bench.do("create_tag", tag="v1-notes", message="With a message")
+        await bench.terminal(f"git remote add origin {bare} && git tag v1")
+        await bench.terminal("git -c user.name=a -c user.email=a@localhost tag v1-notes -m 'With a message'")
         pushed = await bench.do("push", remote=str(bare), tags=["v1"])
         tip = git(bench.folder, "rev-parse", "main")
         assert pushed["pushed"] == {"refs/heads/main": tip, "refs/tags/v1": tip}
@@ -139,7 +125,7 @@ async def test_local_remotes_that_the_user_named(tmp_path: Path) -> None:
             git(bare, "rev-parse", "main") == git(bare, "rev-parse", "other") == git(bench.folder, "rev-parse", "main")
         )
         lost = git(bare, "rev-parse", "main")
-        await bench.do("create_branch", branch="back", start="HEAD~1")
+        await bench.terminal("git branch back HEAD~1")
         await bench.do("push", remote=str(bare), branch="back", to="main", force=True)
         assert git(bare, "rev-parse", "main") != lost
 
@@ -163,13 +149,12 @@ async def test_over_http_with_a_token_for_its_host(tmp_path: Path) -> None:
             await bench.do("push", remote=address)
             await bench.do("clone", remote=address, depth=1)
             assert git(bench.folder / "game", "rev-list", "--count", "HEAD") == "1"
-            await bench.do("create_branch", branch="older", start="HEAD~1")
+            await bench.terminal("git branch older HEAD~1")
             await bench.do("push", remote=address, branch="older")
             await bench.do("fetch", remote=address, repository="game")
             assert git(bench.folder / "game", "fsck", "--connectivity-only") == ""
             await bench.do("switch", branch="older", repository="game")
             assert git(bench.folder / "game", "log", "--format=%s") == "First"
-            await bench.do("switch", branch="main")
             await bench.do("switch", branch="main", repository="game")
             await bench.commit({"game/b.txt": "b\n"}, "Second", repository="game")
             await bench.do("push", remote=address, repository="game")

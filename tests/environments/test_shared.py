@@ -49,7 +49,7 @@ async def test_one_file_through_three_agents_and_another_run_sees_nothing(tmp_pa
             done("written"),
             acts(call("files_read", path="poem.txt")),
             read,
-            acts(call("git_init"), call("git_add", files=["poem.txt"]), call("git_commit", message="A poem")),
+            acts(call("git_init"), call("git_commit", message="A poem", all_changes=True)),
             done("committed"),
             empty,
         ]

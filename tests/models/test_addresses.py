@@ -13,8 +13,9 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models import providers
+from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.failures import Target
-from agentorchestra.models.manager import ModelManager, Resolved
+from agentorchestra.models.manager import ModelManager
 from agentorchestra.testing import LoopbackAnthropicServer, LoopbackGoogleServer, LoopbackModelServer
 from tests.models.support import asking, no_media
 
@@ -130,8 +131,8 @@ def test_scripted_and_offline_profiles() -> None:
 
 def test_what_a_server_said_is_short_and_shows_no_key() -> None:
     profile = ModelProfile(model="openai:gpt-5")
-    resolved = Resolved("openai:gpt-5", profile, False, "openai", "gpt-5", None, "OPENAI_API_KEY", "hunter2-hunter2")
-    target = Target.of(resolved)
+    endpoint = Endpoint("openai:gpt-5", profile, False, "openai", "gpt-5", None, "OPENAI_API_KEY", "hunter2-hunter2")
+    target = Target.of(endpoint)
     assert str(target) == "openai:gpt-5 at https://api.openai.com/v1"
     body = {"error": {"message": "bad key hunter2-hunter2\nor sk-proj-abc***xyz, <b>see</b>\tthe page"}}
     assert target.said(body) == "bad key [key] or [key], see the page"

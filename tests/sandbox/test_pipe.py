@@ -21,6 +21,7 @@ from pydantic import JsonValue
 from agentorchestra.sandbox import Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox import driver as drive
 from agentorchestra.sandbox.driver import Driver, Place, name_problem
+from agentorchestra.sandbox.pipe import Launch
 from tests.sandbox.support import run
 
 LIMITS = SandboxLimits(seconds=6, calls=20, call_bytes=100_000, kept_files=5, kept_bytes=100_000)
@@ -156,7 +157,7 @@ async def lied(*lines: str, stays: bool = False, limits: SandboxLimits = LIMITS)
         script.write("".join(f"{line}\n" for line in lines).encode())
         script.flush()
         command = [sys.executable, "-I", "-S", "-c", LIAR, script.name, "stays" if stays else ""]
-        driver = Driver(command, program, limits, Place(inputs="", libraries=""), call=host.call)
+        driver = Driver(Launch(command), program, limits, Place(inputs="", libraries=""), call=host.call)
         return await driver.run(), host
 
 
@@ -180,7 +181,8 @@ async def test_what_a_program_over_its_limits_had_printed_is_kept() -> None:
     host = Host()
     limits = replace(LIMITS, memory_bytes=200 << 20)
     program = Program("python", "", tools=("ok",))
-    driver = Driver([sys.executable, "-I", "-S", "-c", SLOW], program, limits, Place("", ""), call=host.call)
+    launch = Launch([sys.executable, "-I", "-S", "-c", SLOW])
+    driver = Driver(launch, program, limits, Place("", ""), call=host.call)
     ran = await driver.run()
     assert (ran.ending, ran.stdout) == ("memory", "last words") and "MiB of memory" in ran.detail
     assert host.got == []

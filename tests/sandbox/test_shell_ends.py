@@ -17,8 +17,8 @@ from agentorchestra.sandbox import Sandbox, SandboxLimits, ShellSandbox, ShellSt
 from agentorchestra.sandbox import shell_driver as shelldrive
 from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.docker import LABEL, Docker, remove_orphans
-from agentorchestra.sandbox.shell_driver import DrivenShell
-from agentorchestra.sandbox.shell_parts import Inside, Launch
+from agentorchestra.sandbox.pipe import Launch
+from agentorchestra.sandbox.shell_driver import DrivenShell, Inside
 from tests.sandbox.test_lifecycle import PROJECT, Seen, nothing_left, temporary
 
 __all__ = ["temporary"]  # the fixture

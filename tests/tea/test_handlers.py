@@ -125,7 +125,7 @@ async def test_a_tool_that_changed_since_the_call_was_checked() -> None:
 
 async def test_an_agents_own_tool_comes_first() -> None:
     own = tool_from_schema(lambda a: "own", add.schema, effect="pure")
-    call = SimpleNamespace(parent=SimpleNamespace(own_tools={"add": own}))
+    call = SimpleNamespace(parent=SimpleNamespace(agent=SimpleNamespace(own_tools={"add": own})))
     handler = ToolHandler({"add": add}.get)
     assert (await handler.execute(effect_for(add, {"a": 1}, role="r"), call)).value == "own"
 

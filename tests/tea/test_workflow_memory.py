@@ -13,7 +13,9 @@ from typing import Any
 import pytest
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.kit import Kit, System, build_agent, result_of, run_agent
+from agentorchestra.agents.driver import build_agent, result_of, run_agent
+from agentorchestra.agents.state import agent_state
+from agentorchestra.agents.types import Kit, System
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
@@ -224,7 +226,9 @@ async def test_a_specialist_has_insights_of_its_own(
 async def _best_of_two(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """A workflow of code whose steps are rivals: the one that opened the drawer `west` wins."""
     agent = await build_agent(spec, session, kit, prompt="react")
-    parts = Parts(decide=agent.decide, observe=(session.memory.observe, *agent.observe))
+    memory = agent_state(session).memory
+    assert memory is not None
+    parts = Parts(decide=agent.decide, observe=(memory.observe, *agent.observe))
 
     async def score(state: State, branch: Session[Any]) -> float:
         return float("QX-4417" in state.messages[-1].text) + float(state.ended)

@@ -12,7 +12,7 @@ from agentorchestra.core.errors import ModelRequestError, SettingsError, Unknown
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, RoleSettings, Settings
-from agentorchestra.core.spec import AgentSpec, RunStatus
+from agentorchestra.core.spec import AgentSpec, RunSpec, RunStatus
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -114,3 +114,18 @@ async def test_a_role_with_an_unknown_model_is_refused_before_anything_is_spent(
         with pytest.raises(UnknownModelError, match="no model 'mian', did you mean 'main'"):
             await ws.run("Judge.", roles={"judge": "mian"})
         assert await ws.runs() == []
+
+
+async def test_a_run_is_described_by_a_spec_and_its_fields_are_replaced_by_arguments(tmp_path: Path) -> None:
+    models = {name: who(name) for name in ("main", "other")}
+    spec = RunSpec(task="Judge.", system="react", model="main", labels={"team": "law"})
+    async with Workspace(tmp_path / "ws", tools=[judge], models=models) as ws:
+        first = await ws.run(spec)
+        second = await ws.run(spec, model="other")
+        assert (first.answer[:4], second.answer[:5]) == ("main", "other")
+        described = [await ws.store.get_run(one.run_id) for one in (first, second)]
+        assert [one.manifest.labels for one in described if one is not None] == [{"team": "law"}] * 2
+        with pytest.raises(TypeError, match="no option 'tasks'; its options: files, system"):
+            await ws.run(spec, tasks=2)  # type: ignore[call-arg]
+        with pytest.raises(SettingsError, match="max_steps = 'many' does not fit"):
+            await ws.run(spec, max_steps="many")  # type: ignore[arg-type]

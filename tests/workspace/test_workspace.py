@@ -16,7 +16,7 @@ from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
     FileInputError,
-    ModelUnavailableError,
+    ModelAuthError,
     OutputError,
     PromptError,
     SettingsError,
@@ -280,7 +280,7 @@ async def test_changed_code_resumes_while_fingerprints_match_and_is_noted(tmp_pa
     def model(request: ModelRequest) -> ModelResponse:
         if request.messages[-2].role == "tool":
             if stop:
-                raise ModelUnavailableError("the server is down")
+                raise ModelAuthError("the key is wrong")
             return decide(calls=[call("done", answer=request.messages[-2].text)])
         return decide(calls=[call("weigh", item="pear")])
 
@@ -296,7 +296,7 @@ async def test_changed_code_resumes_while_fingerprints_match_and_is_noted(tmp_pa
 
     async with Workspace(tmp_path / "ws", tools=[first]) as ws:
         result = await ws.run("Weigh the pear.", model=ScriptedModel(model), system="react")
-        assert (result.status, result.error) == (RunStatus.FAILED, "the server is down")
+        assert (result.status, result.error) == (RunStatus.FAILED, "the key is wrong")
     stop = False
     async with Workspace(tmp_path / "ws", tools=[second]) as ws:
         result = await ws.resume(result.run_id, model=ScriptedModel(model))

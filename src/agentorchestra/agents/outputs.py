@@ -74,7 +74,7 @@ def outputs(session: Session[Any]) -> list[Output]:
     for key, record in session.run.ledger.records.items():
         if record.outcome is not None and record.effect.get("kind") in _CALLS:
             records.setdefault(key.branch, []).append((key.n, record))
-    return list(_on(records, session.branch, session.actor, upto=session.asked))
+    return list(_on(records, session.branch, session.actor, upto=session.last_n))
 
 
 def _on(

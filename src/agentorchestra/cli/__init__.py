@@ -9,7 +9,7 @@ __all__ = ["main"]
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """The command `agentorchestra`.
+    """Run the command `agentorchestra`.
 
     Args:
         args: the arguments; the process's own by default.

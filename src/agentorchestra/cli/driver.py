@@ -148,7 +148,7 @@ async def drive(
 
 
 async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Display:
-    """What shows the run: the live picture at a terminal, else lines for what happens from now on."""
+    """Return the live picture at a terminal, else a display that prints lines."""
     if live_here() and not talk:
         return LiveDisplay(workspace, run_id)
     events = await workspace.events(run_id)
@@ -157,7 +157,7 @@ async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Dis
 
 
 def at_terminal() -> bool:
-    """Whether somebody can be asked."""
+    """Return True if somebody can be asked."""
     try:
         return sys.stdin.isatty()
     except ValueError:  # closed

@@ -43,7 +43,7 @@ class Interrupted(Exception):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """The command `agentorchestra`.
+    """Run the command `agentorchestra` and return its exit code.
 
     Args:
         args: the arguments; the process's own by default.
@@ -70,7 +70,7 @@ def main(args: Sequence[str] | None = None) -> int:
 
 
 def _of_click(exc: SystemExit) -> bool:
-    """Whether click itself ends the process: shell completion, or a help text that nobody reads any more."""
+    """Return True if click itself ends the process: shell completion, a help text nobody reads any more."""
     trace = exc.__traceback__
     while trace is not None and trace.tb_next is not None:
         trace = trace.tb_next

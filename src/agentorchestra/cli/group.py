@@ -31,20 +31,24 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
     "fork": Entry("fork", "fork", "Go on from any event of a run, with another model or prompt."),
     "compare": Entry("compare", "compare", "Show where two runs first differ, and how each goes on."),
-    "pause": Entry("pause", "pause", "Stop a run before its next step; resume goes on."),
+    "pause": Entry("control", "pause", "Stop a run before its next step; resume goes on."),
     "log": Entry("log", "log", "Print events of the log, by session, task, record and index."),
-    "export": Entry("export", "export", "Write a run into one file that another machine can import."),
-    "import": Entry("import_", "import_", "Take a run that another machine exported into this workspace."),
-    "cancel": Entry("cancel", "cancel", "Stop a run, wherever it is driven."),
-    "tell": Entry("tell", "tell", "Add to the task of a run; it is read at the next step."),
+    "export": Entry("transfer", "export", "Write a run into one file that another machine can import."),
+    "import": Entry("transfer", "import_", "Take a run that another machine exported into this workspace."),
+    "cancel": Entry("control", "cancel", "Stop a run, wherever it is driven."),
+    "tell": Entry("control", "tell", "Add to the task of a run; it is read at the next step."),
     "components": Entry(
-        "components", "components", "Find, compare, restore and carry tools, environments, agents, prompts, memories."
+        "components.group",
+        "components",
+        "Find, compare, restore and carry tools, environments, agents, prompts, memories.",
     ),
-    "tools": Entry("components", "tools", "The commands of components, for tools."),
-    "environments": Entry("components", "environments", "The commands of components, for environments."),
-    "agents": Entry("components", "agents", "The commands of components, for agents."),
-    "prompts": Entry("components", "prompts", "The commands of components, for prompts."),
-    "memories": Entry("components", "memories", "What is remembered; the commands of components, for memory systems."),
+    "tools": Entry("components.group", "tools", "The commands of components, for tools."),
+    "environments": Entry("components.group", "environments", "The commands of components, for environments."),
+    "agents": Entry("components.group", "agents", "The commands of components, for agents."),
+    "prompts": Entry("components.group", "prompts", "The commands of components, for prompts."),
+    "memories": Entry(
+        "components.group", "memories", "What is remembered; the commands of components, for memory systems."
+    ),
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
     "presets": Entry("presets", "presets", "List the presets of the papers, and what they set."),
     "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
@@ -59,22 +63,23 @@ class LazyGroup(click.Group):
     """A group that knows its commands by name and imports the one that is used."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names, in the order of the table."""
+        """Return the names, in the order of the table."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """The command, imported now; None where there is none."""
+        """Import and return the command; None where there is none."""
         entry = COMMANDS.get(cmd_name)
         if entry is None:
             return None
         command = getattr(import_module(f"agentorchestra.cli.commands.{entry.module}"), entry.attribute)
         assert isinstance(command, click.Command)
+        command.short_help = entry.summary
         return command
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """The command of the first argument; a name that does not exist gets the closest ones."""
+        """Return the command of the first argument; suggest the closest names for an unknown one."""
         if args and args[0] not in COMMANDS and not args[0].startswith("-"):
             close = difflib.get_close_matches(args[0], COMMANDS, n=2)
             guess = f", did you mean {' or '.join(close)}?" if close else ""
@@ -82,7 +87,7 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, from the table alone."""
+        """Write the list of commands from the table alone."""
         with formatter.section("Commands"):
             formatter.write_dl([(name, entry.summary) for name, entry in COMMANDS.items()])
 

@@ -26,7 +26,7 @@ class Words(ParamType):
     name = "text"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """The text as it is."""
+        """Return the text as it is."""
         text = str(value)
         try:
             text.encode("utf-8")
@@ -41,7 +41,7 @@ class PositiveNumber(ParamType):
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """The number."""
+        """Return the number."""
         try:
             found = float(value)
         except ValueError:
@@ -57,7 +57,7 @@ class FilePath(ParamType):
     name = "file"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Path:
-        """The path."""
+        """Return the path."""
         text = str(value)
         if not text:
             self.fail("the name is empty", param, ctx)
@@ -79,7 +79,7 @@ class Pair(ParamType):
         self._empty = empty
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
-        """The pair."""
+        """Return the pair."""
         key, sign, text = Words().convert(value, param, ctx).partition("=")
         if not sign or not key.strip() or not (text.strip() or self._empty):
             self.fail(f"{value!r} is not of the form {self.name}", param, ctx)
@@ -146,7 +146,7 @@ def mcp_option(function: F) -> F:
 
 
 def mcp_files() -> tuple[Path, ...]:
-    """What `--mcp` said in the command that runs."""
+    """Return what `--mcp` said in the command that runs."""
     context = click.get_current_context(silent=True)
     files: tuple[Path, ...] = context.meta.get(_MCP_FILES, ()) if context is not None else ()
     return files
@@ -172,7 +172,7 @@ def preset_option(function: F) -> F:
 
 
 def preset_name() -> str | None:
-    """What `--preset` said in the command that runs."""
+    """Return what `--preset` said in the command that runs."""
     context = click.get_current_context(silent=True)
     return context.meta.get(_PRESET) if context is not None else None
 
@@ -244,7 +244,7 @@ def role_option(names: str) -> Callable[[F], F]:
 
 
 def task_on_stdin() -> str:
-    """The task, read from stdin to its end.
+    """Return the task, read from stdin to its end.
 
     Raises:
         UsageError: if it is no text.

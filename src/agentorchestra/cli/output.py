@@ -35,13 +35,13 @@ def clean(text: str) -> str:
 
 
 def one_line(text: str, width: int = 160) -> str:
-    """The text in one line of at most `width` characters."""
+    """Return the text in one line of at most `width` characters."""
     line = clean(" ".join(text.split()))
     return line if len(line) <= width else f"{line[: width - 3]}..."
 
 
 def say(line: str, *, red: bool = False) -> None:
-    """A line for the person at the terminal, on stderr; red where that is a terminal."""
+    """Print a line for the person at the terminal, on stderr."""
     line = clean(line)
     if red and sys.stderr.isatty() and "NO_COLOR" not in os.environ:
         line = f"\x1b[1;31m{line}\x1b[0m"
@@ -53,7 +53,7 @@ def say(line: str, *, red: bool = False) -> None:
 
 
 def emit(text: str) -> bool:
-    """What was asked for, on stdout.
+    """Print a result on stdout; return False if nobody reads any more.
 
     Returns:
         Whether somebody may read it.
@@ -97,7 +97,7 @@ def emit_bytes(data: bytes) -> bool:
 
 
 def _is_terminal(stream: TextIO) -> bool:
-    """Whether it was a terminal, also one that is gone (`isatty` denies that)."""
+    """Return True for a terminal, also for one that is gone (`isatty` denies that)."""
     try:
         return stat.S_ISCHR(os.fstat(stream.fileno()).st_mode)
     except (OSError, ValueError):
@@ -115,7 +115,7 @@ def _silence(stream: TextIO) -> None:
 
 
 def made_files(folder: Path, most: int = 1000) -> list[str]:
-    """The files below a run's folder, relative to it; links are named, not followed."""
+    """Return the files below a run's folder, relative to it; links are named, not followed."""
     found: list[str] = []
     for place, folders, names in os.walk(folder):
         folders[:] = sorted(one for one in folders if one != ".git")
@@ -127,7 +127,7 @@ def made_files(folder: Path, most: int = 1000) -> list[str]:
 
 
 def emit_json(value: Any, *, indent: int | None = 2) -> bool:
-    """One JSON value on stdout, in one line without `indent`; whether somebody may read it."""
+    """Print one JSON value on stdout; return False if nobody reads any more."""
     plain = (sys.stdout.encoding or "").lower().replace("-", "") != "utf8"
     text = json.dumps(value, ensure_ascii=plain, indent=indent)
     # The same value: JSON itself escapes only some of the characters that steer a terminal.
@@ -140,19 +140,19 @@ def number(count: int) -> str:
 
 
 def dollars(cost: float | None) -> str:
-    """The cost in US dollars; `unknown` where a price is."""
+    """Return the cost in US dollars, `unknown` without a price."""
     if cost is None:
         return "cost unknown"
     return f"${cost:.4f}" if cost else "$0"
 
 
 def bill(usage: Usage) -> str:
-    """What was paid, and apart from it what attempts without an answer may have cost."""
+    """Return what was paid, and apart from it what attempts without an answer may have cost."""
     return dollars(usage.cost_usd) + (f", {unknown}" if (unknown := unknown_cost(usage)) else "")
 
 
 def unknown_cost(usage: Usage) -> str:
-    """What attempts that brought no answer may have cost at most; "" where there are none."""
+    """Return what attempts that brought no answer may have cost at most; "" where there are none."""
     if not usage.uncertain:
         return ""
     tokens = plural(usage.uncertain_tokens, "token")
@@ -166,7 +166,7 @@ def plural(count: int, noun: str) -> str:
 
 
 def command(words: str, run_id: str, folder: Path) -> str:
-    """A command to copy, with the workspace where it is not the one that would be found without."""
+    """Return a command to copy, with the workspace where it is not the one that would be found without."""
     from agentorchestra.workspace import DEFAULT_FOLDER
 
     if folder == Path(os.environ.get(WORKSPACE_VARIABLE) or DEFAULT_FOLDER):
@@ -211,7 +211,7 @@ def _answer(result: RunResult) -> str:
 
 
 def account_lines(result: RunResult, answer: str) -> list[str]:
-    """The report, where it says more than the answer, the sources and the artifacts, each with an empty line below."""
+    """Return report, sources and artifacts as lines, each part with an empty line below."""
     lines: list[str] = []
     if result.report and result.report not in (answer, _trouble(result)):
         lines += [result.report, ""]
@@ -248,12 +248,12 @@ def _next_lines(result: RunResult, folder: Path, *, as_json: bool) -> list[str]:
 
 
 def _trouble(result: RunResult) -> str:
-    """Why the run did not come to its end; a failed agent says it in its report."""
+    """Return why the run did not come to its end; a failed agent says it in its report."""
     return result.error or (result.report if result.status == "failed" else "")
 
 
 def question_lines(questions: tuple[Question, ...], run_id: str, folder: Path) -> list[str]:
-    """The open questions, each with the commands that settle it."""
+    """Return the open questions, each with the commands that settle it."""
     lines: list[str] = []
     for index, question in enumerate(questions):
         named = f" --question {shlex.quote(question.key)}" if index else ""
@@ -269,17 +269,17 @@ def question_lines(questions: tuple[Question, ...], run_id: str, folder: Path) -
 
 
 def until_line(until: datetime, run_id: str, folder: Path) -> str:
-    """When a run that waits for a time goes on, and how."""
+    """Return when a run that waits for a time goes on, and how."""
     return f"the run waits until {local_time(until)}; to go on then: {command('resume', run_id, folder)}"
 
 
 def local_time(time: datetime) -> str:
-    """A time as the clock on this machine's wall has it."""
+    """Return a time as the clock on this machine's wall has it."""
     return f"{time.astimezone():%Y-%m-%d %H:%M:%S %Z}"
 
 
 def argument_lines(question: Question) -> list[str]:
-    """The arguments of what is to be allowed, each with its trust and where it came from."""
+    """Return the arguments of what is to be allowed, each with its trust and where it came from."""
     from agentorchestra.trust.arguments import argument_rows
 
     return [

@@ -31,7 +31,7 @@ class Progress:
         self._only_talk = talk
 
     def line(self, event: Event) -> str | None:
-        """What to print for an event, one line or a few; None for nothing."""
+        """Return what to print for an event, one line or a few; None for nothing."""
         body = event.body
         said = self._talk.line(event)
         if said is not None or (self._only_talk and event.type in ("started", "completed")):
@@ -94,7 +94,7 @@ class Progress:
 
 
 def describe(effect: dict[str, Any], width: int = 120) -> str:
-    """An effect's stored form in a few words: what it does, and with what."""
+    """Return an effect's stored form in a few words: what it does, and with what."""
     kind = EffectKind(effect["kind"])
     name = str(effect.get("component", "")).rpartition("@")[0] or str(effect.get("component", ""))
     arguments = effect.get("arguments", {})
@@ -125,13 +125,13 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
 
 
 def _lasting(effect: dict[str, Any]) -> list[str]:
-    """What is written down for later tasks: summaries and insights, not each step."""
+    """Return what is written down for later tasks: summaries and insights, not each step."""
     entries = effect.get("arguments", {}).get("entries", ())
     return [str(one.get("text", "")) for one in entries if one.get("kind") != "event"]
 
 
 def call_text(name: str, arguments: Any) -> str:
-    """A call as its model meant it: `name(argument="value")`."""
+    """Return a call as its model meant it: `name(argument="value")`."""
     return f"{name}({_named(arguments)})"
 
 

@@ -74,7 +74,7 @@ def _say_session(manifest: RunManifest | None) -> None:
 
 
 def _say_folders(manifest: RunManifest | None) -> None:
-    """Of folders, how many files they gave and what was left out."""
+    """Say how many files the folders gave and what was left out."""
     if manifest is not None and any("/" in one.name for one in manifest.files):
         say(f"files: {plural(len(manifest.files), 'file')}")
     if manifest is not None and manifest.left_out:
@@ -82,7 +82,7 @@ def _say_folders(manifest: RunManifest | None) -> None:
 
 
 def _warn_of_roles(roles: tuple[tuple[str, str], ...], workspace: Workspace[Any]) -> None:
-    """A tool may invoke agents of any role, so an unknown one is no error; it may be a slip."""
+    """Warn of roles that no agent has: it may be a slip, but a tool may invoke agents of any role."""
     known = {*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
     for name, _ in roles:
         if name not in known:

@@ -40,7 +40,7 @@ class TerminalAsker:
         self._display = display
 
     async def __call__(self, question: Question) -> str | bool | None:
-        """The answer; True, False or the reason of a refusal for an approval; None leaves it open."""
+        """Return the answer; True, False or the reason of a refusal for an approval; None leaves it open."""
         if self._display is None:
             return await self._asked(question)
         await self._display.catch_up()  # what led to the question stands above it
@@ -103,7 +103,7 @@ def _columns() -> int:
 
 
 async def read_line(prompt: str) -> str | None:
-    """A line from the terminal on stdin without its end; None at its end (Ctrl-D)."""
+    """Return a line from the terminal on stdin without its end; None at its end (Ctrl-D)."""
     loop = asyncio.get_running_loop()
     terminal = sys.stdin.fileno()
     line: asyncio.Future[str | None] = loop.create_future()

@@ -19,7 +19,7 @@ _PREFIX = "run_"
 
 
 def exists(folder: Path) -> bool:
-    """Whether there is a workspace: opening one would make it."""
+    """Return True if there is a workspace; opening one would make it."""
     from agentorchestra.log.store.sqlite import DATABASE
 
     if load_settings(folder).database is not None:
@@ -34,7 +34,7 @@ def exists(folder: Path) -> bool:
 async def opened(
     folder: Path, *, app: bool = True, unsafe_local: bool = False, preset: str | None = None
 ) -> AsyncIterator[Workspace[Any]]:
-    """The workspace of a folder; made where it is missing.
+    """Open the workspace of a folder; make it where it is missing.
 
     Args:
         folder: the workspace.
@@ -57,7 +57,7 @@ async def opened(
 async def opened_run(
     folder: Path, name: str, *, app: bool = False, unsafe_local: bool = False
 ) -> AsyncIterator[tuple[Workspace[Any], RunRecord]]:
-    """An existing workspace and one of its runs. Nothing is made where there is none.
+    """Open an existing workspace and find one of its runs. Nothing is made where there is none.
 
     Args:
         folder: the workspace.
@@ -101,7 +101,7 @@ async def opened_run(
 
 
 async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
-    """Whether a run is recorded as running while the process that drove it is provably gone."""
+    """Return True if a run is recorded as running while the process that drove it is provably gone."""
     if record.status is not RunStatus.RUNNING:
         return False
     job = await workspace.store.job(record.id)
@@ -109,7 +109,7 @@ async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
 
 
 async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
-    """The run with this id, this unique beginning of an id, or the newest one for `last`.
+    """Return the run with this id, this unique beginning of an id, or the newest one for `last`.
 
     Raises:
         UnknownRunError: if there is none, or more than one.

@@ -273,6 +273,29 @@ class RunContext(Protocol[DepsT_co]):
         ...
 
 
+class AgentSlot(Protocol):
+    """What an agent keeps on its branch, as far as other rooms need it; `AgentState` in agents/ implements it."""
+
+    @property
+    def own_tools(self) -> Mapping[str, object]:
+        """Tools made for this agent alone, by name."""
+        ...
+
+    @property
+    def functions(self) -> object | None:
+        """What its programs may call; None where it writes none."""
+        ...
+
+    @property
+    def result_chars(self) -> int | None:
+        """The longest result that its window has room for; None for no limit."""
+        ...
+
+    def for_rival(self) -> AgentSlot:
+        """Return what a rival continuation begins with."""
+        ...
+
+
 @runtime_checkable
 class Handler(Protocol):
     """Executes the effects of one kind.

@@ -110,6 +110,12 @@ FirstTools = Literal["fitting", "all"]
 Action = Literal["tools", "code"]
 """How an agent acts: by calling tools, or by writing a program in which they are functions."""
 
+OnAsk = Literal["wait", "deny"]
+"""What happens to a question that nobody can answer now."""
+
+OnUncertain = Literal["report", "ask", "retry"]
+"""What happens to an effect that may have happened before a crash."""
+
 
 class RoleSettings(BaseModel):
     """What a role's requests use in place of the run's model and its profile's parameters.
@@ -624,8 +630,8 @@ class Settings(BaseModel):
     finish: Finish = "done"
     action: Action = "tools"
     memory: str = "none"
-    on_ask: Literal["wait", "deny"] = "wait"
-    on_uncertain: Literal["report", "ask", "retry"] = "report"
+    on_ask: OnAsk = "wait"
+    on_uncertain: OnUncertain = "report"
     policy: PolicySettings = PolicySettings()
     sandbox: SandboxSettings = SandboxSettings()
     folder: FolderSettings = FolderSettings()

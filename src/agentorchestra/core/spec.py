@@ -1,18 +1,31 @@
-"""What a run is asked and what it gives back: AgentSpec, RunSpec's manifest, RunResult."""
+"""What a run is asked, what it is pinned to and what it gives back: RunSpec, RunManifest, RunResult; AgentSpec."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal
+from pathlib import Path
+from typing import Any, Literal, TypedDict, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
+from pydantic_core import to_jsonable_python
 
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.core.settings import NO_PRESET, Action, Finish, FirstTools, Keep, Reasoning, RoleSettings
+from agentorchestra.core.errors import BudgetError, FileInputError, SettingsError
+from agentorchestra.core.settings import (
+    NO_PRESET,
+    Action,
+    Finish,
+    FirstTools,
+    Keep,
+    OnAsk,
+    OnUncertain,
+    Reasoning,
+    RoleSettings,
+)
 
 
 class RunStatus(StrEnum):
@@ -41,6 +54,117 @@ EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1,
 def exit_code(status: RunStatus) -> int:
     """0 completed, 1 failed, 130 cancelled, 3 any other end with a status."""
     return EXIT_CODES.get(status, 3)
+
+
+class RunSpec(BaseModel):
+    """What a run is asked: all of it that can be written down, as JSON too.
+
+    `ws.run(spec)` runs it; `ws.run("What is ...?", files=[...])` builds it from its arguments. What is left out or None
+    is as the settings say.
+
+    Attributes:
+        task: what is asked, in the user's words.
+        files: files that belong to it, and folders for what lies below them; their bytes are kept with the run.
+        system: the paradigm.
+        model: a profile's name or `provider:model`.
+        roles: models by role (`planner`, `analyzer`, ...). A `model` that is given holds for every role that is not
+            named here, whatever the settings say; without one the settings' roles hold.
+        budget: limits over the whole tree.
+        max_steps: decisions of the top agent.
+        on_ask: what happens to questions nobody can answer now.
+        on_uncertain: what happens to effects that may have happened before a crash.
+        labels: for `runs` and statistics.
+        seed: derived ids and randomness repeat for equal seeds; random by default.
+        session: the name of a session: the top agent is told the session's earlier tasks and answers.
+        finish: `text` takes a reply in plain words without a call for the answer, as chat models finish by
+            themselves; `done` (the default) asks for a call, which also gives status and sources.
+        action: `code` lets agents act by writing a program in each step, in which their tools are functions; `tools`
+            (the default) by calling them.
+        memory: the memory system of the top agent: `none` (the default), `window`, `summary`, `insights`, or one of the
+            workspace's `memories`, which remember within the session; or `workflow`, of which insights serve the
+            workspace.
+        environments: names of packaged environments (`files`, `terminal`, ...) that the top agent works in, besides the
+            workspace's own; `Workspace.run_folder` says where their files are.
+        options: what the system is told besides the task; `debate` takes `experts` and `rounds` (docs/debate.md).
+
+    Raises:
+        UsageError: for a value that does not fit; pydantic's ValidationError for one of another type.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str
+    files: tuple[Path, ...] = ()
+    system: str | None = None
+    model: str | None = None
+    roles: dict[str, str] = {}
+    budget: Budget | None = None
+    max_steps: int | None = None
+    on_ask: OnAsk | None = None
+    on_uncertain: OnUncertain | None = None
+    labels: dict[str, str] = {}
+    seed: str | None = None
+    session: str | None = None
+    finish: Finish | None = None
+    action: Action | None = None
+    memory: str | None = None
+    environments: tuple[str, ...] = ()
+    options: dict[str, JsonValue] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _checked(cls, values: Any) -> Any:
+        """Return the values that are given; refuse the usual mistakes, each in a sentence of its own."""
+        if not isinstance(values, Mapping):
+            return values
+        given = {name: value for name, value in values.items() if value is not None}
+        files, names = given.get("files", ()), given.get("environments", ())
+        if isinstance(files, str | Path) or not all(isinstance(one, str | Path) for one in files):
+            raise FileInputError(f"files is {files!r}; give a list of paths, e.g. files=['contract.pdf']")
+        if isinstance(names, str) or not all(isinstance(one, str) for one in names):
+            raise SettingsError(f"environments is {names!r}; give a list of names, e.g. environments=['files']")
+        limits = given.get("budget")
+        if isinstance(limits, Mapping) and (unknown := sorted({*limits} - {*Budget.model_fields})):
+            raise BudgetError(f"budget.{unknown[0]} is no limit; the limits: {', '.join(Budget.model_fields)}")
+        for name, words in _CHOICES.items():
+            if name in given and given[name] not in words:
+                choice = ", ".join(map(repr, words[:-1])) + f" or {words[-1]!r}"
+                raise SettingsError(f"{name} is {given[name]!r}; it is {choice}")
+        for key, value in given.get("labels", {}).items():
+            if not isinstance(key, str) or not isinstance(value, str):
+                raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+        if "options" in given:
+            given["options"] = to_jsonable_python(given["options"])
+        return given
+
+
+_CHOICES: dict[str, tuple[str, ...]] = {
+    "on_ask": get_args(OnAsk),
+    "on_uncertain": get_args(OnUncertain),
+    "finish": get_args(Finish),
+    "action": get_args(Action),
+}
+
+
+class RunFields(TypedDict, total=False):
+    """The fields of `RunSpec` but its task, as keyword arguments; `model` may also be a ModelClient."""
+
+    files: Sequence[str | Path]
+    system: str | None
+    model: Any
+    roles: Mapping[str, str] | None
+    budget: Budget | None
+    max_steps: int | None
+    on_ask: OnAsk | None
+    on_uncertain: OnUncertain | None
+    labels: Mapping[str, str] | None
+    seed: str | None
+    session: str | None
+    finish: Finish | None
+    action: Action | None
+    memory: str | None
+    environments: Sequence[str]
+    options: Mapping[str, Any] | None
 
 
 class AgentSpec(BaseModel):
@@ -221,8 +345,8 @@ class RunManifest(BaseModel):
     seed: str
     budget: Budget = Budget()
     max_steps: int = 20
-    on_ask: Literal["wait", "deny"] = "wait"
-    on_uncertain: Literal["report", "ask", "retry"] = "report"
+    on_ask: OnAsk = "wait"
+    on_uncertain: OnUncertain = "report"
     labels: dict[str, str] = {}
     app: str | None = None
     app_folder: str | None = None

@@ -21,7 +21,7 @@ Note = Callable[[str], None]
 """Takes a line for the log."""
 
 
-class Fit:
+class RequestAdapter:
     """What is known, in one run, of what its models refuse."""
 
     def __init__(self) -> None:
@@ -38,9 +38,7 @@ class Fit:
             self._said.add(message)
             note(message)
 
-    def fitted(
-        self, request: ModelRequest, client: ModelClient, note: Note, *, stands_in: bool = False
-    ) -> ModelRequest:
+    def adapt(self, request: ModelRequest, client: ModelClient, note: Note, *, stands_in: bool = False) -> ModelRequest:
         """The request for a client.
 
         Args:
@@ -81,7 +79,7 @@ class Fit:
             self.once(f"{client.name} does not take {block.media_type}: it is named in the text, not shown", note)
         return without_media(request, left_out)
 
-    def mended(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
+    def relax(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
         """What will be left out when the client is asked again after an error; None where that would change nothing.
 
         Args:
@@ -134,4 +132,4 @@ _WITHOUT: dict[str, object] = {
 }
 """How a request goes without each parameter that can be left out."""
 
-__all__ = ["NEEDED", "Fit", "Note"]
+__all__ = ["NEEDED", "Note", "RequestAdapter"]

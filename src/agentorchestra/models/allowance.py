@@ -17,7 +17,7 @@ SHARE = 0.25
 
 
 @dataclass(frozen=True)
-class Answers:
+class Allowance:
     """The answers that a model and its fallbacks could give to a request.
 
     Attributes:
@@ -31,7 +31,7 @@ class Answers:
     most: int
 
     @classmethod
-    def of(cls, request: ModelRequest, clients: Sequence[ModelClient], *, purpose: str) -> Answers:
+    def of(cls, request: ModelRequest, clients: Sequence[ModelClient], *, purpose: str) -> Allowance:
         """Return what a request can come to.
 
         Args:
@@ -98,4 +98,4 @@ def _part(prompt: float, free: float) -> float:
     return math.inf if math.isinf(free) else prompt + SHARE * (free - prompt)
 
 
-__all__ = ["SHARE", "Answers"]
+__all__ = ["SHARE", "Allowance"]

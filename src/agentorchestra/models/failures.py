@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
 from agentorchestra.core.errors import (
@@ -22,11 +22,9 @@ from agentorchestra.core.errors import (
     ModelUnavailableError,
 )
 from agentorchestra.core.messages import ModelRequest, ToolSchema
+from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.media import kind_of
 from agentorchestra.models.providers import PROVIDERS
-
-if TYPE_CHECKING:
-    from agentorchestra.models.manager import Resolved
 
 OPENAI_ADDRESS = "https://api.openai.com/v1"
 
@@ -60,15 +58,15 @@ class Target:
     own_address: bool
 
     @classmethod
-    def of(cls, resolved: Resolved) -> Target:
-        """The target of a resolved model."""
-        own = resolved.address is not None
-        entry = PROVIDERS.get(resolved.provider)
-        in_settings = resolved.in_settings and (resolved.profile.base_url is not None or not own)
-        section = f"[models.{resolved.name}]" if in_settings else entry.address_env if entry is not None and own else ""
-        address = resolved.address or (OPENAI_ADDRESS if resolved.provider.startswith("openai") else "")
-        address = shown_address(address) if address else resolved.provider
-        return cls(resolved.profile.model, address, section, resolved.key_env, resolved.key, own)
+    def of(cls, endpoint: Endpoint) -> Target:
+        """Return the target of requests to an endpoint."""
+        own = endpoint.address is not None
+        entry = PROVIDERS.get(endpoint.provider)
+        in_settings = endpoint.in_settings and (endpoint.profile.base_url is not None or not own)
+        section = f"[models.{endpoint.name}]" if in_settings else entry.address_env if entry is not None and own else ""
+        address = endpoint.address or (OPENAI_ADDRESS if endpoint.provider.startswith("openai") else "")
+        address = shown_address(address) if address else endpoint.provider
+        return cls(endpoint.profile.model, address, section, endpoint.key_env, endpoint.key, own)
 
     def __str__(self) -> str:
         return f"{self.model} at {self.address}"

@@ -23,12 +23,12 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.models.adapter import Fit
-from agentorchestra.models.allowance import Answers
+from agentorchestra.models.adapter import RequestAdapter
+from agentorchestra.models.allowance import Allowance
 from agentorchestra.models.client import Media, ModelClient, OnDelta, spent_by
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.models.retries import Patience
+from agentorchestra.models.retries import RetryPolicy
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class RequestModelHandler:
     def __init__(self, models: ModelManager, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
         self._models = models
         self._sleep = sleep
-        self._fit = Fit()
+        self._adapter = RequestAdapter()
 
     def mode(self, effect: Effect) -> Mode:
         """Repeatable: a request lost in a crash is asked again and counted as possibly paid."""
@@ -84,14 +84,14 @@ class RequestModelHandler:
             effect = effect.model_copy(update={"request": effect.request.model_copy(update={"settings": settings})})
         return effect, answers.bound(tokens), answers.bound(kept)
 
-    def _answers(self, effect: Effect) -> Answers | None:
+    def _answers(self, effect: Effect) -> Allowance | None:
         if effect.request is None:
             return None
         try:
             clients = self._chain(effect.request.model)
         except UsageError:
             return None
-        return Answers.of(effect.request, [client for _, client in clients], purpose=effect.purpose)
+        return Allowance.of(effect.request, [client for _, client in clients], purpose=effect.purpose)
 
     def redact(self, effect: Effect) -> Effect:
         """The effect as it is: messages hold only what was recorded, which is redacted already."""
@@ -149,7 +149,7 @@ class RequestModelHandler:
         if len(usable) < len(clients):
             names = ", ".join(name for name, client in clients if (name, client) not in usable)
             said = f"{names} takes no native tool calls, so it cannot stand in for {clients[0][0]}"
-            self._fit.once(said, partial(_note, ctx))
+            self._adapter.once(said, partial(_note, ctx))
 
         asked = request
         begun = begin_by is None
@@ -160,12 +160,12 @@ class RequestModelHandler:
             if not begun and ctx.run.clock.now() >= begin_by:
                 raise _TooLateError
             begun = True
-            asked = self._fit.fitted(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
+            asked = self._adapter.adapt(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
             response = await client.request(asked, media=_media(ctx), on_delta=_listener(ctx))
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update=update)
 
-        return await self._in_turn(usable, ask, ctx, lambda client, error: self._fit.mended(asked, client, error))
+        return await self._in_turn(usable, ask, ctx, lambda client, error: self._adapter.relax(asked, client, error))
 
     async def _in_turn(
         self,
@@ -198,7 +198,7 @@ class RequestModelHandler:
         mend: Mend | None = None,
     ) -> T:
         gate = self._models.gate(name)
-        patience = Patience.of(client.profile, ctx.random, last=patient)
+        retries = RetryPolicy.of(client.profile, ctx.random, last=patient)
         while True:
             async with gate, ctx.attempt() as attempt:
                 try:
@@ -207,7 +207,7 @@ class RequestModelHandler:
                     mended = mend(client, exc) if mend is not None else None
                     if mended is not None:
                         _note(ctx, mended)  # something else is asked: it repeats nothing
-                    delay = 0.0 if mended is not None else patience.pause(exc)
+                    delay = 0.0 if mended is not None else retries.pause(exc)
                     spent = priced(client, spent_by(exc))
                     if delay is not None and not _affords(ctx, spent):
                         delay = None

@@ -17,7 +17,7 @@ from agentorchestra.core.errors import MissingExtraError, ModelRequestError, Set
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import Media, OnDelta
-from agentorchestra.models.manager import LOCAL
+from agentorchestra.models.endpoint import LOCAL
 
 LONGEST = 256
 """Tokens of a text; what comes after them is not read, as these models were trained."""

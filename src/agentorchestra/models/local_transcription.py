@@ -18,7 +18,7 @@ from agentorchestra.core.errors import MissingExtraError, ModelRequestError, Set
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import Media, OnDelta
-from agentorchestra.models.manager import LOCAL
+from agentorchestra.models.endpoint import LOCAL
 
 WEIGHTS = "model.bin"
 """By this file a folder is one of a model that hears, and not one that embeds (models/local_embedding.py)."""

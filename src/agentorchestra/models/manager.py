@@ -6,7 +6,6 @@ import asyncio
 import copy
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Self, cast
 from urllib.parse import urlsplit
 
@@ -14,12 +13,10 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import BudgetError, MissingExtraError, MissingKeyError, SettingsError, UnknownModelError
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.client import ModelClient
+from agentorchestra.models.endpoint import LOCAL, Endpoint
 from agentorchestra.models.failures import shown_address
 from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
-
-LOCAL = "local:"
-"""The prefix of a folder with a model on this machine: `local_embedding.py`, `local_transcription.py`."""
 
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
 
@@ -66,31 +63,6 @@ class Gate:
     def _leave(self) -> None:
         if self._places is not None:
             self._places.release()
-
-
-@dataclass(frozen=True)
-class Resolved:
-    """Everything a client needs, with the key looked up.
-
-    Attributes:
-        name: as asked for: a profile's name or `provider:model`.
-        profile: the profile, made up for a bare `provider:model`.
-        in_settings: whether the settings hold it under this name.
-        provider: the known provider, "" for a server that is only an address.
-        model: the model's id as it is sent.
-        address: the server, None for the provider's own.
-        key_env: the variable the key comes from, "" where none is sent.
-        key: its value.
-    """
-
-    name: str
-    profile: ModelProfile
-    in_settings: bool
-    provider: str
-    model: str
-    address: str | None
-    key_env: str
-    key: str | None
 
 
 class ModelManager:
@@ -257,12 +229,12 @@ class ModelManager:
         extra = self._extra.get(name)
         if extra is not None:
             return extra.price(usage)
-        resolved = self._resolve(name)
-        if resolved.provider == "local":
+        endpoint = self._resolve(name)
+        if endpoint.provider == "local":
             return 0.0
-        return price_of(resolved.profile, usage, address=resolved.address)
+        return price_of(endpoint.profile, usage, address=endpoint.address)
 
-    def _resolve(self, name: str) -> Resolved:
+    def _resolve(self, name: str) -> Endpoint:
         profile = self._profiles.get(name)
         in_settings = profile is not None
         if profile is None:
@@ -270,7 +242,7 @@ class ModelManager:
                 raise UnknownModelError(self._unknown(name))
             profile = ModelProfile(model=name)
         if profile.model == "offline":
-            return Resolved(name, profile, in_settings, "offline", "offline", None, "", None)
+            return Endpoint(name, profile, in_settings, "offline", "offline", None, "", None)
         if profile.model.startswith(LOCAL):
             if self._hears(name, profile):
                 from agentorchestra.models.local_transcription import speech_folder
@@ -280,7 +252,7 @@ class ModelManager:
                 from agentorchestra.models.local_embedding import model_files
 
                 model_files(profile.model)
-            return Resolved(name, profile, in_settings, "local", profile.model.removeprefix(LOCAL), None, "", None)
+            return Endpoint(name, profile, in_settings, "local", profile.model.removeprefix(LOCAL), None, "", None)
         if profile.model == "scripted":
             raise UnknownModelError(
                 f"model {name!r} is a scripted one, which only code can give: "
@@ -288,7 +260,7 @@ class ModelManager:
             )
         return self._resolve_provider(name, profile, in_settings)
 
-    def _resolve_provider(self, name: str, profile: ModelProfile, in_settings: bool) -> Resolved:
+    def _resolve_provider(self, name: str, profile: ModelProfile, in_settings: bool) -> Endpoint:
         provider, sep, model = profile.model.partition(":")
         if not (sep and provider in PROVIDERS):
             if profile.base_url is None:
@@ -312,7 +284,7 @@ class ModelManager:
         elif entry is not None:
             address = self._environ.get(entry.address_env) or entry.address
         key_env, key = self._key(name, profile, provider, address)
-        return Resolved(name, profile, in_settings, provider, model, address, key_env, key)
+        return Endpoint(name, profile, in_settings, provider, model, address, key_env, key)
 
     def _key(self, name: str, profile: ModelProfile, provider: str, address: str | None) -> tuple[str, str | None]:
         """The variable and value of the key; a server on this machine needs none."""
@@ -339,23 +311,23 @@ class ModelManager:
             f"set it: export {names[0]}=...{hint}"
         )
 
-    def _make(self, resolved: Resolved) -> ModelClient:
-        if resolved.provider == "offline":
+    def _make(self, endpoint: Endpoint) -> ModelClient:
+        if endpoint.provider == "offline":
             from agentorchestra.models.offline.model import OfflineModel
 
-            made = OfflineModel(profile=resolved.profile) if resolved.in_settings else OfflineModel()
+            made = OfflineModel(profile=endpoint.profile) if endpoint.in_settings else OfflineModel()
             return cast("ModelClient", made)
-        if resolved.provider == "local":
-            if self._hears(resolved.name, resolved.profile):
+        if endpoint.provider == "local":
+            if self._hears(endpoint.name, endpoint.profile):
                 from agentorchestra.models.local_transcription import LocalTranscriber
 
-                return LocalTranscriber(resolved.profile)
+                return LocalTranscriber(endpoint.profile)
             from agentorchestra.models.local_embedding import LocalEmbedder
 
-            return LocalEmbedder(resolved.profile)
+            return LocalEmbedder(endpoint.profile)
         from agentorchestra.models.openai import PydanticAIClient
 
-        return PydanticAIClient(resolved)
+        return PydanticAIClient(endpoint)
 
     def _hears(self, name: str, profile: ModelProfile) -> bool:
         """Whether a model on this machine is one that writes down recordings."""
@@ -439,4 +411,4 @@ class RecordedModels(ModelManager):
         self.client(name)
 
 
-__all__ = ["REST_S", "Gate", "ModelManager", "RecordedModels", "Resolved"]
+__all__ = ["REST_S", "Gate", "ModelManager", "RecordedModels"]

@@ -13,6 +13,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ModelError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.client import Media, OnDelta, with_usage
+from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.failures import Target, of_media, of_schema, silent, translate
 from agentorchestra.models.limits import answer_tokens
 from agentorchestra.models.media import takes
@@ -29,7 +30,6 @@ from agentorchestra.models.prices import (
 from agentorchestra.models.providers import PROVIDERS
 
 if TYPE_CHECKING:
-    from agentorchestra.models.manager import Resolved
     from agentorchestra.models.wire import Wire
 
 T = TypeVar("T")
@@ -39,15 +39,15 @@ class PydanticAIClient:
     """A `ModelClient` over pydantic-ai's model layer.
 
     Args:
-        resolved: the model with its key looked up; ModelManager makes it.
+        endpoint: the model with its key looked up; ModelManager makes it.
     """
 
-    def __init__(self, resolved: Resolved) -> None:
-        self.name = resolved.profile.model
-        self.profile = resolved.profile
-        self.native_tools = resolved.profile.tools
-        self._resolved = resolved
-        self._target = Target.of(resolved)
+    def __init__(self, endpoint: Endpoint) -> None:
+        self.name = endpoint.profile.model
+        self.profile = endpoint.profile
+        self.native_tools = endpoint.profile.tools
+        self._endpoint = endpoint
+        self._target = Target.of(endpoint)
         self._wire: Wire | None = None
         self._making = asyncio.Lock()
 
@@ -68,7 +68,7 @@ class PydanticAIClient:
 
     def takes(self, media_type: str) -> bool:
         """Whether a medium is sent along; one that is not is named in the text."""
-        return takes(media_type, provider=self._resolved.provider, profile=self.profile)
+        return takes(media_type, provider=self._endpoint.provider, profile=self.profile)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
         """A vector for each text, and what it cost.
@@ -99,7 +99,7 @@ class PydanticAIClient:
 
     def sound_price(self, usage: Usage, seconds: float) -> float | None:
         """US dollars for a transcription; None when the price is unknown."""
-        return price_of_sound(self.profile, usage, seconds, address=self._resolved.address)
+        return price_of_sound(self.profile, usage, seconds, address=self._endpoint.address)
 
     def _at_most(self, request: ModelRequest) -> Usage:
         return self._lost(most_usage(request))
@@ -131,7 +131,7 @@ class PydanticAIClient:
 
     def price(self, usage: Usage) -> float | None:
         """By the profile's price, else the published one; None when there is neither."""
-        return price_of(self.profile, usage, address=self._resolved.address)
+        return price_of(self.profile, usage, address=self._endpoint.address)
 
     async def aclose(self) -> None:
         """Close the connections; idempotent."""
@@ -142,21 +142,21 @@ class PydanticAIClient:
     async def _connect(self) -> Wire:
         async with self._making:
             if self._wire is None:
-                made = await asyncio.to_thread(_make, self._resolved)
+                made = await asyncio.to_thread(_make, self._endpoint)
                 await made.open()
                 self._wire = made
             return self._wire
 
 
-def _make(resolved: Resolved) -> Wire:
+def _make(endpoint: Endpoint) -> Wire:
     try:
         from agentorchestra.models.wire import Wire
 
-        return Wire(resolved)
+        return Wire(endpoint)
     except ImportError as exc:
-        extra = PROVIDERS[resolved.provider].extra if resolved.provider in PROVIDERS else "openai"
+        extra = PROVIDERS[endpoint.provider].extra if endpoint.provider in PROVIDERS else "openai"
         raise MissingExtraError(
-            f"model {resolved.name!r} needs a package that is not installed ({exc.name or exc}); "
+            f"model {endpoint.name!r} needs a package that is not installed ({exc.name or exc}); "
             f'run: pip install "pydantic-ai-slim[{extra}]"'
         ) from exc
 

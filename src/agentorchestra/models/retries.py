@@ -20,7 +20,7 @@ UNSURE = 3
 
 
 @dataclass
-class Patience:
+class RetryPolicy:
     """What one request has tried at one model.
 
     Attributes:
@@ -40,8 +40,8 @@ class Patience:
     _waited: float = field(default=0.0, init=False)
 
     @classmethod
-    def of(cls, profile: ModelProfile, chance: random.Random, *, last: bool) -> Patience:
-        """Return the patience with a model.
+    def of(cls, profile: ModelProfile, chance: random.Random, *, last: bool) -> RetryPolicy:
+        """Return the policy of a model.
 
         Args:
             profile: its profile.
@@ -77,4 +77,4 @@ class Patience:
         return ceiling * (0.5 + self.chance.random() / 2)
 
 
-__all__ = ["BEFORE_OTHERS", "MAX_WAIT_S", "UNSURE", "Patience"]
+__all__ = ["BEFORE_OTHERS", "MAX_WAIT_S", "UNSURE", "RetryPolicy"]

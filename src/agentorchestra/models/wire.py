@@ -46,6 +46,7 @@ from agentorchestra.core.messages import (
     ToolSchema,
 )
 from agentorchestra.models.client import Media, OnDelta
+from agentorchestra.models.endpoint import Endpoint
 from agentorchestra.models.failures import OPENAI_ADDRESS, Unreadable
 from agentorchestra.models.limits import LEAST, UNKNOWN
 from agentorchestra.models.media import kind_of, plain_type, takes
@@ -58,7 +59,6 @@ if TYPE_CHECKING:
     from openai._models import FinalRequestOptions
     from pydantic_ai.embeddings import EmbeddingModel
 
-    from agentorchestra.models.manager import Resolved
 
 CONNECT_TIMEOUT_S = 15.0
 _KEY_CHARS = 32
@@ -232,40 +232,35 @@ _Part = TypeVar("_Part", bound="theirs.ModelResponse | theirs.ModelRequestPart")
 
 # --- measure 3: each message translated once ------------------------------------------------------------------------
 
-_break_tokens: Any = None
-with contextlib.suppress(ImportError):  # not public: without it the library does it for the whole history every time
-    from pydantic_ai._special_tokens import break_special_tokens_in_messages as _break_tokens
-
 
 class Translated:
-    """Parts of messages by digest, in pydantic-ai's types, with chat-template tokens in their text made harmless.
+    """Parts of messages by digest, in pydantic-ai's types.
 
     A history is sent again in every step, and its messages never change. What holds media is not kept.
     """
 
     _MOST = 8_192
 
-    def __init__(self, model: Model) -> None:
-        self._model = model
-        self.provider = model.system
+    def __init__(self, provider: str) -> None:
+        self.provider = provider
         self._kept: dict[str | tuple[int, ...], Any] = {}
         self._ids: set[int] = set()
 
     def get(self, digest: str) -> Any:
-        """What was kept, None if nothing was."""
+        """Return what was kept; None if nothing was."""
         return self._kept.get(digest)
 
     def keep(self, digest: str, one: _Part) -> _Part:
-        """Make it harmless, and keep it."""
+        """Keep a part, and return it."""
         if len(self._kept) >= self._MOST:
             self._kept.clear()
             self._ids.clear()
-        made = self._kept[digest] = self.harmless(one)
-        self._ids.add(id(made))
-        return made
+        self._kept[digest] = one
+        self._ids.add(id(one))
+        return one
 
     def together(self, parts: Sequence[theirs.ModelRequestPart]) -> theirs.ModelRequest:
-        """A request of these parts: of parts that are kept, the same object every time."""
+        """Return a request of these parts: of parts that are kept, the same object every time."""
         names = tuple(map(id, parts))
         found = self._kept.get(names)
         if found is None:
@@ -273,15 +268,6 @@ class Translated:
             if self._ids.issuperset(names):
                 self._kept[names] = found
         return cast("theirs.ModelRequest", found)
-
-    def harmless(self, one: _Part) -> _Part:
-        """The same with chat-template tokens broken, where this model's server may read them as its own."""
-        if _break_tokens is None:
-            return one
-        alone = isinstance(one, theirs.ModelResponse)
-        whole: Any = one if alone else theirs.ModelRequest(parts=[cast("theirs.ModelRequestPart", one)])
-        (broken,) = _break_tokens([whole], self._model.profile, self._model.accepts_stateless_artifacts)
-        return cast("_Part", broken if alone else broken.parts[0])
 
 
 class _MappedOnce(OpenAIChatModel):
@@ -343,26 +329,26 @@ class Wire:
     """A model of pydantic-ai, asked once per `ask`.
 
     Args:
-        resolved: the model with its key.
+        endpoint: the model with its key.
     """
 
-    def __init__(self, resolved: Resolved) -> None:
-        self._sent = partial(takes, provider=resolved.provider, profile=resolved.profile)
-        self._name = resolved.profile.model
-        self._may_force = resolved.profile.may_force
-        self._google = resolved.provider.startswith("google")
-        self._anthropic = resolved.provider == "anthropic"
+    def __init__(self, endpoint: Endpoint) -> None:
+        self._sent = partial(takes, provider=endpoint.provider, profile=endpoint.profile)
+        self._name = endpoint.profile.model
+        self._may_force = endpoint.profile.may_force
+        self._google = endpoint.provider.startswith("google")
+        self._anthropic = endpoint.provider == "anthropic"
         # These say beside a result that it is an error; of others the library would make JSON of it.
-        self._says_errors = self._google or resolved.provider in ("anthropic", "bedrock")
-        self._keyed = _is_openai(resolved)
-        self._resolved = resolved
+        self._says_errors = self._google or endpoint.provider in ("anthropic", "bedrock")
+        self._keyed = _is_openai(endpoint)
+        self._endpoint = endpoint
         self._client: PlainOpenAI | None = None
         self._embedder: EmbeddingModel | None = None
         self._further = contextlib.AsyncExitStack()
         self._http: httpx2.AsyncClient | None = None
-        self._model = self._build(resolved)
+        self._model = self._build(endpoint)
         self._tools = Tools(self._model)
-        self._translated = Translated(self._model)
+        self._translated = Translated(self._model.system)
 
     async def open(self) -> None:
         """Take the provider's connections into use."""
@@ -404,14 +390,12 @@ class Wire:
         if self._http is None:
             # Our own client has it already, and would be copied for every request.
             settings["max_retries"] = 0
-        if request.settings.stream and self._resolved.profile.stream:
+        if request.settings.stream and self._endpoint.profile.stream:
             answer = await self._streamed(messages, settings, parameters, on_delta, heard)
-        elif _break_tokens is None:
+        else:
             answer = await model_request(
                 self._model, messages, model_settings=settings, model_request_parameters=parameters
             )
-        else:
-            answer = await self._model.request(messages, settings, parameters)
         return to_ours(answer, request, name=self._name)
 
     async def _streamed(
@@ -422,10 +406,8 @@ class Wire:
         on_delta: OnDelta | None,
         heard: Callable[[], None],
     ) -> theirs.ModelResponse:
-        opened = (
-            model_request_stream(self._model, messages, model_settings=settings, model_request_parameters=parameters)
-            if _break_tokens is None
-            else self._model.request_stream(messages, settings, parameters)
+        opened = model_request_stream(
+            self._model, messages, model_settings=settings, model_request_parameters=parameters
         )
         async with opened as stream:
             heard()
@@ -493,9 +475,9 @@ class Wire:
         from pydantic_ai.embeddings.openai import OpenAIEmbeddingModel
 
         if self._client is not None:
-            return OpenAIEmbeddingModel(self._resolved.model, provider=OpenAIProvider(openai_client=self._client))
-        provider = await self._further.enter_async_context(_provider(self._resolved.provider, self._resolved))
-        named = f"{self._resolved.provider}:{self._resolved.model}"
+            return OpenAIEmbeddingModel(self._endpoint.model, provider=OpenAIProvider(openai_client=self._client))
+        provider = await self._further.enter_async_context(_provider(self._endpoint.provider, self._endpoint))
+        named = f"{self._endpoint.provider}:{self._endpoint.model}"
         return infer_embedding_model(named, provider_factory=lambda name: provider)
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage, float | None]:
@@ -509,7 +491,7 @@ class Wire:
                 "with transcription_model in agentorchestra.toml"
             )
         said = await self._client.audio.transcriptions.create(
-            model=self._resolved.model, file=(name, data, media_type), response_format="json"
+            model=self._endpoint.model, file=(name, data, media_type), response_format="json"
         )
         text = getattr(said, "text", None)
         if not isinstance(text, str):
@@ -523,16 +505,16 @@ class Wire:
         )
         return text, usage, None if seconds is None else float(seconds)
 
-    def _build(self, resolved: Resolved) -> Model:
-        entry = PROVIDERS.get(resolved.provider)
-        spoken = resolved.provider in ("openai", "openai-chat")
-        if spoken or (resolved.address is not None and (entry is None or entry.compatible)):
-            return self._compatible(resolved)
-        return infer_model(f"{resolved.provider}:{resolved.model}", lambda name: _provider(name, resolved))
+    def _build(self, endpoint: Endpoint) -> Model:
+        entry = PROVIDERS.get(endpoint.provider)
+        spoken = endpoint.provider in ("openai", "openai-chat")
+        if spoken or (endpoint.address is not None and (entry is None or entry.compatible)):
+            return self._compatible(endpoint)
+        return infer_model(f"{endpoint.provider}:{endpoint.model}", lambda name: _provider(name, endpoint))
 
-    def _compatible(self, resolved: Resolved) -> Model:
+    def _compatible(self, endpoint: Endpoint) -> Model:
         """An OpenAI-compatible server, OpenAI's own included."""
-        address = resolved.address or OPENAI_ADDRESS
+        address = endpoint.address or OPENAI_ADDRESS
         self._http = DefaultAioHttpClient(
             # No proxy stands between this process and its own machine, whatever the environment says.
             trust_env=not is_loopback(address),
@@ -540,30 +522,30 @@ class Wire:
             limits=httpx2.Limits(
                 max_connections=1_000,
                 max_keepalive_connections=100,
-                keepalive_expiry=30.0 if resolved.address is None else 3.0,
+                keepalive_expiry=30.0 if endpoint.address is None else 3.0,
             ),
         )
-        client = PlainOpenAI(base_url=address, api_key=resolved.key or "no-key", http_client=self._http, max_retries=0)
+        client = PlainOpenAI(base_url=address, api_key=endpoint.key or "no-key", http_client=self._http, max_retries=0)
         self._client = client
         profile = OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True)
-        if resolved.address is not None:
+        if endpoint.address is not None:
             # Set for OpenAI's account, and no other server's business.
             client.organization = client.project = None
-            if not _is_openai(resolved):
+            if not _is_openai(endpoint):
                 profile["openai_chat_supports_max_completion_tokens"] = False
         provider = OpenAIProvider(openai_client=client)
         return _MappedOnce(
-            resolved.model,
+            endpoint.model,
             provider=provider,
-            profile=merge_profile(provider.model_profile(resolved.model), profile),
+            profile=merge_profile(provider.model_profile(endpoint.model), profile),
         )
 
 
-def _is_openai(resolved: Resolved) -> bool:
+def _is_openai(endpoint: Endpoint) -> bool:
     """Whether what is asked is OpenAI's own, or bears the name of one of its models: a proxy hands that on."""
-    if resolved.provider not in ("", "openai", "openai-chat"):
+    if endpoint.provider not in ("", "openai", "openai-chat"):
         return False
-    return resolved.address is None or resolved.model.startswith(tuple(FAMILIES))
+    return endpoint.address is None or endpoint.model.startswith(tuple(FAMILIES))
 
 
 def _goes_on(request: ModelRequest) -> bool:
@@ -593,13 +575,13 @@ def _holds_map(schema: Any) -> bool:
     return "patternProperties" in schema or any(map(_holds_map, schema.values()))
 
 
-def _provider(name: str, resolved: Resolved) -> Provider[Any]:
+def _provider(name: str, endpoint: Endpoint) -> Provider[Any]:
     """A provider with the key that was looked up, not the one in the process's environment."""
     given: dict[str, Any] = {}
-    if resolved.key is not None:
-        given["api_key"] = resolved.key
-    if resolved.address is not None:
-        given["base_url"] = resolved.address
+    if endpoint.key is not None:
+        given["api_key"] = endpoint.key
+    if endpoint.address is not None:
+        given["base_url"] = endpoint.address
         given.setdefault("api_key", "no-key")  # else the library sends the environment's
     return infer_provider_class(name)(**given)
 
@@ -721,7 +703,8 @@ async def to_theirs(
             if part is None:
                 part = theirs.UserPromptPart(content=await _user_content(message, media, sent))
                 once = message is messages[-1] or not isinstance(part.content, str)
-                part = translated.harmless(part) if once else translated.keep(message.digest, part)
+                if not once:
+                    translated.keep(message.digest, part)
             parts.append(part)
     if marked and passing == len(messages) and messages[-1].role == "tool":
         end_results()

@@ -28,7 +28,8 @@ def refused(session: Session[Any], effect: Effect) -> str | None:
     own = session.capabilities
     if own is None:
         return None
-    if effect.kind is EffectKind.INVOKE_TOOL and effect.name in session.own_tools:
+    agent = session.agent
+    if effect.kind is EffectKind.INVOKE_TOOL and agent is not None and effect.name in agent.own_tools:
         return None  # made for this agent by whoever runs it
     if effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION) and effect.name not in own:
         return f"{effect.name!r} is not among the tools this agent may use: {first_names(sorted(own), 60)}"

@@ -128,7 +128,8 @@ async def cut_result(
         ctx: RunContext of the effect.
         max_chars: characters kept, fewer where the calling agent's window has no room for as many.
     """
-    room: int | None = getattr(getattr(ctx, "parent", None), "result_chars", None)
+    agent = getattr(getattr(ctx, "parent", None), "agent", None)
+    room: int | None = agent.result_chars if agent is not None else None
     if room is not None:
         max_chars = min(max_chars, max(room, SHORTEST_CHARS))
     blocks, text = _read(value)

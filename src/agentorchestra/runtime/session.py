@@ -37,6 +37,7 @@ from agentorchestra.core.events import AttemptFailed, EffectInterrupted
 from agentorchestra.core.ids import EffectKey, derived_id, derived_random
 from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ModelRequest
+from agentorchestra.core.protocols import AgentSlot
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus, first_names
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.budget import BudgetNode, Hold
@@ -99,9 +100,7 @@ class Session(Generic[Deps]):
     hold: Hold | None = None  # what the budget holds for the effect that owns this session
     between_attempts = False  # whether an attempt has failed and the next one has not begun
     raised: BaseException | None = None
-    result_chars: int | None = None  # the longest result this agent's window has room for
-    functions: Any = None  # what this agent's programs may call
-    memory: Any = None  # of this agent, where a workflow of code has one (agents/memory.py)
+    agent: AgentSlot | None = None  # what the agent that works here keeps (agents/state.py)
     acting_on: tuple[str, str] | None = None  # the instance of an environment that this effect acts on
     _name = ""
     _sight: Sight | None = None
@@ -147,7 +146,6 @@ class Session(Generic[Deps]):
         self.asks: bool = parent is None or parent.asks  # whether people may be asked for what it does
         self.world = world
         self.model = model
-        self.own_tools: dict[str, Any] = {}  # tools made for this agent alone (`done` with its answer's schema)
         self._chance = key
         self._composite = composite
         self.attempt_number = attempt
@@ -583,12 +581,12 @@ class Session(Generic[Deps]):
         return self.sight.trust
 
     @property
-    def asked(self) -> int:
+    def last_n(self) -> int:
         """The number of the last effect this branch asked for: a replay's log holds later ones too."""
         return self._n
 
     @property
-    def asked_at(self) -> int:
+    def decided_n(self) -> int:
         """The number of the caller's branch at which the call that owns this session was decided.
 
         What has a smaller number had ended by then; what has it or a greater one was decided together or later.
@@ -741,7 +739,7 @@ class Session(Generic[Deps]):
         ]
         for rival in rivals:
             rival.sight.adopt(self.sight)
-            rival.memory = self.memory
+            rival.agent = self.agent and self.agent.for_rival()
             rival._chance = EffectKey(rival.branch, 0)  # rivals that draw the same numbers would all be alike
         return rivals
 

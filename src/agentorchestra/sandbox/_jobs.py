@@ -1,4 +1,4 @@
-"""What runs in the background of a shell: started as such, or left there by a command. Inside of the sandbox."""
+"""Background jobs of a shell: started as such, or left there by a command. Inside the sandbox."""
 
 from __future__ import annotations
 
@@ -12,43 +12,34 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentorchestra.sandbox._keeping import restoring
-    from agentorchestra.sandbox._processes import alive, kill_group
-    from agentorchestra.sandbox._supervisor import CHUNK, encoded, limited
+    from agentorchestra.sandbox._state import restoring
+    from agentorchestra.sandbox._supervisor import CHUNK, Output, encoded, limited
 else:  # inside there is nothing but the files beside this one
-    from _keeping import restoring
-    from _processes import alive, kill_group
-    from _supervisor import CHUNK, encoded, limited
+    from _state import restoring
+    from _supervisor import CHUNK, Output, encoded, limited
 
-LOG_BYTES = 200_000
 RUNNING_JOBS = 32
 ENDED_JOBS = 32
 
 
-class Log:
-    """The beginning and the end of an output."""
+def alive(group: int) -> bool:
+    try:
+        os.killpg(group, 0)
+    except OSError:
+        return False
+    return True
 
-    def __init__(self) -> None:
-        self.head, self.tail, self.size = bytearray(), bytearray(), 0
 
-    def add(self, data: bytes) -> None:
-        self.size += len(data)
-        half = LOG_BYTES // 2
-        room = max(0, half - len(self.head))
-        self.head += data[:room]
-        self.tail += data[room:]
-        if len(self.tail) > 2 * half:
-            del self.tail[:-half]
-
-    def message(self) -> dict[str, Any]:
-        tail = bytes(self.tail[-(LOG_BYTES // 2) :])
-        return {"head": encoded(bytes(self.head)), "tail": encoded(tail), "size": self.size}
+def kill_group(group: int, number: int) -> None:
+    with contextlib.suppress(OSError):
+        os.killpg(group, signal.SIGCONT)  # what is stopped hears nothing
+        os.killpg(group, number)
 
 
 class Job:
     """Something in the background: started as such, or left by a command."""
 
-    def __init__(self, number: int, text: str, group: int, log: Log, child: subprocess.Popen[bytes] | None) -> None:
+    def __init__(self, number: int, text: str, group: int, log: Output, child: subprocess.Popen[bytes] | None) -> None:
         self.number, self.text, self.group, self.log, self.child = number, text, group, log, child
         self.reader = -1
         self.script = ""
@@ -85,42 +76,37 @@ class Jobs:
     """
 
     def __init__(
-        self,
-        start: dict[str, Any],
-        work: str,
-        place: str,
-        watch: selectors.BaseSelector,
-        reap: Callable[[], None],
+        self, start: dict[str, Any], work: str, place: str, watch: selectors.BaseSelector, reap: Callable[[], None]
     ) -> None:
         self.start, self.limits, self.work, self.place = start, start["limits"], work, place
         self.watch, self.reap = watch, reap
         self.jobs: dict[int, Job] = {}
         self.last = int(start["last_job"])
 
-    def note(self, found: list[tuple[int, str]], log: Log) -> None:
-        """Jobs (process group, text) that the shell has now and had not before belong to the command of this log."""
+    def note(self, found: list[tuple[int, str]], log: Output) -> None:
+        """Add the shell's new jobs (process group, text), which belong to the command of this log."""
         known = self.groups()
         for group, text in found:
             if group not in known and alive(group):
                 self.add(text, group, log, None)
 
     def groups(self) -> set[int]:
-        """The process groups of those that run."""
+        """Return the process groups of running jobs."""
         return {job.group for job in self.jobs.values() if not job.over}
 
     def children(self) -> dict[int, subprocess.Popen[bytes]]:
-        """Those that this process started, by process id."""
+        """Return the running children of this process, by process id."""
         found = [job.child for job in self.jobs.values() if job.child is not None]
         return {child.pid: child for child in found if child.returncode is None}
 
-    def flooded(self, log: Log) -> None:
-        """End those that printed too much."""
+    def flooded(self, log: Output) -> None:
+        """End the jobs of a log that grew too large."""
         for job in self.jobs.values():
             if job.log is log:
                 job.flooded = True
                 kill_group(job.group, signal.SIGKILL)
 
-    def add(self, text: str, group: int, log: Log, child: subprocess.Popen[bytes] | None) -> Job:
+    def add(self, text: str, group: int, log: Output, child: subprocess.Popen[bytes] | None) -> Job:
         over = [number for number, job in self.jobs.items() if job.over and job.reader < 0]
         for number in over[: max(0, len(over) - ENDED_JOBS)]:
             del self.jobs[number]
@@ -151,13 +137,13 @@ class Jobs:
             return {"error": f"no process could be started: {error}"}
         finally:
             os.close(writer)
-        job = self.add(message["command"], child.pid, Log(), child)
+        job = self.add(message["command"], child.pid, Output(), child)
         job.reader, job.script = reader, path
         self.watch.register(reader, selectors.EVENT_READ)
         return job.message()
 
     def hear(self, fd: int) -> None:
-        """Take what has arrived at a descriptor that may be a job's."""
+        """Read from a descriptor that may be a job's."""
         for job in self.jobs.values():
             if job.reader == fd:
                 self.hear_one(job)
@@ -183,7 +169,7 @@ class Jobs:
         return sum(not job.over for job in self.jobs.values())
 
     def answer(self, message: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        """What is said to a question on jobs."""
+        """Answer a message about jobs."""
         kind = message["kind"]
         if kind == "job":
             return self.begin(message, state)
@@ -201,10 +187,11 @@ class Jobs:
                 self.over(job)
         if job.reader >= 0:
             self.hear_one(job)
-        return {**job.message(), **job.log.message()}
+        head, tail = job.log.ends()
+        return {**job.message(), "head": encoded(head), "tail": encoded(tail), "size": job.log.size}
 
     def over(self, job: Job) -> bool:
-        """Whether a job ends within a second."""
+        """Return True if a job ends within a second."""
         end = time.monotonic() + 1.0
         while time.monotonic() < end:
             self.reap()

@@ -217,16 +217,16 @@ class _Limited(io.BytesIO):
         return super().write(data)
 
 
-def _told(error: BaseException, lost: dict[str, str]) -> str:
-    """The exception as Python tells it, without the lines of this file; and why a variable is not there."""
-    told = traceback.TracebackException.from_exception(error)
-    todo: list[traceback.TracebackException | None] = [told]
+def _formatted(error: BaseException, lost: dict[str, str]) -> str:
+    """Return the exception as Python formats it, without this file's lines, and why a variable is missing."""
+    formatted = traceback.TracebackException.from_exception(error)
+    todo: list[traceback.TracebackException | None] = [formatted]
     while todo:
         one = todo.pop()
         if one is not None:
             one.stack = traceback.StackSummary.from_list([frame for frame in one.stack if frame.filename != __file__])
             todo += [one.__cause__, one.__context__]
-    said = "".join(told.format())
+    said = "".join(formatted.format())
     if isinstance(error, NameError) and error.name in lost:
         said += f"({error.name} of an earlier program was not kept: {lost[error.name]}. Make it anew.)\n"
     return said
@@ -265,7 +265,7 @@ def main() -> None:
         raise
     except BaseException as error:
         sys.stdout.flush()
-        print(_told(error, variables.lost), end="", file=sys.stderr, flush=True)
+        print(_formatted(error, variables.lost), end="", file=sys.stderr, flush=True)
         sys.exit(1)
     finally:
         variables.keep()

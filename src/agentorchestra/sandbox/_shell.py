@@ -3,7 +3,7 @@
 It speaks JSON lines with the host over its standard input and output and keeps one interactive bash on a terminal of
 its own (so that jobs and interrupts are the shell's own), whose commands come through a pipe and whose outputs go
 through a FIFO each. A bash that ends is started again with what it had. Standard library only. It shares user and world
-with the commands, so nothing it says is believed: every bound is kept again by the host (shelldrive.py).
+with the commands, so nothing it says is believed: every bound is kept again by the host (shell_driver.py).
 
 In:  {"kind": "start", ...}, {"kind": "run", "id", "command", "seconds", "together"}, {"kind": "interrupt"},
      {"kind": "job", "id", "command"}, {"kind": "jobs", "id"},
@@ -31,17 +31,13 @@ import time
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from agentorchestra.sandbox._commands import Command
     from agentorchestra.sandbox._jobs import Jobs
-    from agentorchestra.sandbox._keeping import Kept, restoring
-    from agentorchestra.sandbox._processes import below, catches_interrupts
-    from agentorchestra.sandbox._supervisor import CHUNK, HERE, Lines, encoded, limited, say
+    from agentorchestra.sandbox._state import State, restoring
+    from agentorchestra.sandbox._supervisor import CHUNK, HERE, Lines, Output, encoded, limited, say
 else:  # inside there is nothing but the files beside this one
-    from _commands import Command
     from _jobs import Jobs
-    from _keeping import Kept, restoring
-    from _processes import below, catches_interrupts
-    from _supervisor import CHUNK, HERE, Lines, encoded, limited, say
+    from _state import State, restoring
+    from _supervisor import CHUNK, HERE, Lines, Output, encoded, limited, say
 
 CONTROL = 199
 """Where the shell says that a command is done."""
@@ -55,6 +51,51 @@ AGAIN_S = 0.2
 PRCTL_SUBREAPER, PRCTL_DUMPABLE = 36, 4
 
 
+def catches_interrupts(pid: int) -> bool:
+    """Return True if a process does something of its own when it is interrupted."""
+    with (
+        contextlib.suppress(OSError, ValueError),
+        open(f"/proc/{pid}/status", encoding="ascii", errors="replace") as status,
+    ):
+        for line in status:
+            if line.startswith("SigCgt:"):
+                return bool(int(line.split()[1], 16) & 1 << signal.SIGINT - 1)
+    return True
+
+
+def descendants(pid: int) -> list[int]:
+    """Return all processes below one."""
+    parents: dict[int, list[int]] = {}
+    for name in os.listdir("/proc") if os.path.isdir("/proc") else ():
+        if name.isdigit():
+            with contextlib.suppress(OSError, ValueError, IndexError), open(f"/proc/{name}/stat", "rb") as source:
+                parent = int(source.read().rpartition(b")")[2].split()[1])
+                parents.setdefault(parent, []).append(int(name))
+    found, todo = [], [pid]
+    while todo:
+        children = parents.get(todo.pop(), [])
+        found += children
+        todo += children
+    return found
+
+
+class Command:
+    """One command, or what it left running."""
+
+    def __init__(self, message: dict[str, Any]) -> None:
+        self.number, self.text, self.together = message["id"], message["command"], message["together"]
+        self.deadline = time.monotonic() + message["seconds"]
+        self.log = Output()
+        self.ending = ""
+        self.began_to_end = 0.0
+        self.interrupted: set[int] = set()
+        self.next_interrupt = 0.0
+        self.twice = False
+        self.readers: dict[int, int] = {}
+        self.own_writers: list[int] = []
+        self.paths: list[str] = []
+
+
 class Keeper:
     """Keeps the shell."""
 
@@ -63,7 +104,7 @@ class Keeper:
         self.place = tempfile.mkdtemp(prefix=".shell-", dir=start["temporary"])
         self.state_path = shlex.quote(f"{self.place}/state")
         self.watch = selectors.DefaultSelector()
-        self.kept = Kept(work)
+        self.state = State(work)
         self.now: Command | None = None
         self.left: list[Command] = []
         self.jobs = Jobs(start, work, self.place, self.watch, self.reap)
@@ -80,7 +121,7 @@ class Keeper:
     # -- bash --------------------------------------------------------------------------------------------------------
 
     def start_bash(self, state: dict[str, Any] | None) -> str:
-        """A new shell; what could not be put back, "" if all was."""
+        """Start a new shell; return what could not be put back, "" if all was."""
         self.end_bash()
         self.terminal, inside = os.openpty()
         modes = termios.tcgetattr(inside)
@@ -114,8 +155,8 @@ class Keeper:
         self.after()
         if not self.settled():
             raise OSError("bash did not come up")
-        if not self.kept.baseline:
-            self.kept.begin(f"{self.place}/state")
+        if not self.state.baseline:
+            self.state.begin(f"{self.place}/state")
         if state is None:
             return ""
         with open(f"{self.place}/restore", "w", encoding="utf-8", errors="surrogateescape") as target:
@@ -125,7 +166,7 @@ class Keeper:
         if not self.settled():
             self.start_bash(None)
             return "its variables could not be put back"
-        self.kept.read(f"{self.place}/state")
+        self.state.read(f"{self.place}/state")
         return ""
 
     def tell(self, line: str) -> None:
@@ -138,7 +179,7 @@ class Keeper:
         self.tell(f"{AFTER} {self.state_path} {number}")
 
     def settled(self) -> bool:
-        """Wait until the shell says that it is done."""
+        """Return True once the shell says that it is done."""
         assert self.bash is not None
         end = time.monotonic() + SETTLE_S
         while time.monotonic() < end and self.bash.poll() is None:
@@ -150,7 +191,7 @@ class Keeper:
         return False
 
     def heard_done(self, number: int = 0) -> int | None:
-        """The exit status, once the shell says that this command is done."""
+        """Return the exit status once the shell says that this command is done."""
         with contextlib.suppress(BlockingIOError):
             self.said = (self.said + os.read(self.control, 4096))[-4096:]
         *lines, self.said = self.said.split(b"\n")
@@ -174,7 +215,7 @@ class Keeper:
         """End the shell and all it runs in the foreground."""
         if self.bash is not None:
             spared = self.jobs.groups()
-            for pid in [*below(self.bash.pid), self.bash.pid]:
+            for pid in [*descendants(self.bash.pid), self.bash.pid]:
                 with contextlib.suppress(OSError):
                     if os.getpgid(pid) not in spared or pid == self.bash.pid:
                         os.kill(pid, signal.SIGKILL)
@@ -198,7 +239,7 @@ class Keeper:
     # -- commands ----------------------------------------------------------------------------------------------------
 
     def run(self, message: dict[str, Any]) -> None:
-        one = self.now = Command(message["id"], message["command"], message["seconds"], message["together"])
+        one = self.now = Command(message)
         os.makedirs(self.place, exist_ok=True)
         with contextlib.suppress(OSError):
             os.unlink(f"{self.place}/state")
@@ -251,7 +292,7 @@ class Keeper:
             os.killpg(self.foreground(), number)
 
     def finish(self, status: int, again: str = "", *, killed: bool = False) -> None:
-        """The command is over; of one that was killed with the shell nothing that it changed is kept."""
+        """End a command; of one that was killed with the shell nothing that it changed is kept."""
         one = self.now
         assert one is not None
         for reader in list(one.readers):
@@ -265,11 +306,11 @@ class Keeper:
         if one.readers:
             self.left.append(one)
         if not killed:  # the shell may have gone on for a moment, when its command was gone and it was not yet
-            self.kept.read(f"{self.place}/state")
-        self.jobs.note(self.kept.jobs, one.log)
+            self.state.read(f"{self.place}/state")
+        self.jobs.note(self.state.jobs, one.log)
         again, self.again = again or self.again, ""
         if self.bash is None or self.bash.poll() is not None:
-            problem = self.start_bash(self.kept.state())
+            problem = self.start_bash(self.state.message())
             again = f"{again}; {problem}" if problem else again
         say(
             "reply",
@@ -277,14 +318,14 @@ class Keeper:
             exit_code=status,
             ending=one.ending or "exited",
             again=again,
-            state=self.kept.state(),
-            notes=self.kept.notes,
+            state=self.state.message(),
+            notes=self.state.notes,
             jobs=self.jobs.running(),
             last_job=self.jobs.last,
         )
 
     def hear_rest(self, one: Command, reader: int) -> None:
-        """Take what was written up to now; who goes on in the background may never stop."""
+        """Take what was written up to now: who goes on in the background may never stop."""
         waiting = array.array("i", [0])
         fcntl.ioctl(reader, termios.FIONREAD, waiting)
         until = one.log.size + waiting[0]
@@ -292,7 +333,7 @@ class Keeper:
             pass
 
     def hear(self, one: Command, reader: int) -> bool:
-        """Take what has arrived; whether there may be more."""
+        """Take what has arrived; return True if there may be more."""
         try:
             data = os.read(reader, CHUNK)
         except BlockingIOError:
@@ -337,7 +378,7 @@ class Keeper:
                     break
 
     def look(self) -> None:
-        """What has changed without a word."""
+        """Notice what changed without a message: ended processes, times that are over."""
         self.reap()
         one = self.now
         if self.bash is not None and self.bash.poll() is not None:
@@ -346,7 +387,7 @@ class Keeper:
             if one is not None:
                 self.finish(code, f"the shell itself ended ({how})")
             else:
-                self.start_bash(self.kept.state())
+                self.start_bash(self.state.message())
                 self.again = f"the shell itself ended ({how}) before this command"
             return
         if one is None:
@@ -396,12 +437,12 @@ class Keeper:
         elif kind == "interrupt":
             self.end_command("interrupted")
         else:
-            say("reply", id=message["id"], **self.jobs.answer(message, self.kept.state()))
+            say("reply", id=message["id"], **self.jobs.answer(message, self.state.message()))
 
     def close(self) -> None:
-        """The host is gone, or wants this to end: nothing is left."""
+        """End everything: the host is gone or wants it."""
         for _ in range(100):
-            found = below(os.getpid())
+            found = descendants(os.getpid())
             if not found:
                 break
             for pid in found:
@@ -433,7 +474,7 @@ def main() -> None:
     start = json.loads(first[0])
     keeper = Keeper(work, start)
     problem = keeper.start_bash(start["state"])
-    say("reply", id=0, problem=problem, state=keeper.kept.state())
+    say("reply", id=0, problem=problem, state=keeper.state.message())
     keeper.watch.register(0, selectors.EVENT_READ)
     try:
         for line in first[1:]:

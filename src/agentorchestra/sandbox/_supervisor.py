@@ -2,7 +2,7 @@
 
 It speaks JSON lines with the host over its standard input and output, starts the program under limits, passes on what
 it prints and the calls it makes, and takes the files out at the end. Standard library only. It shares user and world
-with the program, so nothing it says is believed: every bound is kept again by the host (drive.py).
+with the program, so nothing it says is believed: every bound is kept again by the host (driver.py).
 
 In:  {"kind": "start", ...}, {"kind": "file", "name", "data"}, {"kind": "go"}, {"kind": "result", ...}, {"kind": "stop"}
 Out: {"kind": "ready"}, {"kind": "out", "fd", "data"}, {"kind": "call", ...}, {"kind": "file", "name", "data", "last"},
@@ -28,6 +28,9 @@ from typing import Any
 
 CHUNK = 48_000
 STOP = b'{"kind": "stop"}'
+"""The line that ends a program before its time."""
+PRINTED_BYTES = 200_000
+"""Of each output that is kept: the first and the last half."""
 DRAIN_S = 0.2
 DEEPEST = 50
 Mark = tuple[int, int, int, int]
@@ -45,6 +48,32 @@ def encoded(data: bytes) -> str:
     return base64.b64encode(data).decode("ascii")
 
 
+class Output:
+    """The beginning and the end of an output; here and on the host."""
+
+    def __init__(self, head: bytes = b"", tail: bytes = b"", size: int = 0) -> None:
+        self.head, self.tail, self.size = bytearray(head), bytearray(tail), size
+
+    def add(self, data: bytes) -> None:
+        half = PRINTED_BYTES // 2
+        room = max(0, half - len(self.head))
+        self.size += len(data)
+        self.head += data[:room]
+        self.tail += data[room:]
+        if len(self.tail) > 2 * half:
+            del self.tail[:-half]
+
+    def ends(self) -> tuple[bytes, bytes]:
+        return bytes(self.head), bytes(self.tail[-(PRINTED_BYTES // 2) :])
+
+    def text(self) -> str:
+        """Return it as text, with a note where some is left out."""
+        head, tail = self.ends()
+        left = self.size - len(head) - len(tail)
+        note = f"\n[{left:,} bytes left out]\n".encode() if left > 0 else b""
+        return (head + note + tail).decode("utf-8", "replace")
+
+
 class Lines:
     """Lines of a descriptor."""
 
@@ -52,7 +81,7 @@ class Lines:
         self.fd, self.most, self.left, self.open = fd, most, b"", True
 
     def read(self) -> list[bytes]:
-        """What has arrived, as complete lines; blocks until there is something or the end."""
+        """Return complete lines that have arrived; blocks until there is something or the end."""
         data = os.read(self.fd, 1 << 16)
         if not data:
             self.open = False
@@ -64,7 +93,7 @@ class Lines:
 
 
 def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
-    """The start message and the files; returns the start message and the state of the files."""
+    """Take the start message and the files; return the message and the files' marks."""
     start: dict[str, Any] = {}
     before: dict[str, Mark] = {}
     pending: list[dict[str, Any]] = []
@@ -117,7 +146,7 @@ def mark(found: os.stat_result) -> Mark:
 
 
 def limited(start: dict[str, Any], own: bool) -> Callable[[], None]:
-    """What the child does between fork and exec."""
+    """Return what the child does between fork and exec."""
 
     def act() -> None:
         os.setsid()
@@ -141,7 +170,7 @@ def limited(start: dict[str, Any], own: bool) -> Callable[[], None]:
 
 
 def run(start: dict[str, Any], lines: Lines) -> tuple[int, str]:
-    """Run the program; (exit code, what stopped it)."""
+    """Run the program; return its exit code and what stopped it."""
     limits = start["limits"]
     calls_in, calls_out = os.pipe()  # the child's calls
     results_in, results_out = os.pipe()  # what they give
@@ -272,7 +301,7 @@ def reap(child: int) -> None:
 
 
 def walk() -> Iterator[tuple[str, list[str]]]:
-    """Folders with the names in them that are no folders; os.walk calls itself for each level, however deep."""
+    """Yield folders with their entries that are no folders; os.walk calls itself for each level, however deep."""
     todo, cut = [("", 0)], False
     while todo:
         folder, depth = todo.pop()
@@ -292,7 +321,7 @@ def walk() -> Iterator[tuple[str, list[str]]]:
 
 
 def take_out(before: dict[str, Mark], limits: dict[str, Any]) -> set[str]:
-    """Send the regular files that are new or changed; the names of the kept ones that are gone."""
+    """Send the regular files that are new or changed; return the names of kept ones that are gone."""
     seen: set[str] = set()
     sent = size = entries = 0
     for folder, names in walk():

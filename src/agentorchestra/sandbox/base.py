@@ -1,4 +1,4 @@
-"""What a sandbox is asked and what it gives back: the same for every backend (tests/sandbox/test_contract.py)."""
+"""The interface of a sandbox: the same for every backend (tests/sandbox/test_contract.py)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Literal, Protocol, runtime_checkable
 
 from pydantic import JsonValue
+
+from agentorchestra.core.errors import SandboxUnavailableError
 
 HostCall = Callable[[str, dict[str, JsonValue]], Awaitable[JsonValue]]
 """A tool of the host, called by a program: name and arguments; ToolError or TypeError for what the program may catch.
@@ -127,7 +129,7 @@ class Sandbox(Protocol):
     def safe(self) -> bool: ...
 
     async def problem(self) -> str:
-        """Why it cannot be used here and what to install, "" when it can. Looked at once."""
+        """Return why it cannot be used here and what to install, "" when it can. Looked at once."""
         ...
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
@@ -144,4 +146,12 @@ class Sandbox(Protocol):
         ...
 
 
-__all__ = ["MIB", "POSITIONAL", "Ending", "HostCall", "Program", "Ran", "Sandbox", "SandboxLimits"]
+async def check_usable(sandbox: Sandbox) -> None:
+    """Refuse a sandbox that cannot be used here.
+
+    Raises:
+        SandboxUnavailableError: with its problem.
+    """
+    problem = await sandbox.problem()
+    if problem:
+        raise SandboxUnavailableError(problem)

@@ -19,15 +19,14 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from agentorchestra.core.errors import SandboxUnavailableError
-from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
+from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits, check_usable
 from agentorchestra.sandbox.driver import Driver, Place
 from agentorchestra.sandbox.ground import FIRST_USER, mount_point, new_user, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
+from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.seccomp import filter_for
 from agentorchestra.sandbox.shell import Mount, Shell, ShellState
-from agentorchestra.sandbox.shell_driver import DrivenShell
-from agentorchestra.sandbox.shell_parts import SHELL_FILES, Inside, Launch, clean_environment
+from agentorchestra.sandbox.shell_driver import SHELL_FILES, DrivenShell, Inside
 
 HERE = Path(__file__).parent
 OURS = "/opt/agentorchestra"
@@ -69,7 +68,7 @@ class Bubblewrap:
         self._problem: str | None = None
 
     async def problem(self) -> str:
-        """Why it cannot be used here, "" when it can; a program is run once to know."""
+        """Return why it cannot be used here, "" when it can; a program is run once to know."""
         if self._problem is None:
             self._problem = self._missing() or await self._tried()
         return self._problem
@@ -100,27 +99,16 @@ class Bubblewrap:
         )
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
-        """Run a program.
-
-        Raises:
-            SandboxUnavailableError: bubblewrap cannot be used here.
-        """
-        problem = await self.problem()
-        if problem:
-            raise SandboxUnavailableError(problem)
+        """See `Sandbox.run`."""
+        await check_usable(self)
         return await self._run(program, limits, call)
 
     async def _run(self, program: Program, limits: SandboxLimits, call: HostCall | None) -> Ran:
-        rules = filter_for()
-        fd = _memory_file(rules) if rules is not None else None
-        try:
-            command = self.command(program, limits, fd)
-            place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
-            driver = Driver(command, program, limits, place, call=call, pass_fds=() if fd is None else (fd,))
-            return await driver.run()
-        finally:
-            if fd is not None:
-                os.close(fd)
+        world = self._world(limits, inputs=program.folder, network=program.network)
+        user = new_user() if _as_root() else None
+        launch = _launch(world, network=program.network, user=user, script="_supervisor.py")
+        place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
+        return await Driver(launch, program, limits, place, call=call).run()
 
     async def shell(
         self,
@@ -132,14 +120,8 @@ class Bubblewrap:
         state: ShellState | None = None,
         mounts: Sequence[Mount] = (),
     ) -> Shell:
-        """A shell in a sandbox of its own; see `ShellSandbox`.
-
-        Raises:
-            SandboxUnavailableError: bubblewrap cannot be used here.
-        """
-        problem = await self.problem()
-        if problem:
-            raise SandboxUnavailableError(problem)
+        """See `ShellSandbox.shell`."""
+        await check_usable(self)
         limits = limits or SandboxLimits()
         folder = folder.absolute()
         user = own(folder, chosen=_as_root())
@@ -147,52 +129,13 @@ class Bubblewrap:
             mount_point(folder)
 
         def launch() -> Launch:
-            rules = filter_for()
-            fd = _memory_file(rules) if rules is not None else None
             world = self._world(limits, work=folder, inputs=inputs, network=network, mounts=mounts)
-            command = self._command(world, fd, network=network, user=user, script="_shell.py")
-            done = (lambda: None) if fd is None else (lambda: os.close(fd))
-            return Launch(command, clean_environment(), () if fd is None else (fd,), done=done)
+            return _launch(world, network=network, user=user, script="_shell.py")
 
         return DrivenShell(launch, folder, limits, Inside(root=WORK, user=user), state)
 
     async def aclose(self) -> None:
         """Nothing is kept between programs; a shell is closed by whoever has it."""
-
-    def command(self, program: Program, limits: SandboxLimits, seccomp: int | None) -> list[str]:
-        """The command that starts the supervisor inside.
-
-        Args:
-            program, limits: what is to run.
-            seccomp: a descriptor of the filter.
-        """
-        world = self._world(limits, inputs=program.folder, network=program.network)
-        user = new_user() if _as_root() else None
-        return self._command(world, seccomp, network=program.network, user=user, script="_supervisor.py")
-
-    def _command(
-        self, world: list[str], seccomp: int | None, *, network: bool, user: int | None, script: str
-    ) -> list[str]:
-        outer = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
-        outer += [] if network else ["--unshare-net"]
-        outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
-        path = dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin"))
-        for name, value in {**_ENVIRONMENT, "PATH": ":".join(path)}.items():
-            outer += ["--setenv", name, value]
-        outer += world
-        closing = ["--disable-userns", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"]
-        closing += ["--seccomp", str(seccomp)] if seccomp is not None else []
-        if user is not None:
-            outer += ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs"]
-            outer += ["--inh-caps=-all", "--bounding-set=-all"]
-            outer += ["bwrap", "--unshare-user", *closing, "--dev-bind", "/", "/", "--chdir", WORK]
-        else:
-            # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
-            # its memory and write to the pipe that it holds.
-            outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
-        # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
-        isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
-        return [*outer, _python(), *isolated, "-B", f"{OURS}/{script}", WORK]
 
     def _world(
         self,
@@ -203,7 +146,7 @@ class Bubblewrap:
         network: bool = False,
         mounts: Sequence[Mount] = (),
     ) -> list[str]:
-        """The file systems, in the order in which they are mounted.
+        """Return the file systems as arguments, in the order in which they are mounted.
 
         Args:
             limits: of the temporary ones.
@@ -245,8 +188,42 @@ class Bubblewrap:
         return [*world, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
 
 
+def _launch(world: list[str], *, network: bool, user: int | None, script: str) -> Launch:
+    """Return what starts a script inside.
+
+    Args:
+        world: the file systems, as arguments of bubblewrap.
+        network: whether it reaches the network of the host.
+        user: the number it runs under; None where it cannot be chosen.
+        script: its name.
+    """
+    rules = filter_for()
+    fd = _memory_file(rules) if rules is not None else None
+    outer = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    outer += [] if network else ["--unshare-net"]
+    outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
+    path = dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin"))
+    for name, value in {**_ENVIRONMENT, "PATH": ":".join(path)}.items():
+        outer += ["--setenv", name, value]
+    outer += world
+    closing = ["--disable-userns", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"]
+    closing += ["--seccomp", str(fd)] if fd is not None else []
+    if user is not None:
+        outer += ["setpriv", "--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs"]
+        outer += ["--inh-caps=-all", "--bounding-set=-all"]
+        outer += ["bwrap", "--unshare-user", *closing, "--dev-bind", "/", "/", "--chdir", WORK]
+    else:
+        # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
+        # its memory and write to the pipe that it holds.
+        outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
+    # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
+    isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
+    command = [*outer, _python(), *isolated, "-B", f"{OURS}/{script}", WORK]
+    return Launch(command, pass_fds=() if fd is None else (fd,), done=lambda: None if fd is None else os.close(fd))
+
+
 def _as_root() -> bool:
-    """Whether this is the host's root: then users can be chosen. In a user namespace of somebody else they cannot."""
+    """Return True for the host's root, who can choose users; in a user namespace of somebody else root cannot."""
     if os.geteuid() != 0:
         return False
     try:
@@ -257,7 +234,7 @@ def _as_root() -> bool:
 
 
 def _python() -> str:
-    """The interpreter without its virtual environment."""
+    """Return the interpreter without its virtual environment."""
     base = getattr(sys, "_base_executable", "") or sys.executable
     return str(Path(base).resolve())
 
@@ -267,6 +244,3 @@ def _memory_file(data: bytes) -> int:
     os.write(fd, data)
     os.lseek(fd, 0, os.SEEK_SET)
     return fd
-
-
-__all__ = ["INSTALL", "Bubblewrap"]

@@ -14,19 +14,19 @@ import shutil
 import socket
 import subprocess
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 
-from agentorchestra.core.errors import SandboxUnavailableError
-from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
+from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits, check_usable
 from agentorchestra.sandbox.driver import Driver, Place
 from agentorchestra.sandbox.ground import INPUTS as GIVEN
 from agentorchestra.sandbox.ground import mount_point, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
+from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.shell import Mount, Shell, ShellState
-from agentorchestra.sandbox.shell_driver import DrivenShell
-from agentorchestra.sandbox.shell_parts import SHELL_FILES, Inside, Launch, clean_environment
+from agentorchestra.sandbox.shell_driver import SHELL_FILES, DrivenShell, Inside
 
 HERE = Path(__file__).parent
 DEFAULT_IMAGE = "agentorchestra-sandbox"
@@ -40,7 +40,7 @@ _ENGINE_S = 15.0
 
 
 def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
-    """What the image is built from (`agentorchestra sandbox --dockerfile | docker build -t NAME -`)."""
+    """Return what the image is built from (`agentorchestra sandbox --dockerfile | docker build -t NAME -`)."""
     return (
         "FROM python:3.12-slim\n"
         "RUN apt-get update && apt-get install --yes --no-install-recommends git && rm -rf /var/lib/apt/lists/*\n"
@@ -67,7 +67,7 @@ class Docker:
         self._problem: str | None = None
 
     async def problem(self) -> str:
-        """Why it cannot be used here, "" when it can: an engine must answer and have the image."""
+        """Return why it cannot be used here, "" when it can: an engine must answer and have the image."""
         if self._problem is None:
             self._problem = await asyncio.to_thread(self._look)
         return self._problem
@@ -92,29 +92,15 @@ class Docker:
         return ""
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
-        """Run a program.
-
-        Raises:
-            SandboxUnavailableError: no engine answers here.
-        """
-        problem = await self.problem()
-        if problem:
-            raise SandboxUnavailableError(problem)
+        """See `Sandbox.run`."""
+        await check_usable(self)
         name = f"agentorchestra-{secrets.token_hex(8)}"
         place = Place(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
-        driver = Driver(
-            self.command(program, limits, name),
-            program,
-            limits,
-            place,
-            call=call,
-            env=None,
-            watch=False,  # the engine's own limits hold
-            on_kill=lambda: _remove(name),
-        )
-        ran = await driver.run()
+        launch = Launch(self.command(program, limits, name), on_kill=lambda: _remove(name))
+        # The engine's own limits hold: there is nothing to watch.
+        ran = await Driver(launch, program, limits, place, call=call, watch=False).run()
         if ran.ending == "lost" and "status 137" in ran.detail:
-            return Ran(**{**ran.__dict__, "ending": "memory", "detail": "it used more memory than allowed"})
+            return replace(ran, ending="memory", detail="it used more memory than allowed")
         return ran
 
     async def shell(
@@ -127,14 +113,8 @@ class Docker:
         state: ShellState | None = None,
         mounts: Sequence[Mount] = (),
     ) -> Shell:
-        """A shell in a container of its own; see `ShellSandbox`.
-
-        Raises:
-            SandboxUnavailableError: no engine answers here.
-        """
-        problem = await self.problem()
-        if problem:
-            raise SandboxUnavailableError(problem)
+        """See `ShellSandbox.shell`."""
+        await check_usable(self)
         await remove_orphans()
         limits = limits or SandboxLimits()
         folder = folder.absolute()
@@ -147,7 +127,7 @@ class Docker:
             name = f"agentorchestra-{secrets.token_hex(8)}"
             owner = user if user is not None else os.geteuid()
             command = self.shell_command(folder, limits, name, owner, inputs=inputs, network=network, mounts=mounts)
-            return Launch(command, clean_environment(), on_kill=lambda: _remove(name))
+            return Launch(command, on_kill=lambda: _remove(name))
 
         # The engine limits the processes; its kernel would count all of this user's.
         inside = Inside(root=WORK, own_user=False, watched=None, user=user)
@@ -164,7 +144,7 @@ class Docker:
         network: bool,
         mounts: Sequence[Mount] = (),
     ) -> list[str]:
-        """The command that starts a shell in a container of this name."""
+        """Return the command that starts a shell in a container of this name."""
         command = self._container(limits, name, network=network, user=user, temporary=("/tmp",))
         command += ["--volume", f"{folder}:{WORK}", "--workdir", WORK]
         if inputs is not None:
@@ -176,7 +156,7 @@ class Docker:
         return [*command, self._image, "python3", "-E", "-s", "-B", f"{OURS}/_shell.py", WORK]
 
     def command(self, program: Program, limits: SandboxLimits, name: str) -> list[str]:
-        """The command that starts the supervisor in a container of this name."""
+        """Return the command that starts the supervisor in a container of this name."""
         command = self._container(limits, name, network=program.network, user=USER, temporary=(WORK, "/tmp"))
         command += ["--volume", f"{HERE / '_supervisor.py'}:{OURS}/_supervisor.py:ro"]
         command += ["--volume", f"{HERE / '_program.py'}:{OURS}/_program.py:ro"]
@@ -214,11 +194,7 @@ def _last(text: str) -> str:
 
 
 async def remove_orphans() -> int:
-    """Remove containers of processes of this machine that are gone: a supervisor that was stopped hears nothing of it.
-
-    Returns:
-        How many there were.
-    """
+    """Remove containers of this machine's dead processes, whose stopped supervisors heard nothing; return how many."""
     found = await _engine("ps", "--all", "--no-trunc", "--filter", f"label={LABEL}", "--format", _LISTED)
     count = 0
     for line in found.splitlines():
@@ -232,6 +208,7 @@ async def remove_orphans() -> int:
 
 
 async def _engine(*arguments: str) -> str:
+    """Return what the client prints, "" where no engine answers in time."""
     with contextlib.suppress(OSError, TimeoutError):
         process = await asyncio.create_subprocess_exec(
             *("docker", *arguments),
@@ -250,16 +227,5 @@ async def _engine(*arguments: str) -> str:
 
 
 async def _remove(name: str) -> None:
-    """The client was killed: the engine removes the container."""
-    with contextlib.suppress(OSError, TimeoutError):
-        process = await asyncio.create_subprocess_exec(
-            *("docker", "rm", "--force", name),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=asyncio.subprocess.DEVNULL,
-            stderr=asyncio.subprocess.DEVNULL,
-            start_new_session=True,
-        )
-        await asyncio.wait_for(process.wait(), _ENGINE_S)
-
-
-__all__ = ["DEFAULT_IMAGE", "Docker", "docker_file"]
+    """Have the engine remove a container whose client was killed."""
+    await _engine("rm", "--force", name)

@@ -11,21 +11,17 @@ import base64
 import contextlib
 import json
 import math
-import os
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pydantic import JsonValue
 
 from agentorchestra.core.errors import ToolError
+from agentorchestra.sandbox._supervisor import CHUNK, STOP, Output
 from agentorchestra.sandbox.base import Ending, HostCall, Program, Ran, SandboxLimits
 from agentorchestra.sandbox.monitor import EVERY_S, Watch
-from agentorchestra.sandbox.pipes import Broken, Output, decoded, ended, message_of, printable, shown, started
+from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
 
-CHUNK = 48_000
-STOP = b'{"kind": "stop"}'
-"""The line that ends a program before its time, as it stands in `_supervisor.py` too."""
 _GRACE_S = 5.0
 """How long the supervisor has to end the program and take the files out, after the time is over."""
 _START_S = 30.0
@@ -37,10 +33,9 @@ _OVER = 1.25
 _LONGEST_NAME = 200
 _DEEPEST = 64
 """Levels of lists and objects in the arguments of a call."""
-_STDERR_BYTES = 4_000
 
 
-@dataclass
+@dataclass(frozen=True)
 class Place:
     """Where the supervisor finds what it needs, inside.
 
@@ -61,37 +56,28 @@ class Driver:
     """One program in one sandbox.
 
     Args:
-        command: starts the supervisor.
+        launch: starts the supervisor.
         program, limits, call: as for `Sandbox.run`.
-        place: see Place.
-        pass_fds: descriptors that the command needs.
-        env: of the command; the sandbox clears it.
+        place: where the supervisor finds what it needs.
         watch: whether processes and temporary files can be looked at from here (not in a container's engine).
-        on_kill: awaited when the command was killed.
     """
 
     def __init__(
         self,
-        command: Sequence[str],
+        launch: Launch,
         program: Program,
         limits: SandboxLimits,
         place: Place,
         *,
         call: HostCall | None = None,
-        pass_fds: Sequence[int] = (),
-        env: dict[str, str] | None = None,
         watch: bool = True,
-        on_kill: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        self._command = command
+        self._launch = launch
         self._program = program
         self._limits = limits
         self._place = place
         self._call = call
-        self._pass_fds = tuple(pass_fds)
-        self._env = env if env is not None else {"PATH": os.environ.get("PATH", os.defpath)}
         self._watching = watch
-        self._on_kill = on_kill
         self._outputs = {1: Output(), 2: Output()}
         self._made: dict[str, bytes] = {}
         self._parts: dict[str, bytearray] = {}
@@ -99,101 +85,79 @@ class Driver:
         self._received = 0
         self._notes: list[str] = []
         self._calls = 0
-        self._stderr = b""
         self._over = False
 
     async def run(self) -> Ran:
         """Start, feed, listen, end; leaves no process behind however it is left."""
-        process = await started(self._command, env=self._env, pass_fds=self._pass_fds, on_kill=self._on_kill)
-        watch = Watch(process.pid, self._limits) if self._watching else None
-        watching = asyncio.create_task(watch.run()) if watch is not None else None
-        hearing = asyncio.create_task(self._hear_errors(process))
-        listening = asyncio.create_task(self._listen(process))
+        pipe = await Pipe.open(self._launch)
+        watch = Watch(pipe.process.pid, self._limits)
+        listening = asyncio.create_task(self._listen(pipe))
+        watching = asyncio.create_task(watch.run()) if self._watching else None
         try:
             waited: list[asyncio.Task[Any]] = [listening] if watching is None else [listening, watching]
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
-            if watch is not None and watching is not None and watching.done() and not listening.done():
-                why = watch.detail
-                await self._stopped(process, listening, watch)
-                watch.detail = why
-                return self._ran(watching.result(), watch)
-            ending, code, removed, detail = await listening
-            if ending == "exited":
-                with contextlib.suppress(TimeoutError):  # what started it may have something to put away
-                    await asyncio.wait_for(process.wait(), _END_S)
-            return self._ran(ending, watch, code=code, removed=removed, detail=detail)
-        finally:
-            await ended(
-                process, [one for one in (listening, watching, hearing) if one is not None], on_kill=self._on_kill
+            if watching is not None and watching.done() and not listening.done():
+                ran = Ran(watching.result(), detail=watch.detail)
+                await self._stop(pipe, listening, watch)
+            else:
+                ran = await listening
+                if ran.ending == "exited":
+                    with contextlib.suppress(TimeoutError):  # what started it may have something to put away
+                        await asyncio.wait_for(pipe.process.wait(), _END_S)
+            return replace(
+                ran,
+                stdout=self._outputs[1].text(),
+                stderr=self._outputs[2].text(),
+                made=dict(self._made),
+                notes=tuple(self._notes),
+                calls=self._calls,
+                peak_bytes=watch.peak,
+                detail=ran.detail or watch.detail,
             )
+        finally:
+            await pipe.close(listening, watching)
 
-    async def _stopped(self, process: asyncio.subprocess.Process, listening: asyncio.Task[Any], watch: Watch) -> None:
+    async def _stop(self, pipe: Pipe, listening: asyncio.Task[Ran], watch: Watch) -> None:
         """Have the supervisor kill the program and say what it had printed, which nobody else could read any more."""
-        assert process.stdin is not None
+        assert pipe.process.stdin is not None
         self._over = True
-        if not process.stdin.transport.is_closing():
-            process.stdin.write(STOP + b"\n")
+        if not pipe.process.stdin.transport.is_closing():
+            pipe.process.stdin.write(STOP + b"\n")
         for _ in range(int(_LAST_S / EVERY_S)):
             done, _ = await asyncio.wait({listening}, timeout=EVERY_S)
             watch.look()
             if done or watch.used > self._limits.memory_bytes * _OVER:
                 return
 
-    async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr is not None
-        while data := await process.stderr.read(1 << 16):
-            self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
-
-    def _ran(
-        self,
-        ending: Ending,
-        watch: Watch | None,
-        *,
-        code: int = 0,
-        removed: tuple[str, ...] = (),
-        detail: str = "",
-    ) -> Ran:
-        return Ran(
-            ending=ending,
-            exit_code=code,
-            stdout=self._outputs[1].text(),
-            stderr=self._outputs[2].text(),
-            made=dict(self._made),
-            removed=removed,
-            notes=tuple(self._notes),
-            calls=self._calls,
-            peak_bytes=watch.peak if watch is not None else 0,
-            detail=detail or (watch.detail if watch is not None else ""),
-        )
-
     # -- the pipe ----------------------------------------------------------------------------------------------------
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> tuple[Ending, int, tuple[str, ...], str]:
+    async def _listen(self, pipe: Pipe) -> Ran:
+        """Return how it ended, without what it printed and made."""
         try:
-            return await self._talk(process)
+            return await self._talk(pipe)
         except Broken as exc:
-            return "lost", 0, (), str(exc)
+            return Ran("lost", detail=str(exc))
         except TimeoutError:
-            return "time", 0, (), "it did not end in time and was killed"
+            return Ran("time", detail="it did not end in time and was killed")
         except (BrokenPipeError, ConnectionResetError):
-            return "lost", 0, (), await self._last_words(process)
+            return Ran("lost", detail=await pipe.last_words())
 
-    async def _talk(self, process: asyncio.subprocess.Process) -> tuple[Ending, int, tuple[str, ...], str]:
+    async def _talk(self, pipe: Pipe) -> Ran:
         async with asyncio.timeout(_START_S):
-            first = await self._line(process)
+            first = await self._message(pipe)
         if first.get("kind") != "ready":
             raise Broken("it did not say that it is ready")
-        sending = asyncio.create_task(self._start(process))
+        sending = asyncio.create_task(self._start(pipe))
         try:
             loop = asyncio.get_running_loop()
             deadline = loop.time() + self._limits.seconds + _GRACE_S
             async with asyncio.timeout_at(deadline) as clock:
                 while True:
-                    message = await self._line(process)
+                    message = await self._message(pipe)
                     kind = message.get("kind")
                     if kind == "out":
                         if self._heard(message) > self._limits.flood_bytes + (1 << 20):
-                            return "flood", 0, (), "it printed without end and was killed"
+                            return Ran("flood", detail="it printed without end and was killed")
                     elif kind == "call" and self._over:
                         continue  # what is being ended calls nothing any more
                     elif kind == "call":
@@ -202,7 +166,7 @@ class Driver:
                         answer = await self._answer(message)
                         deadline += loop.time() - began
                         clock.reschedule(deadline)
-                        await self._send(process, answer)
+                        await pipe.send(answer)
                         await asyncio.sleep(0)  # calls that are all there already must not hold up the others
                         if loop.time() > deadline:  # they put the clock off each time, before it could strike
                             raise TimeoutError
@@ -218,27 +182,14 @@ class Driver:
             sending.cancel()
             await asyncio.gather(sending, return_exceptions=True)
 
-    async def _line(self, process: asyncio.subprocess.Process) -> dict[str, Any]:
-        message = await message_of(process)
+    async def _message(self, pipe: Pipe) -> dict[str, Any]:
+        message = await pipe.receive()
         if message is None:
-            raise Broken(await self._last_words(process))
+            raise Broken(await pipe.last_words())
         return message
 
-    async def _last_words(self, process: asyncio.subprocess.Process) -> str:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(1):
-                await process.wait()
-        words = (self._stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
-        return f"it ended without a word (status {process.returncode})" + (f": {words}" if words else "")
-
-    async def _send(self, process: asyncio.subprocess.Process, *messages: dict[str, Any]) -> None:
-        assert process.stdin is not None
-        for message in messages:
-            process.stdin.write(json.dumps(message).encode() + b"\n")
-            await process.stdin.drain()
-
-    async def _start(self, process: asyncio.subprocess.Process) -> None:
-        program, limits, place = self._program, self._limits, self._place
+    async def _start(self, pipe: Pipe) -> None:
+        program = self._program
         start = {
             "kind": "start",
             "language": program.language,
@@ -246,31 +197,17 @@ class Driver:
             "seed": program.seed,
             "names": list(program.names),
             "functions": list(program.functions),
-            "inputs": place.inputs,
-            "libraries": place.libraries,
-            "temporary": place.temporary,
-            "own_user": place.own_user,
-            "limits": {
-                "seconds": limits.seconds,
-                "cpu_seconds": limits.cpu_seconds,
-                "memory_bytes": limits.memory_bytes,
-                "processes": limits.processes,
-                "work_bytes": limits.work_bytes,
-                "files": limits.files,
-                "kept_bytes": limits.kept_bytes,
-                "kept_files": limits.kept_files,
-                "flood_bytes": limits.flood_bytes,
-                "call_bytes": limits.call_bytes,
-            },
+            **asdict(self._place),
+            "limits": asdict(self._limits),
         }
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the listener hears that it is gone
-            await self._send(process, start)
+            await pipe.send(start)
             for name, data in program.kept.items():
                 for at in range(0, max(1, len(data)), CHUNK):
                     part = base64.b64encode(data[at : at + CHUNK]).decode("ascii")
                     last = at + CHUNK >= len(data)
-                    await self._send(process, {"kind": "file", "name": name, "data": part, "last": last})
-            await self._send(process, {"kind": "go"})
+                    await pipe.send({"kind": "file", "name": name, "data": part, "last": last})
+            await pipe.send({"kind": "go"})
 
     # -- what it says ------------------------------------------------------------------------------------------------
 
@@ -333,19 +270,19 @@ class Driver:
             raise ToolError(f"the arguments of {name} cannot be passed on: {problem}")
         return await self._call(name, arguments)
 
-    def _ended(self, message: dict[str, Any]) -> tuple[Ending, int, tuple[str, ...], str]:
+    def _ended(self, message: dict[str, Any]) -> Ran:
         code, stopped, removed = message.get("exit_code"), message.get("stopped"), message.get("removed")
         if type(code) is not int or abs(code) > 255 or not isinstance(removed, list):
             raise Broken("it ended without saying how")
         gone = tuple(one for one in removed if isinstance(one, str) and one in self._program.kept)
         if stopped == "call":
-            return "lost", code, gone, "it sent a call that is not one, and was stopped"
+            return Ran("lost", code, removed=gone, detail="it sent a call that is not one, and was stopped")
         ending: Ending = "time" if stopped == "time" else "flood" if stopped == "flood" else "exited"
-        return ending, code, gone, ""
+        return Ran(ending, code, removed=gone)
 
 
 def _value_problem(value: object) -> str:
-    """Why a value cannot go into records and requests, "" if it can; what json.loads accepts is more than JSON."""
+    """Return why a value cannot go into records and requests, "" if it can: json.loads accepts more than JSON."""
     todo = [(value, 0)]
     while todo:
         one, depth = todo.pop()
@@ -363,7 +300,7 @@ def _value_problem(value: object) -> str:
 
 
 def name_problem(name: object) -> str:
-    """Why a file of this name is not taken out of a sandbox, "" if it is."""
+    """Return why a file of this name is not taken out of a sandbox, "" if it is."""
     if not isinstance(name, str) or not name or len(name) > _LONGEST_NAME:
         return f"names have 1 to {_LONGEST_NAME} characters"
     if not name.isprintable() or (not name.isascii() and any(0xD800 <= ord(char) <= 0xDFFF for char in name)):
@@ -372,6 +309,3 @@ def name_problem(name: object) -> str:
     if name.startswith("/") or "\\" in name or any(part in ("", ".", "..") for part in parts):
         return "its name is not a path below the working folder"
     return ""
-
-
-__all__ = ["Driver", "Place", "name_problem"]

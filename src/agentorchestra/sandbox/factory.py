@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Unpack
 
 from agentorchestra.core.errors import SandboxUnavailableError, SettingsError
 from agentorchestra.core.settings import SandboxSettings
@@ -13,7 +13,7 @@ from agentorchestra.sandbox.bubblewrap import INSTALL, Bubblewrap
 from agentorchestra.sandbox.docker import Docker
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
 from agentorchestra.sandbox.local import UnsafeLocal
-from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
+from agentorchestra.sandbox.shell import Shell, ShellOptions, ShellSandbox
 
 GROUP = "agentorchestra.sandboxes"
 """The entry points of backends elsewhere: callables that take the SandboxSettings and give a Sandbox."""
@@ -30,11 +30,11 @@ class AnySandbox:
 
     @property
     def name(self) -> str:
-        """Of the one that is used, `auto` until that is known."""
+        """The name of the one that is used, `auto` until that is known."""
         return self._chosen.name if self._chosen is not None else "auto"
 
     async def problem(self) -> str:
-        """Why none can be used, "" when one can."""
+        """Return why none can be used, "" when one can."""
         if self._chosen is not None:
             return ""
         problems = []
@@ -47,35 +47,18 @@ class AnySandbox:
         return "; or ".join(problems)
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
-        """Run a program in it.
+        """See `Sandbox.run`."""
+        return await (await self._usable()).run(program, limits, call=call)
 
-        Raises:
-            SandboxUnavailableError: none can be used here.
-        """
+    async def shell(self, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]) -> Shell:
+        """See `ShellSandbox.shell`."""
+        return await shell_in(await self._usable(), folder, limits, **options)
+
+    async def _usable(self) -> Sandbox:
         problem = await self.problem()
-        if problem or self._chosen is None:
+        if self._chosen is None:
             raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
-        return await self._chosen.run(program, limits, call=call)
-
-    async def shell(
-        self,
-        folder: Path,
-        limits: SandboxLimits | None = None,
-        *,
-        inputs: Path | None = None,
-        network: bool = False,
-        state: ShellState | None = None,
-        mounts: Sequence[Mount] = (),
-    ) -> Shell:
-        """A shell in it.
-
-        Raises:
-            SandboxUnavailableError: none can be used here.
-        """
-        problem = await self.problem()
-        if problem or self._chosen is None:
-            raise SandboxUnavailableError(f"there is no sandbox here: {problem or INSTALL}")
-        return await shell_in(self._chosen, folder, limits, inputs=inputs, network=network, state=state, mounts=mounts)
+        return self._chosen
 
     async def aclose(self) -> None:
         """End them all."""
@@ -84,16 +67,9 @@ class AnySandbox:
 
 
 async def shell_in(
-    sandbox: Sandbox,
-    folder: Path,
-    limits: SandboxLimits | None = None,
-    *,
-    inputs: Path | None = None,
-    network: bool = False,
-    state: ShellState | None = None,
-    mounts: Sequence[Mount] = (),
+    sandbox: Sandbox, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]
 ) -> Shell:
-    """A shell in a sandbox; see `ShellSandbox.shell`.
+    """Start a shell in a sandbox; see `ShellSandbox.shell`.
 
     Raises:
         SandboxUnavailableError: it cannot be used here, or has no shells (a backend of elsewhere).
@@ -102,13 +78,13 @@ async def shell_in(
         raise SandboxUnavailableError(
             f"the sandbox {sandbox.name!r} has no shells; set sandbox.backend to bubblewrap or docker"
         )
-    if mounts:
-        return await sandbox.shell(folder, limits, inputs=inputs, network=network, state=state, mounts=mounts)
-    return await sandbox.shell(folder, limits, inputs=inputs, network=network, state=state)
+    if not options.get("mounts"):
+        options.pop("mounts", None)  # a backend of elsewhere may not know them
+    return await sandbox.shell(folder, limits, **options)
 
 
 def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
-    """The sandbox that the settings name, None for `none`.
+    """Return the sandbox that the settings name, None for `none`.
 
     Raises:
         SettingsError: for a name that no backend has.
@@ -135,7 +111,7 @@ def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
 
 
 def limits_for(settings: SandboxSettings) -> SandboxLimits:
-    """The settings' limits."""
+    """Return the settings' limits."""
     return SandboxLimits(
         seconds=settings.timeout_s,
         cpu_seconds=int(2 * settings.timeout_s) + 1,
@@ -144,6 +120,3 @@ def limits_for(settings: SandboxSettings) -> SandboxLimits:
         work_bytes=settings.files_mib * MIB,
         kept_bytes=settings.kept_mib * MIB,
     )
-
-
-__all__ = ["GROUP", "AnySandbox", "limits_for", "sandbox_for", "shell_in"]

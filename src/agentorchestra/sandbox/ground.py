@@ -24,12 +24,12 @@ _users = itertools.count()
 
 
 def new_user() -> int:
-    """A number that no other sandbox of this process has now."""
+    """Return a number that no other sandbox of this process has now."""
     return FIRST_USER + (os.getpid() % (1 << 22)) * 64 + next(_users) % 64
 
 
 def own(folder: Path, *, chosen: bool) -> int | None:
-    """Whose the files of a folder have to be: None for ours. Nobody else of this machine sees into it.
+    """Close a folder to others and return whose its files have to be, None for ours.
 
     Args:
         folder: what commands work in.
@@ -43,16 +43,13 @@ def own(folder: Path, *, chosen: bool) -> int | None:
 
 
 def close_to_others(folder: Path) -> None:
-    """Let nobody but its owner into a folder, and the owner again if commands took the right away.
-
-    What they make executable for all, or as its owner, nobody else executes.
-    """
+    """Let only its owner into a folder, whatever commands changed: others execute nothing that was made in it."""
     if stat.S_IMODE(folder.stat().st_mode) != 0o700:
         folder.chmod(0o700)
 
 
 def mount_point(folder: Path) -> None:
-    """Where the given files will be seen: an empty folder, whatever commands made of the name before."""
+    """Make the empty folder where the given files will be seen, whatever commands made of the name before."""
     place = folder / INPUTS
     if place.is_symlink() or not place.is_dir():
         place.unlink(missing_ok=True)
@@ -90,7 +87,7 @@ def _give_one(at: int, name: str, status: os.stat_result, user: int) -> None:
 
 
 def use_of(folder: Path, most_files: int) -> tuple[int, int]:
-    """Bytes on the disk, and files and folders; what is beyond `most_files` is not counted. Blocks."""
+    """Return bytes on the disk, and files and folders; what is beyond `most_files` is not counted. Blocks."""
     size = entries = 0
     todo = [str(folder)]
     while todo and entries <= most_files:
@@ -102,6 +99,3 @@ def use_of(folder: Path, most_files: int) -> tuple[int, int]:
                     if one.is_dir(follow_symlinks=False):
                         todo.append(one.path)
     return size, entries
-
-
-__all__ = ["FIRST_USER", "INPUTS", "close_to_others", "give", "mount_point", "new_user", "own", "use_of"]

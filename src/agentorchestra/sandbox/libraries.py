@@ -31,7 +31,7 @@ of a program for the next one."""
 
 @functools.lru_cache(maxsize=8)
 def library_paths(names: tuple[str, ...]) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """What to bind: entry of the library folder -> path on this machine, and the names that are not installed.
+    """Return what to bind (entry of the library folder -> path on this machine) and the names not installed.
 
     Args:
         names: of distributions.
@@ -70,6 +70,3 @@ def _required(lines: Iterable[str]) -> Iterable[str]:
             continue
         if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
             yield requirement.name
-
-
-__all__ = ["DEFAULT_LIBRARIES", "library_paths"]

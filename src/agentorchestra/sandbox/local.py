@@ -15,9 +15,9 @@ import psutil
 from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.sandbox.driver import Driver, Place
 from agentorchestra.sandbox.ground import INPUTS, mount_point
+from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.shell import Mount, Shell, ShellState
-from agentorchestra.sandbox.shell_driver import DrivenShell
-from agentorchestra.sandbox.shell_parts import Inside, Launch
+from agentorchestra.sandbox.shell_driver import DrivenShell, Inside
 
 HERE = Path(__file__).parent
 _MARK = "AGENTORCHESTRA_SHELL"
@@ -30,7 +30,7 @@ class UnsafeLocal:
     safe = False
 
     async def problem(self) -> str:
-        """It can always be used; whether it may is the settings' word."""
+        """Return "": it can always be used; whether it may is the settings' word."""
         return ""
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
@@ -46,10 +46,7 @@ class UnsafeLocal:
                 own_user=False,
             )
             command = [sys.executable, "-I", "-B", str(HERE / "_supervisor.py"), str(work)]
-            kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-            env = {**kept, "HOME": str(temporary), "MPLBACKEND": "Agg", "MPLCONFIGDIR": str(temporary)}
-            env |= {"PYTHONUNBUFFERED": "1"}
-            return await Driver(command, program, limits, place, call=call, env=env).run()
+            return await Driver(Launch(command, _environment(str(temporary))), program, limits, place, call=call).run()
 
     async def shell(
         self,
@@ -61,8 +58,7 @@ class UnsafeLocal:
         state: ShellState | None = None,
         mounts: Sequence[Mount] = (),
     ) -> Shell:
-        """A shell on this machine as it is; the given files are a link. The network is there in any case,
-        and so is what would be mounted."""
+        """Start a shell on this machine as it is, with its network and all folders; the given files are a link."""
         folder = folder.absolute()
         temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True)
         given = folder / INPUTS
@@ -74,10 +70,7 @@ class UnsafeLocal:
         def launch() -> Launch:
             mark = secrets.token_hex(16)
             command = [sys.executable, "-E", "-s", "-B", str(HERE / "_shell.py"), str(folder)]
-            kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
-            env = {**kept, "HOME": temporary.name, "MPLBACKEND": "Agg", "MPLCONFIGDIR": temporary.name}
-            env |= {"PYTHONUNBUFFERED": "1", _MARK: mark}
-            return Launch(command, env, done=lambda: _end_marked(mark))
+            return Launch(command, {**_environment(temporary.name), _MARK: mark}, done=lambda: _end_marked(mark))
 
         def done() -> None:
             if given.is_symlink():
@@ -91,12 +84,15 @@ class UnsafeLocal:
         """Nothing is kept between programs."""
 
 
+def _environment(temporary: str) -> dict[str, str]:
+    """Return the environment of a program whose home is a temporary folder."""
+    kept = {name: os.environ[name] for name in ("PATH", "LANG", "LC_ALL") if name in os.environ}
+    return {**kept, "HOME": temporary, "MPLBACKEND": "Agg", "MPLCONFIGDIR": temporary, "PYTHONUNBUFFERED": "1"}
+
+
 def _end_marked(mark: str) -> None:
     """End what a shell left that was killed with the process that kept it: nothing else binds them together here."""
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
             if process.environ().get(_MARK) == mark:
                 process.kill()
-
-
-__all__ = ["UnsafeLocal"]

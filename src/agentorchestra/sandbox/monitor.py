@@ -1,4 +1,4 @@
-"""Looks at a sandbox's processes from outside: memory of all of them together, and its temporary files.
+"""The watch over a sandbox from outside: the memory of all its processes together, and its files.
 
 Limits of single processes (setrlimit) do not add up, and neither a tmpfs nor what waits in sockets counts for any
 process. So the tree below the sandbox's first process is summed up several times a second; what is over the limit ends
@@ -10,13 +10,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
 
 from agentorchestra.sandbox.base import Ending, SandboxLimits
+from agentorchestra.sandbox.ground import use_of
+from agentorchestra.sandbox.shell import ShellEnding
 
 EVERY_S = 0.05
+_IDLE_S = 0.5
+_CROWDED_S = 3.0
+"""How long the sandbox of a shell may be full of processes."""
 _INSIDE = ("work", "tmp", "dev/shm")
 _UNIX_SOCKETS = 1_000
 """At the same time: each may hold some 200 KiB for which nobody is charged."""
@@ -53,7 +59,7 @@ class Watch:
                 return ending
 
     def look(self) -> Ending | None:
-        """What is over its limit now, None if nothing is."""
+        """Return what is over its limit now, None if nothing is."""
         pids = list(_tree(self._pid))
         self.processes = len(pids)
         temporary, entries = _temporary(pids, self._inside)
@@ -78,8 +84,54 @@ class Watch:
         return None
 
 
+async def watched_shell(
+    pid: int, folder: Path, limits: SandboxLimits, temporary: tuple[str, ...] | None, runs: Callable[[], bool]
+) -> tuple[ShellEnding, str]:
+    """Look at a shell's processes and files until something is over its limit.
+
+    Args:
+        pid: the first process.
+        folder: what the commands work in.
+        limits: what they may use.
+        temporary: temporary file systems inside; None where processes cannot be looked at.
+        runs: whether a command runs now: then it is looked more often.
+
+    Returns:
+        What is over its limit, and a sentence.
+    """
+    loop = asyncio.get_running_loop()
+    watch = Watch(pid, limits, temporary) if temporary is not None else None
+    crowded: float | None = None
+    look_again, busy = 0.0, False
+    before: tuple[int, int] | None = None
+    while True:
+        await asyncio.sleep(EVERY_S if runs() else _IDLE_S)
+        now = loop.time()
+        if watch is not None:
+            ending = watch.look()
+            if ending is not None:
+                return ending, watch.detail
+            crowded = (crowded or now) if watch.processes >= limits.processes else None
+            if crowded is not None and now - crowded > _CROWDED_S:
+                return "processes", f"it kept more than {limits.processes} processes running"
+        first = before is None or (runs() and not busy)
+        busy = runs()
+        if first or now >= look_again:
+            size, entries = use = await asyncio.to_thread(use_of, folder, limits.files)
+            detail = ""
+            if entries > limits.files:
+                detail = f"the folder has more than {limits.files:,} files and folders"
+            elif size > limits.work_bytes:
+                detail = f"the folder has {size >> 20:,} MiB; at most {limits.work_bytes >> 20:,} are allowed"
+            # What was too much before a command may be removed by it.
+            if detail and not first and before is not None and (size > before[0] or entries > before[1]):
+                return "files", detail
+            before = use
+            look_again = loop.time() + max(0.5, 20 * (loop.time() - now))
+
+
 def _tree(pid: int) -> list[int]:
-    """A process and all below it."""
+    """Return a process and all below it."""
     found, todo = [], [pid]
     while todo:
         one = todo.pop()
@@ -97,12 +149,12 @@ def _tree(pid: int) -> list[int]:
 
 
 def _resident(pid: int) -> int:
-    """Anonymous pages and pages of shared memory, in bytes; pages of files on a disk do not count."""
+    """Return the bytes of anonymous pages and of shared memory; pages of files on a disk do not count."""
     return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
 
 
 def _proportional(pid: int) -> int:
-    """The same, each page divided by the number of processes that share it."""
+    """Return the same, each page divided by the number of processes that share it."""
     return _sum_of(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) or _resident(pid)
 
 
@@ -115,7 +167,7 @@ def _sum_of(path: str, names: tuple[str, ...]) -> int:
 
 
 def _sockets(pids: list[int]) -> tuple[int, int]:
-    """Bytes that wait in sockets, and the number of those whose bytes cannot be seen; none of a network of ours."""
+    """Return the bytes that wait in sockets, and how many sockets hide theirs; none of a network of ours."""
     own = Path("/proc/self/ns/net").readlink()
     for pid in reversed(pids):
         queued = 0
@@ -134,7 +186,7 @@ def _sockets(pids: list[int]) -> tuple[int, int]:
 
 
 def _temporary(pids: list[int], inside: tuple[str, ...]) -> tuple[int, int]:
-    """Bytes and entries in the temporary file systems that the last process of the tree sees; not in those of ours."""
+    """Return bytes and entries in the temporary file systems that the tree's last process sees; not in ours."""
     for pid in reversed(pids):
         with contextlib.suppress(OSError):
             if os.path.samestat(os.stat(f"/proc/{pid}/root/"), os.stat("/")):  # noqa: PTH116 - another root
@@ -154,6 +206,3 @@ def _temporary(pids: list[int], inside: tuple[str, ...]) -> tuple[int, int]:
         else:
             return size, entries
     return 0, 0
-
-
-__all__ = ["Watch"]

@@ -74,7 +74,7 @@ _X32 = 0x40000000
 
 
 def filter_for(machine: str | None = None) -> bytes | None:
-    """The filter as bubblewrap's `--seccomp` reads it, None for a machine it is not written for.
+    """Return the filter as bubblewrap's `--seccomp` reads it, None for a machine it is not written for.
 
     Args:
         machine: as `platform.machine()` names it; this machine by default.
@@ -106,6 +106,3 @@ def filter_for(machine: str | None = None) -> bytes | None:
         (_RETURN, 0, 0, _ALLOW),
     ]
     return b"".join(struct.pack("<HBBI", *one) for one in code)
-
-
-__all__ = ["filter_for"]

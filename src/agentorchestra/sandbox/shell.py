@@ -1,4 +1,4 @@
-"""What a shell in a sandbox is asked and what it gives back: the same for every backend (tests/sandbox/test_shell.py).
+"""The interface of a shell in a sandbox: the same for every backend (tests/sandbox/test_shell.py).
 
 One bash in one sandbox: directory, variables, functions and options stay from command to command. The folder of the
 host is `/work` inside (elsewhere where there is no inside: `unsafe-local`), the given files are `/work/files`.
@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Literal, Protocol, Self, TypedDict, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -46,18 +46,12 @@ class ShellState:
     last_job: int = 0
 
     def to_json(self) -> dict[str, JsonValue]:
-        """As JSON, for a snapshot."""
-        return {
-            "directory": self.directory,
-            "variables": dict(self.variables),
-            "functions": dict(self.functions),
-            "options": list(self.options),
-            "last_job": self.last_job,
-        }
+        """Return it as JSON, for a snapshot."""
+        return {**asdict(self), "options": list(self.options)}
 
     @classmethod
     def from_json(cls, value: object) -> Self:
-        """From what `to_json` gave, or what claims to be that.
+        """Return the state of what `to_json` gave, or claims to be that.
 
         Raises:
             ValueError: in one sentence, for what is not a shell's state, or too large.
@@ -199,11 +193,11 @@ class Shell(Protocol):
         ...
 
     async def jobs(self) -> tuple[Job, ...]:
-        """What runs in the background, and what ran there lately."""
+        """Return what runs in the background, and what ran there lately."""
         ...
 
     async def output(self, job: int) -> Job:
-        """A job with what it has printed.
+        """Return a job with what it has printed.
 
         Raises:
             ToolError: there is no such job.
@@ -224,7 +218,7 @@ class Shell(Protocol):
         ...
 
     async def restore(self, state: ShellState) -> None:
-        """A new shell with that state; all that ran in the background is ended."""
+        """Start a new shell with that state; all that ran in the background is ended."""
         ...
 
     async def close(self) -> None:
@@ -247,6 +241,15 @@ class Mount:
     writable: bool = False
 
 
+class ShellOptions(TypedDict, total=False):
+    """What `ShellSandbox.shell` takes by name."""
+
+    inputs: Path | None
+    network: bool
+    state: ShellState | None
+    mounts: Sequence[Mount]
+
+
 @runtime_checkable
 class ShellSandbox(Sandbox, Protocol):
     """A sandbox that has shells."""
@@ -261,7 +264,7 @@ class ShellSandbox(Sandbox, Protocol):
         state: ShellState | None = None,
         mounts: Sequence[Mount] = (),
     ) -> Shell:
-        """A shell in a sandbox of its own.
+        """Start a shell in a sandbox of its own.
 
         Args:
             folder: of this machine, which commands read and write. Where root runs the sandbox, it and what is in it
@@ -276,6 +279,3 @@ class ShellSandbox(Sandbox, Protocol):
             SandboxUnavailableError: it cannot be used here.
         """
         ...
-
-
-__all__ = ["STATE_BYTES", "Job", "Mount", "OnOutput", "Shell", "ShellEnding", "ShellRan", "ShellSandbox", "ShellState"]

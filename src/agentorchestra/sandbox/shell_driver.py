@@ -9,42 +9,59 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
-import json
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.sandbox._supervisor import Output
 from agentorchestra.sandbox.base import SandboxLimits
 from agentorchestra.sandbox.ground import close_to_others, give
-from agentorchestra.sandbox.pipes import (
-    Broken,
-    Output,
-    decoded,
-    ended,
-    message_of,
-    printable,
-    shown,
-    started,
-)
+from agentorchestra.sandbox.monitor import watched_shell
+from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
 from agentorchestra.sandbox.shell import Job, OnOutput, ShellEnding, ShellRan, ShellState
-from agentorchestra.sandbox.shell_parts import Inside, Launch, Lost, job_of, problem_of, watched
+
+SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_after.sh")
+"""What has to be there inside."""
 
 _START_S = 30.0
 _GRACE_S = 8.0
 """How long the other end may take beyond a command's time, to interrupt, kill and start again."""
 _ANSWER_S = 10.0
 _CANCEL_S = 3.0
-_STDERR_BYTES = 4_000
+_LONGEST_COMMAND = 1 << 20
 _MOST_JOBS = 1_000_000
 _UNASKED = 1_000
-_ENDINGS: dict[str, ShellEnding] = {
-    "exited": "exited",
-    "interrupted": "interrupted",
-    "time": "time",
-    "flood": "flood",
-}
+
+
+@dataclass(frozen=True)
+class Inside:
+    """What a shell finds inside.
+
+    Attributes:
+        root: the working folder's name there.
+        temporary: a folder for what the shell needs.
+        own_user: whether the number of processes can be limited for it alone.
+        watched: temporary file systems that are looked at from here; None where processes cannot be.
+        user: whose the folder's files have to be, None for ours.
+    """
+
+    root: str
+    temporary: str = "/tmp"
+    own_user: bool = True
+    watched: tuple[str, ...] | None = ("tmp", "dev/shm")
+    user: int | None = None
+
+
+class Lost(Exception):
+    """The sandbox is gone."""
+
+    def __init__(self, detail: str, ending: ShellEnding = "lost") -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.ending: ShellEnding = ending
+        self.told = False
 
 
 @dataclass
@@ -86,8 +103,7 @@ class DrivenShell:
         self._inside = inside
         self._state = state or ShellState()
         self._done: Callable[[], None] | None = done
-        self._process: asyncio.subprocess.Process | None = None
-        self._live: Launch | None = None
+        self._pipe: Pipe | None = None
         self._tasks: list[asyncio.Task[Any]] = []
         self._waiting: dict[int, asyncio.Future[dict[str, Any]]] = {}
         self._running: _Running | None = None
@@ -95,7 +111,6 @@ class DrivenShell:
         self._lost: Lost | None = None
         self._news: Lost | None = None
         self._had_jobs = False
-        self._stderr = b""
         self._unasked = 0
         self._problem = ""
         self._ending: asyncio.Task[None] | None = None
@@ -124,9 +139,7 @@ class DrivenShell:
     ) -> ShellRan:
         """Run a command and wait for its end."""
         seconds = self._limits.seconds if timeout_s is None else timeout_s
-        problem = problem_of(command)
-        if problem:
-            raise ToolError(problem)
+        _check_command(command)
         async with self._one_command:
             await self._up()
             await self._give()
@@ -137,7 +150,7 @@ class DrivenShell:
             running = self._running = _Running(number, together, on_output, {1: Output(), 2: Output()}, decoders)
             asked = {"kind": "run", "command": command, "seconds": seconds, "together": together, "id": number}
             try:
-                running.answer = await self._asked(asked)
+                running.answer = await self._ask(asked)
                 return self._ran(running, await self._answered(running.answer, seconds + _GRACE_S))
             except Lost as lost:
                 return self._ran(running, None, lost)
@@ -150,13 +163,13 @@ class DrivenShell:
                     close_to_others(self._folder)
 
     async def _give_up(self, running: _Running) -> None:
-        """Nobody waits for the command any more: it is ended, with the sandbox if need be."""
+        """End a command that nobody waits for any more, with the sandbox if need be."""
         if running.answer is not None:
             with contextlib.suppress(Lost, TimeoutError):
                 await self.interrupt()
                 self._keep(await asyncio.wait_for(running.answer, _CANCEL_S))
                 return
-        await self._down(Lost("lost", "it was ended"))
+        await self._down(Lost("it was ended"))
 
     def _ran(self, running: _Running, reply: dict[str, Any] | None, lost: Lost | None = None) -> ShellRan:
         stdout, stderr = running.outputs[1], running.outputs[2]
@@ -180,7 +193,7 @@ class DrivenShell:
             again = f"the sandbox was ended before this command: {news.detail}" + (f"; {again}" if again else "")
         return replace(
             ran,
-            ending=_ENDINGS.get(shown(reply.get("ending")), "lost"),
+            ending=said if (said := reply.get("ending")) in ("exited", "interrupted", "time", "flood") else "lost",
             exit_code=code if isinstance(code, int) else 0,
             again=again,
             jobs_lost=had,
@@ -199,7 +212,7 @@ class DrivenShell:
 
     async def interrupt(self) -> None:
         """Interrupt the command that runs."""
-        if self._running is not None and self._process is not None:
+        if self._running is not None and self._pipe is not None:
             with contextlib.suppress(Lost):
                 await self._send({"kind": "interrupt"})
 
@@ -207,7 +220,7 @@ class DrivenShell:
         """A new shell with that state; all that ran in the background is ended."""
         async with self._one_command:
             self._state = state
-            await self._down(Lost("lost", "it was put back to an earlier state"))
+            await self._down(Lost("it was put back to an earlier state"))
             self._lost = self._news = None
             self._had_jobs = False
 
@@ -215,39 +228,36 @@ class DrivenShell:
 
     async def start(self, command: str) -> Job:
         """Start a command in the background."""
-        problem = problem_of(command)
-        if problem:
-            raise ToolError(problem)
-        job = job_of(await self._about_jobs({"kind": "job", "command": command}))
+        _check_command(command)
+        job = _job(await self._about_jobs({"kind": "job", "command": command}))
         self._had_jobs = True
         self._number(job.job)
         return job
 
     async def jobs(self) -> tuple[Job, ...]:
         """What runs in the background, and what ran there lately."""
-        if self._process is None:
+        if self._pipe is None:
             return ()
         found = (await self._about_jobs({"kind": "jobs"})).get("jobs")
-        return tuple(job_of(one) for one in found[:200]) if isinstance(found, list) else ()
+        return tuple(_job(one) for one in found[:200]) if isinstance(found, list) else ()
 
     async def output(self, job: int) -> Job:
         """A job with what it has printed."""
-        return job_of(await self._about_jobs({"kind": "output", "job": job}))
+        return _job(await self._about_jobs({"kind": "output", "job": job}))
 
     async def stop(self, job: int, number: int = 15, *, force: bool = True) -> Job:
         """Send a job a signal and wait a second for its end."""
         if not 1 <= number <= 64:
             raise ToolError(f"there is no signal {number}; the numbers: 1 to 64")
-        return job_of(await self._about_jobs({"kind": "stop", "job": job, "signal": number, "force": force}))
+        return _job(await self._about_jobs({"kind": "stop", "job": job, "signal": number, "force": force}))
 
     async def _about_jobs(self, message: dict[str, Any]) -> dict[str, Any]:
-        async with self._one_start:
-            await self._started()
+        await self._up()
         if message["kind"] == "job":
             await self._give()
         try:
             self._last += 1
-            reply = await self._answered(await self._asked({**message, "id": self._last}), _ANSWER_S)
+            reply = await self._answered(await self._ask({**message, "id": self._last}), _ANSWER_S)
         except Lost as lost:
             raise ToolError(f"the sandbox was ended: {lost.detail}; what ran in the background is gone") from None
         if "error" in reply:
@@ -255,7 +265,7 @@ class DrivenShell:
         return reply
 
     async def _give(self) -> None:
-        """What was put into the folder since the last command belongs to its user."""
+        """Give what was put into the folder since the last command to the commands' user."""
         if self._inside.user is None:
             return
         try:
@@ -266,68 +276,51 @@ class DrivenShell:
     # -- the process -------------------------------------------------------------------------------------------------
 
     async def _up(self) -> None:
+        """Start the sandbox if it is not there."""
         async with self._one_start:
-            await self._started()
-
-    async def _started(self) -> None:
-        if self._done is None:
-            raise SandboxUnavailableError("the shell is closed")
-        if self._process is not None and self._lost is None:
-            return
-        if self._process is not None and self._lost is not None:
-            await self._down(self._lost)
-        if self._lost is not None and not self._lost.told:
-            self._news = self._lost
-        self._lost, self._stderr, self._unasked = None, b"", 0
-        await self._give()
-        live = self._launch()
-        try:
-            self._process = await started(live.command, env=live.env, pass_fds=live.pass_fds, on_kill=live.on_kill)
-        except BaseException as exc:
-            live.done()
-            if isinstance(exc, OSError):
+            if self._done is None:
+                raise SandboxUnavailableError("the shell is closed")
+            if self._pipe is not None and self._lost is None:
+                return
+            if self._pipe is not None and self._lost is not None:
+                await self._down(self._lost)
+            if self._lost is not None and not self._lost.told:
+                self._news = self._lost
+            self._lost, self._unasked = None, 0
+            await self._give()
+            try:
+                self._pipe = pipe = await Pipe.open(self._launch())
+            except OSError as exc:
                 raise SandboxUnavailableError(f"the sandbox cannot be started: {exc}") from exc
-            raise
-        self._live = live
-        first: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
-        self._waiting = {0: first}
-        self._tasks = [
-            asyncio.create_task(self._listen(self._process)),
-            asyncio.create_task(self._hear_errors(self._process)),
-            asyncio.create_task(self._watch(self._process.pid)),
-        ]
-        try:
-            async with asyncio.timeout(_START_S):
-                await self._send(self._beginning())
-                reply = await first
-        except (Lost, TimeoutError) as exc:
-            detail = str(exc) or f"it was not ready within {_START_S:g} s"
-            await self._down(Lost("lost", detail))
-            raise SandboxUnavailableError(f"the shell cannot be started: {detail}") from None
-        except asyncio.CancelledError:
-            await asyncio.shield(self._down(Lost("lost", "it was ended")))
-            raise
-        self._keep(reply)
-        self._problem = printable(shown(reply.get("problem", "")))[:300]
+            first: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
+            self._waiting = {0: first}
+            self._tasks = [
+                asyncio.create_task(self._listen(pipe)),
+                asyncio.create_task(self._watch(pipe.process.pid)),
+            ]
+            start = {
+                "temporary": self._inside.temporary,
+                "own_user": self._inside.own_user,
+                "last_job": self._state.last_job,
+                "state": self._state.to_json() if self._state != ShellState() else None,
+                "limits": asdict(self._limits),
+            }
+            try:
+                async with asyncio.timeout(_START_S):
+                    await self._send(start)
+                    reply = await first
+            except (Lost, TimeoutError) as exc:
+                detail = str(exc) or f"it was not ready within {_START_S:g} s"
+                await self._down(Lost(detail))
+                raise SandboxUnavailableError(f"the shell cannot be started: {detail}") from None
+            except asyncio.CancelledError:
+                await asyncio.shield(self._down(Lost("it was ended")))
+                raise
+            self._keep(reply)
+            self._problem = printable(shown(reply.get("problem", "")))[:300]
 
-    def _beginning(self) -> dict[str, Any]:
-        limits = self._limits
-        return {
-            "temporary": self._inside.temporary,
-            "own_user": self._inside.own_user,
-            "last_job": self._state.last_job,
-            "state": self._state.to_json() if self._state != ShellState() else None,
-            "limits": {
-                "cpu_seconds": limits.cpu_seconds,
-                "memory_bytes": limits.memory_bytes,
-                "processes": limits.processes,
-                "work_bytes": limits.work_bytes,
-                "flood_bytes": limits.flood_bytes,
-            },
-        }
-
-    async def _asked(self, message: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
-        """Where the answer to a message will be."""
+    async def _ask(self, message: dict[str, Any]) -> asyncio.Future[dict[str, Any]]:
+        """Send a message; return the future of its answer."""
         answer: asyncio.Future[dict[str, Any]] = asyncio.get_running_loop().create_future()
         self._waiting[message["id"]] = answer
         await self._send(message)
@@ -338,32 +331,27 @@ class DrivenShell:
             async with asyncio.timeout(seconds):
                 return await asyncio.shield(answer)
         except TimeoutError:
-            lost = Lost("time", "it did not answer any more and was killed")
+            lost = Lost("it did not answer any more and was killed", "time")
             await self._down(lost)
             raise lost from None
 
     async def _send(self, message: dict[str, Any]) -> None:
-        if self._process is None or self._process.stdin is None:
-            raise self._lost or Lost("lost", "it is gone")
+        if self._pipe is None:
+            raise self._lost or Lost("it is gone")
         try:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            await self._process.stdin.drain()
+            await self._pipe.send(message)
         except (BrokenPipeError, ConnectionResetError):
             await asyncio.sleep(0)
-            raise self._lost or Lost("lost", "it ended without a word") from None
+            raise self._lost or Lost("it ended without a word") from None
 
-    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+    async def _listen(self, pipe: Pipe) -> None:
         try:
-            while (message := await message_of(process)) is not None:
+            while (message := await pipe.receive()) is not None:
                 self._heard(message)
                 await asyncio.sleep(0)  # messages that are all there already must not hold up the others
-            with contextlib.suppress(TimeoutError):
-                await asyncio.wait_for(process.wait(), 1)
-            words = (self._stderr.decode("utf-8", "replace").strip().splitlines() or [""])[-1]
-            detail = f"it ended without a word (status {process.returncode})"
-            self._is_lost(Lost("lost", detail + (f": {printable(words)[:300]}" if words else "")))
+            self._is_lost(Lost(await pipe.last_words()))
         except Broken as exc:
-            self._is_lost(Lost("lost", str(exc)))
+            self._is_lost(Lost(str(exc)))
 
     def _heard(self, message: dict[str, Any]) -> None:
         kind = message.get("kind")
@@ -381,7 +369,7 @@ class DrivenShell:
             raise Broken("it said something unknown")
 
     def _nobody_asked(self) -> None:
-        """A few such messages there are: answers to who does not wait any more."""
+        """Count a message that nobody waits for; a few are answers that came too late."""
         self._unasked += 1
         if self._unasked > _UNASKED:
             raise Broken("it talks without being asked")
@@ -400,52 +388,75 @@ class DrivenShell:
             if text:
                 running.on_output(text)
 
-    async def _hear_errors(self, process: asyncio.subprocess.Process) -> None:
-        assert process.stderr is not None
-        while data := await process.stderr.read(1 << 16):
-            self._stderr = (self._stderr + data)[-_STDERR_BYTES:]
-
     async def _watch(self, pid: int) -> None:
         temporary = self._inside.watched
-        self._is_lost(await watched(pid, self._folder, self._limits, temporary, lambda: self._running is not None))
+        ending, detail = await watched_shell(
+            pid, self._folder, self._limits, temporary, lambda: self._running is not None
+        )
+        self._is_lost(Lost(detail, ending))
 
     def _is_lost(self, lost: Lost) -> None:
-        """Whoever waits hears it; the process is ended before the next start, or now if it still runs."""
+        """Tell whoever waits; the process is ended before the next start, or now if it still runs."""
         self._lost = self._lost or lost
-        for one in self._waiting.values():
-            if not one.done():
-                one.set_exception(self._lost)
-                one.exception()  # nobody may be there to hear it
-        self._waiting.clear()
-        if self._process is not None and self._process.returncode is None:
+        self._fail_waiting(self._lost)
+        if self._pipe is not None and self._pipe.process.returncode is None:
             self._ending = asyncio.create_task(self._down(self._lost))
 
     async def _down(self, lost: Lost) -> None:
         """End the process; whoever waits hears why."""
-        process, self._process = self._process, None
-        live, self._live = self._live, None
+        pipe, self._pipe = self._pipe, None
         tasks, self._tasks = self._tasks, []
-        if process is not None:
+        if pipe is not None:
             self._lost = self._lost or lost
+        self._fail_waiting(self._lost or lost)
+        if pipe is not None:
+            await pipe.close(*tasks)
+
+    def _fail_waiting(self, lost: Lost) -> None:
         for one in self._waiting.values():
             if not one.done():
-                one.set_exception(self._lost or lost)
-                one.exception()
+                one.set_exception(lost)
+                one.exception()  # nobody may be there to hear it
         self._waiting.clear()
-        if process is not None:
-            own = asyncio.current_task()
-            await ended(process, [one for one in tasks if one is not own], on_kill=live.on_kill if live else None)
-        if live is not None:
-            live.done()
 
     async def close(self) -> None:
         """End everything."""
         done, self._done = self._done, None
-        await asyncio.shield(self._down(Lost("lost", "it was closed")))
+        await asyncio.shield(self._down(Lost("it was closed")))
         if self._ending is not None:
             await asyncio.shield(self._ending)
         if done is not None:
             done()
 
 
-__all__ = ["DrivenShell"]
+def _check_command(command: str) -> None:
+    if "\0" in command:
+        raise ToolError("a command cannot hold a zero character")
+    size = len(command.encode("utf-8", "surrogatepass"))
+    if size > _LONGEST_COMMAND:
+        raise ToolError(
+            f"the command has {size:,} bytes; at most {_LONGEST_COMMAND:,} are taken: write it to a file and run that"
+        )
+
+
+def _job(message: object) -> Job:
+    """Return the job of a message; what does not fit in it is left out."""
+    if not isinstance(message, dict):
+        raise ToolError("the sandbox said something that is no job")
+    number, pid, code, printed = (
+        value if isinstance(value := message.get(name), int) else None for name in ("job", "pid", "exit_code", "size")
+    )
+    state, output = message.get("is"), None
+    if "head" in message:
+        with contextlib.suppress(Broken):
+            head, tail = decoded({"data": message["head"]}), decoded({"data": message.get("tail", "")})
+            output = Output(head, tail, printed or 0).text()
+    return Job(
+        job=number or 0,
+        command=printable(" ".join(shown(message.get("command", "")).split()))[:1000],
+        pid=pid or 0,
+        state=state if state in ("running", "flood") else "ended",
+        exit_code=code,
+        output=output,
+        printed=printed or 0,
+    )

@@ -17,15 +17,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
-from agentorchestra.agents.kit import Kit, ask_model, run_agent
 from agentorchestra.agents.outputs import PROGRAMS, outputs
 from agentorchestra.agents.planning.checks import Check, is_proven, plain
 from agentorchestra.agents.planning.evidence import results_before, said_of
 from agentorchestra.agents.planning.revision import Hearing, Replacing, told_in
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
+from agentorchestra.agents.requests import ask_model
 from agentorchestra.agents.sources import look_up
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.messages import Message
@@ -122,7 +124,7 @@ class EarlyFinish:
         if looked.misquoted:
             return state
         result = looked.corrected(result)
-        found = results_before(session, upto=session.asked + 1)
+        found = results_before(session, upto=session.last_n + 1)
         doubt = await self.check.doubted(result, session, found, judged=False)
         if doubt.text:
             problem = said_of(self.check.kit.prompts.get("verification"), doubt=doubt.text)
@@ -142,7 +144,7 @@ class EarlyFinish:
         files = [ref.name for ref in session.manifest.files]
         if told.strip() and not same_task(told, self.spec.instruction, files):
             return None
-        found = results_before(session, upto=session.asked + 1)
+        found = results_before(session, upto=session.last_n + 1)
         if not found or state.messages[-1].role != "tool" or found[-1][0] != calls[0].name:
             return None
         result = found[-1][1]
@@ -176,7 +178,7 @@ def _nothing_open(session: Session[Any]) -> bool:
 
 def _report(session: Session[Any]) -> AgentResult | None:
     """The last report that was written, None where there is none."""
-    written = [one for name, one, _ in results_before(session, upto=session.asked + 1) if name == REPORTER]
+    written = [one for name, one, _ in results_before(session, upto=session.last_n + 1) if name == REPORTER]
     return written[-1] if written and written[-1].answer else None
 
 

@@ -12,9 +12,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.calling.tool import ToolResult, tool
 
-CONTEXT_CHARS = 400
-"""Characters shown around each place where a searched text stands."""
-
+CONTEXT_CHARS = 400  # characters shown around each place where a searched text stands
 MOST_PLACES = 10
 
 

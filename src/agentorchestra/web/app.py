@@ -154,23 +154,7 @@ class WebApp:
         with tempfile.TemporaryDirectory(prefix="agentorchestra-upload-") as folder:
             paths = [await asyncio.to_thread(_write, Path(folder), one) for one in body.files]
             try:
-                run_id = await self._ws.create(
-                    body.task,
-                    files=paths,
-                    system=body.system,
-                    model=body.model,
-                    budget=body.budget,
-                    max_steps=body.max_steps,
-                    labels=body.labels,
-                    session=body.session,
-                    roles=body.roles,
-                    on_ask=body.on_ask,
-                    finish=body.finish,
-                    action=body.action,
-                    memory=body.memory,
-                    environments=body.environments,
-                    temporary_files=True,
-                )
+                run_id = await self._ws.create(body.spec(paths), temporary_files=True)
             except FileInputError as exc:
                 # The sentence names the file as it was sent, not where it lay here.
                 raise FileInputError(str(exc).replace(f"{folder}/", "")) from None

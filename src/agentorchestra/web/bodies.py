@@ -5,13 +5,17 @@ from __future__ import annotations
 import base64
 import binascii
 import re
-from typing import Annotated, Any, Literal, TypeVar
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
 from starlette.requests import ClientDisconnect, Request
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import HttpRequestError
+from agentorchestra.core.settings import Action, Finish, OnAsk
+from agentorchestra.core.spec import RunSpec
 
 B = TypeVar("B", bound=BaseModel)
 
@@ -52,7 +56,7 @@ class SentFile(_Body):
 
 
 class Submission(_Body):
-    """POST /runs: the arguments of `Workspace.create` that can be written in JSON."""
+    """POST /runs: the fields of RunSpec that may be sent; files come with their bytes."""
 
     task: str
     system: str | None = None
@@ -62,9 +66,9 @@ class Submission(_Body):
     labels: dict[str, str] = {}
     session: str | None = None
     roles: dict[str, str] = {}
-    on_ask: Literal["wait", "deny"] | None = None
-    finish: Literal["done", "text"] | None = None
-    action: Literal["tools", "code"] | None = None
+    on_ask: OnAsk | None = None
+    finish: Finish | None = None
+    action: Action | None = None
     memory: str | None = None
     environments: tuple[str, ...] = ()
     files: tuple[SentFile, ...] = ()
@@ -77,6 +81,10 @@ class Submission(_Body):
             if names.count(name) > 1:
                 raise ValueError(f"two files are named {name!r}; give each its own name")
         return files
+
+    def spec(self, files: Sequence[Path]) -> RunSpec:
+        """Return what is asked, with the files where they were written to."""
+        return RunSpec(**(dict(self) | {"files": files}))
 
 
 class AnswerBody(_Body):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from agentorchestra.core.errors import SettingsError, UnknownComponentError
+from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.protocols import Environment, Store
 from agentorchestra.core.settings import Settings
 from agentorchestra.workspace.parts import Equipment, agents_by_name, memories_by_name, systems, tools_by_name
@@ -132,8 +132,6 @@ class Stock:
         Raises:
             UnknownComponentError: for one that is not there, or that has the name of a tool.
         """
-        if isinstance(names, str) or not all(isinstance(one, str) for one in names):
-            raise SettingsError(f"environments is {names!r}; give a list of names, e.g. environments=['files']")
         known = self.every_environment
         for name in names:
             if name not in known:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
@@ -24,7 +23,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.settings import RoleSettings, Settings
-from agentorchestra.core.spec import CHECKS, FINAL, Exchange, RunManifest, RunStatus
+from agentorchestra.core.spec import CHECKS, FINAL, Exchange, RunManifest, RunSpec, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import TASK as CALLS_TASK
@@ -34,7 +33,7 @@ from agentorchestra.workspace.equipment import Equipping
 from agentorchestra.workspace.model_choice import Choices
 from agentorchestra.workspace.parts import (
     Equipment,
-    check_arguments,
+    RunObjects,
     check_finish,
     check_options,
     distribution,
@@ -48,32 +47,6 @@ if TYPE_CHECKING:
 
 EARLIER_MOST = 10
 """Earlier tasks of a session that the top agent is told."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Asked:
-    """What is asked of a new run; see Workspace.run."""
-
-    task: str
-    files: Sequence[str | Path] = ()
-    tools: Sequence[Any] = ()
-    output_type: type[Any] | None = None
-    system: str | None = None
-    model: Any = None
-    budget: Budget | None = None
-    max_steps: int | None = None
-    on_ask: Any = None
-    on_uncertain: Any = None
-    labels: Mapping[str, str] | None = None
-    seed: str | None = None
-    session: str | None = None
-    roles: Mapping[str, str] | None = None
-    finish: Any = None
-    action: Any = None
-    memory: str | None = None
-    environments: Sequence[str] = ()
-    options: Mapping[str, Any] | None = None
-    temporary_files: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -125,51 +98,44 @@ class Creating:
         self._origin = origin
         self._ready = ready
 
-    async def create(self, asked: Asked) -> str:
-        """Check everything, then write the run; nothing is spent yet.
-
-        Returns:
-            The run's id.
-        """
-        from agentorchestra.agents.kit import find_system
+    async def create(self, spec: RunSpec, objects: RunObjects, *, temporary_files: bool = False) -> str:
+        """Check everything, then write the run; nothing is spent yet. Return the run's id."""
+        from agentorchestra.agents.handler import find_system
         from agentorchestra.tea.programs.sources import pin_of
 
         settings, stock, place, choices = self._settings, self._stock, self._place, self._choices
-        finish = asked.finish or settings.finish
-        action = asked.action or settings.action
-        if action not in ("tools", "code"):
-            raise SettingsError(f"action is {action!r}; it is 'tools' or 'code'")
-        check_arguments(asked.files, asked.budget, asked.on_ask, asked.on_uncertain, asked.labels)
-        task = asked.task.strip()
+        finish = spec.finish or settings.finish
+        action = spec.action or settings.action
+        task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
-        system = asked.system or settings.system
+        system = spec.system or settings.system
         if system not in stock.agents:
             find_system(system, stock.systems)
-        name = choices.name(asked.model)
+        name = spec.model or settings.model
         await self._ready()
-        equipment = await self._equipped(asked, system)
+        equipment = await self._equipped(spec, objects, system)
         models = equipment.models
         models.check(name)
         agent = stock.agents.get(system)
         drive = stock.systems.get(system) if agent is None else agent.drive
-        told = check_options(system, drive, asked.options or {}, {*stock.team(equipment)}, name)
+        check_options(system, drive, spec.options, {*stock.team(equipment)}, name)
         worded = finish != "text" or action == "code" or models.client(name).native_tools
-        check_finish(finish, asked.output_type, native=worded)
-        remembering = self._memory_name(asked.memory)
-        roles = choices.roles(asked.roles, explicit=asked.model is not None, models=models)
-        history = await self._earlier(asked.session)
-        remembered = await self._remembered(asked.session)
-        steps = self._steps(asked, agent)
+        check_finish(finish, objects.output_type, native=worded)
+        remembering = self._memory_name(spec.memory)
+        roles = choices.roles(spec.roles, explicit=spec.model is not None, models=models)
+        history = await self._earlier(spec.session)
+        remembered = await self._remembered(spec.session)
+        steps = self._steps(spec, agent)
         seeing = choices.media_models(models, name, roles)
         names = _with_fallbacks(name, roles, models)
         perhaps = {one for each in seeing.values() for one in each}
-        limits = choices.budget(names, asked.budget, models, perhaps=perhaps)
+        limits = choices.budget(names, spec.budget, models, perhaps=perhaps)
         run_id = new_run_id()
         blind = not (seeing.get("image") or seeing.get("document"))
-        self._check_heard(asked.files, seeing)
-        kept = await self._keep_files(run_id, asked.files, temporary=asked.temporary_files, blind=blind)
-        schema = schema_of(asked.output_type)
+        self._check_heard(spec.files, seeing)
+        kept = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind)
+        schema = schema_of(objects.output_type)
         schemas = await self._equipping.keep_texts(equipment)
         environments = stock.environments_for(equipment)
         manifest = RunManifest(
@@ -181,18 +147,18 @@ class Creating:
             tools={name: pin_of(one) for name, one in sorted(equipment.tools.items())}
             | {name: pin_of(make()) for name, make in sorted(environments.items())},
             prompts=equipment.prompts.pins(),
-            seed=asked.seed or sha256_text(run_id)[:16],
+            seed=spec.seed or sha256_text(run_id)[:16],
             budget=limits,
             max_steps=steps,
-            on_ask=asked.on_ask or settings.on_ask,
-            on_uncertain=asked.on_uncertain or settings.on_uncertain,
-            labels={place.redact(key): place.redact(value) for key, value in (asked.labels or {}).items()},
+            on_ask=spec.on_ask or settings.on_ask,
+            on_uncertain=spec.on_uncertain or settings.on_uncertain,
+            labels={place.redact(key): place.redact(value) for key, value in spec.labels.items()},
             app=self._origin.app,
             app_folder=self._origin.app_folder,
             output_schema=schema,
             distribution=distribution(),
             created=place.clock.now(),
-            session=asked.session,
+            session=spec.session,
             earlier=history,
             roles=roles,
             agents={name: pin_of(one) for name, one in sorted(stock.team(equipment).items())},
@@ -207,14 +173,14 @@ class Creating:
             schemas=schemas,
             choices=tuple(sorted(settings.models)),
             memory=remembering,
-            memory_session=asked.session,
+            memory_session=spec.session,
             prompt_tool_chars=settings.prompt_tool_chars,
             first_tools=settings.first_tools,
             in_view_chars=settings.in_view_chars,
             reasoning=settings.reasoning,
             forced=choices.forced({*names, *settings.models}, models),
             environments=equipment.environments,
-            options=place.redact_json(told),
+            options=place.redact_json(spec.options),
             preset=settings.preset,
             keep_tools=settings.generator.keep,
             checks=CHECKS,
@@ -268,12 +234,12 @@ class Creating:
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
         await self._place.store.create_run(run_id, manifest, [created])
 
-    async def _equipped(self, asked: Asked, system: str) -> Equipment:
+    async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
         """What the run is driven with; what its environments need of this machine is there."""
-        equipment = await self._equipping.with_given(self._equipping.base(), asked.tools, asked.model)
-        environments, agent = asked.environments, self._stock.agents.get(system)
+        equipment = await self._equipping.with_given(self._equipping.base(), objects.tools, objects.model)
+        environments, agent = spec.environments, self._stock.agents.get(system)
         if agent is not None and agent.on_request:  # who names the agent wants where it works
-            environments = [*environments, *agent.environments]
+            environments = (*environments, *agent.environments)
         named = self._stock.environments_named(environments, equipment)
         for one in named:  # what it needs of this machine is missed now, not in the middle of the work
             check = getattr(self._stock.packaged[one](), "check", None)
@@ -281,10 +247,10 @@ class Creating:
                 check()
         return replace(equipment, environments=named, system=system)
 
-    def _steps(self, asked: Asked, agent: Any) -> int:
+    def _steps(self, spec: RunSpec, agent: Any) -> int:
         settings = self._settings
-        steps = settings.max_steps if asked.max_steps is None else asked.max_steps
-        if agent is not None and asked.max_steps is None and "max_steps" not in settings.model_fields_set:
+        steps = settings.max_steps if spec.max_steps is None else spec.max_steps
+        if agent is not None and spec.max_steps is None and "max_steps" not in settings.model_fields_set:
             steps = max(steps, agent.max_steps)  # nobody chose another number than its maker
         if steps < 1:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
@@ -353,7 +319,7 @@ class Creating:
 
         Raises:
             UnheardRecordingError: with what to configure.
-            UsageError: of the model that is to write it down, if it cannot be asked.
+            UsageError: of the model that is to write it down, if it cannot be spec.
         """
         from agentorchestra.tools.files.common import WAY_TO_HEAR
 
@@ -394,4 +360,4 @@ def _with_fallbacks(model: str, roles: Mapping[str, RoleSettings], models: Any) 
     return [one for name in first for one in models.chain(name)]
 
 
-__all__ = ["EARLIER_MOST", "Asked", "Creating", "Origin"]
+__all__ = ["EARLIER_MOST", "Creating", "Origin"]

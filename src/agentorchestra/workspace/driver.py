@@ -6,7 +6,6 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +15,6 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import AgentFailedError, OutputError, ReplayError
 from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
-from agentorchestra.core.policy import Policy
 from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, RunManifest, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.bus import Bus, Notice
@@ -28,7 +26,7 @@ from agentorchestra.runtime.waits import end_undriven, not_yet, requested
 from agentorchestra.workspace.catalog import Stock
 from agentorchestra.workspace.equipment import Equipping
 from agentorchestra.workspace.handlers import Supply
-from agentorchestra.workspace.parts import Equipment
+from agentorchestra.workspace.parts import Equipment, RunObjects
 from agentorchestra.workspace.place import Place, Ready
 
 if TYPE_CHECKING:
@@ -50,23 +48,6 @@ class ReplayReport(BaseModel):
     keys: int
     status: RunStatus
     answer: str = ""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Given:
-    """What a run is driven with in this process, besides what it was created with.
-
-    Attributes:
-        deps: dependencies instead of the workspace's.
-        policy: in place of the workspace's.
-        output_type: the type of the result's output.
-        budget: other limits from here on.
-    """
-
-    deps: Any = None
-    policy: Policy | None = None
-    output_type: type[Any] | None = None
-    budget: Budget | None = None
 
 
 class Driving:
@@ -113,29 +94,32 @@ class Driving:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
         return make_result(run_id, record.manifest, ended, run)
 
-    async def resume(self, run_id: str, given: Given, *, tools: Sequence[Any], model: Any, pin: bool) -> RunResult:
+    async def resume(self, run_id: str, given: RunObjects, *, budget: Budget | None, pin: bool) -> RunResult:
         """See Workspace.resume."""
         record = await self._place.record(run_id)
         if record.status in FINAL:
             return typed(await self.result(run_id), given.output_type)
-        waits = record.status is RunStatus.WAITING and given.budget in (None, Budget())
+        waits = record.status is RunStatus.WAITING and budget in (None, Budget())
         if waits and not_yet(await self._place.store.load(run_id), self._place.clock.now()):
             return typed(await self.result(run_id), given.output_type)
         await self._ready()
-        had = await self._equipping.with_given(self._equipping.of(record), tools, model)
+        had = await self._equipping.with_given(self._equipping.of(record), given.tools, given.model)
         equipment = await self._equipping.as_started(record, had, pin=pin)
         self._equipping.check(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
         self._equipping.hold(run_id, had)  # what is pinned is so for this time
-        return await self.drive(run_id, given, equipment)
+        return await self.drive(run_id, given, equipment, budget)
 
-    async def drive(self, run_id: str, given: Given, equipment: Equipment | None = None) -> RunResult:
+    async def drive(
+        self, run_id: str, given: RunObjects, equipment: Equipment | None = None, budget: Budget | None = None
+    ) -> RunResult:
         """Drive a run to its end, or to where it waits.
 
         Args:
             run_id: the run.
             given: for this time.
             equipment: what it is driven with, None for what it was created with.
+            budget: other limits from here on.
         """
         place = self._place
         record = await place.record(run_id)
@@ -148,8 +132,8 @@ class Driving:
         async def drive(epoch: int) -> RunResult:
             while True:
                 events = await place.store.load(run_id)
-                if given.budget is not None:
-                    events = await self._raise_budget(run_id, epoch, record.manifest, events, given.budget)
+                if budget is not None:
+                    events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
                 run = Run(
                     services,
                     run_id,
@@ -214,7 +198,7 @@ class Driving:
 
     async def _top(self, manifest: RunManifest, hidden: frozenset[str], root: Session[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
-        from agentorchestra.agents.kit import agent_effect
+        from agentorchestra.agents.agent import agent_effect
 
         stock = self._stock
         if manifest.system == CALLS:
@@ -250,7 +234,7 @@ class Driving:
         finally:
             self._buses.pop(run_id, None)
 
-    async def stream(self, run_id: str, given: Given) -> AsyncGenerator[Notice, None]:
+    async def stream(self, run_id: str, given: RunObjects) -> AsyncGenerator[Notice, None]:
         """Drive a run and yield what happens in it, at last the end with the result."""
         async with self.watched(run_id) as queue:
             work = asyncio.create_task(self.drive(run_id, given))
@@ -336,4 +320,4 @@ def typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
         ) from None
 
 
-__all__ = ["Driving", "Given", "ReplayReport", "typed"]
+__all__ = ["Driving", "ReplayReport", "typed"]

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from pydantic import JsonValue
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.ids import new_run_id
 from agentorchestra.core.settings import RoleSettings
-from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, RunManifest
+from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, RunManifest, RunSpec
 from agentorchestra.log.fork import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.run import current_budget
@@ -21,21 +20,8 @@ from agentorchestra.workspace.catalog import Stock
 from agentorchestra.workspace.creation import Origin
 from agentorchestra.workspace.equipment import Equipping
 from agentorchestra.workspace.model_choice import Choices
-from agentorchestra.workspace.parts import Equipment, check_arguments, distribution, prompt_text
+from agentorchestra.workspace.parts import Equipment, RunObjects, distribution, prompt_text
 from agentorchestra.workspace.place import Place, Ready
-
-
-@dataclass(frozen=True, kw_only=True)
-class Other:
-    """What a fork has otherwise than its parent; see Workspace.fork."""
-
-    model: Any = None
-    roles: Mapping[str, str] | None = None
-    prompts: Mapping[str, str | Path] | None = None
-    outcomes: Mapping[str, JsonValue] | None = None
-    budget: Budget | None = None
-    labels: Mapping[str, str] | None = None
-    tools: Sequence[Any] = ()
 
 
 class Forking:
@@ -60,27 +46,42 @@ class Forking:
         self._origin = origin
         self._ready = ready
 
-    async def fork(self, run_id: str, at: int | str | None, other: Other) -> str:
-        """See Workspace.fork."""
+    async def fork(
+        self,
+        run_id: str,
+        at: int | str | None,
+        other: RunSpec,
+        objects: RunObjects,
+        *,
+        prompts: Mapping[str, str | Path],
+        outcomes: Mapping[str, JsonValue],
+    ) -> str:
+        """Make a run that goes on otherwise after an event; see Workspace.fork.
+
+        Args:
+            run_id: the parent.
+            at: see Workspace.fork.
+            other: with the model, roles, budget and labels that differ.
+            objects: the tools and the model as a client.
+            prompts, outcomes: see Workspace.fork.
+        """
         place = self._place
-        check_arguments((), other.budget, None, None, other.labels)
         parent = await place.record(run_id)
         events = await place.store.load(run_id)
         seq = fork_point(run_id, events, at)
         copied = [event for event in events if event.seq <= seq]
         ledger = Ledger.of(copied)
         refuse_lost_environments(run_id, ledger, self._stock.every_environment)
-        outcomes = dict(other.outcomes or {})
         for key, value in outcomes.items():
             replaceable(ledger, key, value)
         await self._ready()
-        equipment = await self._equipping.with_given(self._equipping.of(parent), other.tools, other.model)
+        equipment = await self._equipping.with_given(self._equipping.of(parent), objects.tools, objects.model)
         self._equipping.check(parent.manifest, equipment)
-        changes, overrides = await self._changes(parent.manifest, equipment, other)
+        changes, overrides = await self._changes(parent.manifest, equipment, other, prompts)
         given = (other.budget or Budget()).model_dump(exclude_none=True)
         limits = Budget(**(current_budget(parent.manifest, copied).model_dump() | given))
         names = [one for name in changes.pop("asked") for one in equipment.models.chain(name)]
-        labels = {place.redact(key): place.redact(value) for key, value in (other.labels or {}).items()}
+        labels = {place.redact(key): place.redact(value) for key, value in other.labels.items()}
         new_id = new_run_id()
         manifest = parent.manifest.model_copy(
             update={
@@ -97,8 +98,9 @@ class Forking:
             }
         )
         if parent.imported is not None:
-            manifest = await self._made_own(manifest, equipment, given=tuple(other.prompts or ()))
-        new = forked_events(run_id, copied, seq, manifest, outcomes=place.redact_json(outcomes), now=manifest.created)
+            manifest = await self._made_own(manifest, equipment, given=tuple(prompts))
+        redacted = place.redact_json(dict(outcomes))
+        new = forked_events(run_id, copied, seq, manifest, outcomes=redacted, now=manifest.created)
         await asyncio.to_thread(link_files, place.files_of(run_id), place.files_of(new_id))
         await place.store.create_run(new_id, manifest, new)
         self._equipping.hold(new_id, equipment)
@@ -131,15 +133,15 @@ class Forking:
         )
 
     async def _changes(
-        self, manifest: RunManifest, equipment: Equipment, other: Other
+        self, manifest: RunManifest, equipment: Equipment, other: RunSpec, prompts: Mapping[str, str | Path]
     ) -> tuple[dict[str, Any], dict[str, JsonValue]]:
         """What a fork's manifest has otherwise than its parent's, and the same as it is written down."""
         changes: dict[str, Any] = {"asked": [manifest.model]}
         overrides: dict[str, JsonValue] = {k: v for k, v in manifest.overrides.items() if not k.startswith("outcome:")}
         if other.model is not None or other.roles:
             changes |= self._other_models(manifest, equipment, other, overrides)
-        if other.prompts:
-            texts = {name: prompt_text(name, Path(path), equipment.prompts) for name, path in other.prompts.items()}
+        if prompts:
+            texts = {name: prompt_text(name, Path(path), equipment.prompts) for name, path in prompts.items()}
             pins = equipment.prompts.with_texts(texts).pins()
             for name, text in texts.items():
                 await self._place.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE)
@@ -148,17 +150,17 @@ class Forking:
         return changes, overrides
 
     def _other_models(
-        self, manifest: RunManifest, equipment: Equipment, other: Other, overrides: dict[str, JsonValue]
+        self, manifest: RunManifest, equipment: Equipment, other: RunSpec, overrides: dict[str, JsonValue]
     ) -> dict[str, Any]:
         """What changes with the models; written into the overrides too."""
         model, models = other.model, equipment.models
-        name = self._choices.name(model) if model is not None else manifest.model
+        name = model or manifest.model
         models.check(name)
         chosen = {
             role: one.model_copy(update={"model": ""}) if model is not None else one
             for role, one in manifest.roles.items()
         }
-        for role, given in (other.roles or {}).items():
+        for role, given in other.roles.items():
             models.check(given)
             chosen[role] = chosen.get(role, RoleSettings()).model_copy(update={"model": given})
             overrides[f"role:{role}"] = given
@@ -174,4 +176,4 @@ class Forking:
         }
 
 
-__all__ = ["Forking", "Other"]
+__all__ = ["Forking"]

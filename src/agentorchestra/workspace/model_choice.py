@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import UnknownModelError, UsageError
+from agentorchestra.core.errors import UsageError
 from agentorchestra.core.settings import RoleSettings, Settings
 
 if TYPE_CHECKING:
@@ -28,18 +28,7 @@ class Choices:
         self._settings = settings
         self._engines = engines
 
-    def name(self, model: Any) -> str:
-        """The name of a model that was given as a name or a client, of the settings' one for None."""
-        if model is None:
-            return self._settings.model
-        if isinstance(model, str):
-            return model
-        name = getattr(model, "name", None)
-        if not isinstance(name, str):
-            raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
-        return name
-
-    def roles(self, given: Mapping[str, str] | None, *, explicit: bool, models: Any) -> dict[str, RoleSettings]:
+    def roles(self, given: Mapping[str, str], *, explicit: bool, models: Any) -> dict[str, RoleSettings]:
         """The model and parameters of each role of a new run; every model is one that can be asked.
 
         Args:
@@ -50,7 +39,7 @@ class Choices:
         roles = dict(self._settings.roles)
         if explicit:
             roles = {name: role.model_copy(update={"model": ""}) for name, role in roles.items()}
-        for name, model in (given or {}).items():
+        for name, model in given.items():
             roles[name] = roles.get(name, RoleSettings()).model_copy(update={"model": model})
         for role in roles.values():
             if role.model:

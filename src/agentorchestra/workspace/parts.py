@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import importlib
 import importlib.resources
 import threading
@@ -13,20 +14,18 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue, TypeAdapter
-from pydantic_core import to_jsonable_python
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
-    FileInputError,
     PromptError,
     SettingsError,
     UnknownComponentError,
+    UnknownModelError,
 )
-from agentorchestra.core.spec import (
-    RunManifest,
-)
+from agentorchestra.core.policy import Policy
+from agentorchestra.core.spec import RunFields, RunManifest, RunSpec
 
 if TYPE_CHECKING:
     from agentorchestra.agents.agent import Agent
@@ -77,25 +76,72 @@ def is_toolkit(one: Any) -> bool:
     return not isinstance(one, Tool) and not isinstance(one, type) and isinstance(one, Toolkit)
 
 
-def check_arguments(files: Any, budget: Any, on_ask: Any, on_uncertain: Any, labels: Any) -> None:
-    """Refuse what type checkers would, in a sentence and before anything is written."""
-    if isinstance(files, str | Path) or not all(isinstance(one, str | Path) for one in files):
-        raise FileInputError(f"files is {files!r}; give a list of paths, e.g. files=['contract.pdf']")
+@dataclass(frozen=True, kw_only=True)
+class RunObjects:
+    """What a run has besides its RunSpec, which no log can hold: another process has to be given it again.
+
+    Attributes:
+        model: a ModelClient; a name, or None, where the model is found by its name.
+        tools: further tools for this run.
+        deps: dependencies instead of the workspace's.
+        policy: replaces the workspace's.
+        output_type: the type of the result's output.
+    """
+
+    model: Any = None
+    tools: Sequence[Any] = ()
+    deps: Any = None
+    policy: Policy | None = None
+    output_type: type[Any] | None = None
+
+
+class RunOptions(RunFields, total=False):
+    """What `Workspace.run` takes besides a task: the fields of RunSpec and of RunObjects."""
+
+    tools: Sequence[Any]
+    deps: Any
+    policy: Policy | None
+    output_type: type[Any] | None
+
+
+def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[RunSpec, RunObjects]:
+    """Return what is asked and what is given besides; fields among the options replace those of a spec.
+
+    Raises:
+        UsageError: for a value that does not fit.
+        TypeError: for an option that there is not.
+    """
+    fields: dict[str, Any] = {**options}
+    objects = {one.name: fields.pop(one.name) for one in dataclasses.fields(RunObjects) if one.name in fields}
+    model = objects.get("model")
+    if model is not None:
+        fields["model"] = model_name(model)
+        if isinstance(model, str):
+            del objects["model"]
+    if unknown := fields.keys() - RunSpec.model_fields:
+        raise TypeError(f"a run has no option {min(unknown)!r}; its options: {', '.join(RunOptions.__annotations__)}")
+    budget = fields.get("budget")
     if budget is not None and not isinstance(budget, Budget):
         raise BudgetError(f"budget is {budget!r}; give a Budget, e.g. Budget(cost_usd=0.5)")
-    if on_ask not in (None, "wait", "deny"):
-        raise SettingsError(f"on_ask is {on_ask!r}; it is 'wait' or 'deny'")
-    if on_uncertain not in (None, "report", "ask", "retry"):
-        raise SettingsError(f"on_uncertain is {on_uncertain!r}; it is 'report', 'ask' or 'retry'")
-    for key, value in (labels or {}).items():
-        if not isinstance(key, str) or not isinstance(value, str):
-            raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+    base = dict(task) if isinstance(task, RunSpec) else {"task": task}
+    try:
+        return RunSpec(**(base | fields)), RunObjects(**objects)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{name} = {first['input']!r} does not fit: {first['msg']}") from None
 
 
-def check_options(
-    system: str, drive: Any, options: Mapping[str, Any], agents: Collection[str], model: str
-) -> dict[str, JsonValue]:
-    """What a system is told besides its task, where it takes that.
+def model_name(model: Any) -> str:
+    """Return the name of a model that is given as a name or a client."""
+    name = model if isinstance(model, str) else getattr(model, "name", None)
+    if not isinstance(name, str):
+        raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
+    return name
+
+
+def check_options(system: str, drive: Any, options: dict[str, JsonValue], agents: Collection[str], model: str) -> None:
+    """Refuse options that a system does not take.
 
     Args:
         system: its name.
@@ -107,13 +153,13 @@ def check_options(
     Raises:
         SettingsError: it takes none; else what the system itself refuses.
     """
-    given: dict[str, JsonValue] = to_jsonable_python(dict(options))
     check = getattr(drive, "check_options", None)
     if check is not None:
-        check(given, agents, model)
-    elif given:
-        raise SettingsError(f"the system {system!r} has no options, but {', '.join(given)} were given; leave them out")
-    return given
+        check(options, agents, model)
+    elif options:
+        raise SettingsError(
+            f"the system {system!r} has no options, but {', '.join(options)} were given; leave them out"
+        )
 
 
 def prompt_text(name: str, path: Path, prompts: PromptLibrary) -> str:
@@ -125,8 +171,6 @@ def prompt_text(name: str, path: Path, prompts: PromptLibrary) -> str:
 
 
 def check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
-    if finish not in ("done", "text"):
-        raise SettingsError(f"finish is {finish!r}; it is 'done' or 'text'")
     if finish == "text" and output_type is not None:
         raise SettingsError(
             f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "

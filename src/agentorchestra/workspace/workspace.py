@@ -10,10 +10,10 @@ from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Generic, Literal, Self
+from typing import TYPE_CHECKING, Any, Generic, Self
 
 from pydantic import JsonValue
-from typing_extensions import TypeVar
+from typing_extensions import TypeVar, Unpack
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
@@ -24,7 +24,7 @@ from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import Question, RunResult, RunStatus
+from agentorchestra.core.spec import Question, RunFields, RunResult, RunSpec, RunStatus
 from agentorchestra.log.comparison import Comparison, compare_runs
 from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.log.ledger import Ledger
@@ -37,11 +37,17 @@ from agentorchestra.runtime.run import Asker
 from agentorchestra.runtime.waits import due_runs, waiting_until
 from agentorchestra.sandbox import Sandbox
 from agentorchestra.workspace.composition import Opened, Own, Process
-from agentorchestra.workspace.creation import Asked
-from agentorchestra.workspace.driver import Given, ReplayReport
-from agentorchestra.workspace.fork import Other
+from agentorchestra.workspace.driver import ReplayReport
 from agentorchestra.workspace.model_choice import DEFAULT_COST_USD
-from agentorchestra.workspace.parts import Equipment, distribution, run_anywhere, tools_by_name
+from agentorchestra.workspace.parts import (
+    Equipment,
+    RunObjects,
+    RunOptions,
+    distribution,
+    run_anywhere,
+    run_request,
+    tools_by_name,
+)
 from agentorchestra.workspace.place import Place
 from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.settings import load_settings
@@ -322,145 +328,47 @@ class Workspace(Generic[Deps]):
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
-    async def run(
-        self,
-        task: str,
-        *,
-        files: Sequence[str | Path] = (),
-        tools: Sequence[Any] = (),
-        deps: Any = None,
-        output_type: type[Any] | None = None,
-        system: str | None = None,
-        model: Any = None,
-        policy: Policy | None = None,
-        budget: Budget | None = None,
-        max_steps: int | None = None,
-        on_ask: Literal["wait", "deny"] | None = None,
-        on_uncertain: Literal["report", "ask", "retry"] | None = None,
-        labels: Mapping[str, str] | None = None,
-        seed: str | None = None,
-        session: str | None = None,
-        roles: Mapping[str, str] | None = None,
-        finish: Literal["done", "text"] | None = None,
-        action: Literal["tools", "code"] | None = None,
-        memory: str | None = None,
-        environments: Sequence[str] = (),
-        options: Mapping[str, Any] | None = None,
-    ) -> RunResult:
+    async def run(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> RunResult:
         """Run a task to its end, or to where it waits.
 
         Args:
-            task: what is asked, in the user's words.
-            files: files that belong to it, and folders for what lies below them; their bytes are kept with the run.
-            tools: further tools for this run. A resume in another process finds them again only through
-                `app = "module:workspace"`, or when they are given to `resume`.
-            deps: dependencies for this run instead of the workspace's.
-            output_type: the type of `result.output` (a pydantic model, dataclass, or anything pydantic can check).
-            system: the paradigm; the settings' one by default.
-            model: a profile's name, `provider:model`, or a ModelClient.
-            policy: replaces the workspace's policy for this run.
-            budget: limits over the whole tree.
-            max_steps: decisions of the top agent.
-            on_ask: what happens to questions nobody can answer now.
-            on_uncertain: what happens to effects that may have happened before a crash.
-            labels: for `runs` and statistics.
-            seed: derived ids and randomness repeat for equal seeds; random by default.
-            session: the name of a session: the top agent is told the session's earlier tasks and answers.
-            roles: models by role (`planner`, `analyzer`, ...). A `model` that is given holds for every role that is
-                not named here, whatever the settings say; without one the settings' roles hold.
-            finish: `text` takes a reply in plain words without a call for the answer, as chat models finish by
-                themselves; `done` (the default) asks for a call, which also gives status and sources.
-            action: `code` lets agents act by writing a program in each step, in which their tools are functions;
-                `tools` (the default) by calling them.
-            memory: the memory system of the top agent: `none` (the default), `window`, `summary`, `insights`, or one of
-                `memories`, which remember within the session; or `workflow`, of which insights serve the workspace.
-            environments: names of packaged environments (`files`, `terminal`, ...) that the top agent works in, besides
-                the workspace's own; `run_folder` says where their files are.
-            options: what the system is told besides the task; `debate` takes `experts` and `rounds` (docs/debate.md).
+            task: what is asked, in the user's words; or a RunSpec.
+            options: fields of `RunSpec` (`files`, `system`, `budget`, ...; of a spec they replace its own), and what
+                cannot be written down, which a resume in another process finds only through
+                `app = "module:workspace"`, or when it is given to `resume`:
+                `tools`, further tools for this run; `model` as a ModelClient; `deps`, dependencies instead of the
+                workspace's; `policy` instead of the workspace's; `output_type`, the type of `result.output` (a pydantic
+                model, dataclass, or anything pydantic can check).
 
         Raises:
             UsageError: for input that is refused before anything is spent.
         """
-        run_id = await self.create(
-            task,
-            files=files,
-            tools=tools,
-            output_type=output_type,
-            system=system,
-            model=model,
-            budget=budget,
-            max_steps=max_steps,
-            on_ask=on_ask,
-            on_uncertain=on_uncertain,
-            labels=labels,
-            seed=seed,
-            session=session,
-            roles=roles,
-            finish=finish,
-            action=action,
-            memory=memory,
-            environments=environments,
-            options=options,
-        )
-        return await self._opened.driving.drive(run_id, Given(deps=deps, policy=policy, output_type=output_type))
+        self._need_open()
+        spec, objects = run_request(task, options)
+        run_id = await self._opened.creating.create(spec, objects)
+        return await self._opened.driving.drive(run_id, objects)
 
     async def create(
         self,
-        task: str,
+        task: str | RunSpec,
         *,
-        files: Sequence[str | Path] = (),
         tools: Sequence[Any] = (),
         output_type: type[Any] | None = None,
-        system: str | None = None,
-        model: Any = None,
-        budget: Budget | None = None,
-        max_steps: int | None = None,
-        on_ask: Literal["wait", "deny"] | None = None,
-        on_uncertain: Literal["report", "ask", "retry"] | None = None,
-        labels: Mapping[str, str] | None = None,
-        seed: str | None = None,
-        session: str | None = None,
-        roles: Mapping[str, str] | None = None,
-        finish: Literal["done", "text"] | None = None,
-        action: Literal["tools", "code"] | None = None,
-        memory: str | None = None,
-        environments: Sequence[str] = (),
-        options: Mapping[str, Any] | None = None,
         temporary_files: bool = False,
+        **fields: Unpack[RunFields],
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
 
-        Args: as for `run`, and
+        Args:
+            task, tools, output_type, fields: as for `run`.
             temporary_files: the files lie where they will not stay: sources name the run's own copies.
 
         Returns:
             The run's id.
         """
         self._need_open()
-        return await self._opened.creating.create(
-            Asked(
-                task=task,
-                files=files,
-                tools=tools,
-                output_type=output_type,
-                system=system,
-                model=model,
-                budget=budget,
-                max_steps=max_steps,
-                on_ask=on_ask,
-                on_uncertain=on_uncertain,
-                labels=labels,
-                seed=seed,
-                session=session,
-                roles=roles,
-                finish=finish,
-                action=action,
-                memory=memory,
-                environments=environments,
-                options=options,
-                temporary_files=temporary_files,
-            )
-        )
+        spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
+        return await self._opened.creating.create(spec, objects, temporary_files=temporary_files)
 
     async def resume(
         self,
@@ -491,8 +399,8 @@ class Workspace(Generic[Deps]):
             UnknownRunError, UnknownComponentError, FencedError (another process drives it), DivergedError, PinError.
         """
         self._need_open()
-        given = Given(deps=deps, policy=policy, output_type=output_type, budget=budget)
-        return await self._opened.driving.resume(run_id, given, tools=tools, model=model, pin=pin)
+        given = RunObjects(model=model, tools=tools, deps=deps, policy=policy, output_type=output_type)
+        return await self._opened.driving.resume(run_id, given, budget=budget, pin=pin)
 
     async def fork(
         self,
@@ -530,10 +438,11 @@ class Workspace(Generic[Deps]):
             ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
         """
         self._need_open()
-        other = Other(
-            model=model, roles=roles, prompts=prompts, outcomes=outcomes, budget=budget, labels=labels, tools=tools
+        fields: RunOptions = {"model": model, "roles": roles, "budget": budget, "labels": labels, "tools": tools}
+        other, objects = run_request("fork", fields)
+        return await self._opened.forking.fork(
+            run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {}
         )
-        return await self._opened.forking.fork(run_id, at, other)
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Where two runs first differ, and how each goes on from there."""
@@ -541,17 +450,16 @@ class Workspace(Generic[Deps]):
         await self._record(other_id)
         return compare_runs(await self.store.load(run_id), await self.store.load(other_id))
 
-    async def stream(self, task: str, **options: Any) -> AsyncIterator[Notice]:
+    async def stream(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> AsyncIterator[Notice]:
         """Run a task and yield what happens: events, streamed text, progress, at last the end with the result.
 
         Args:
-            task: as in `run`.
-            options: as in `run`.
+            task, options: as for `run`.
         """
-        drive_options = {key: options.pop(key, None) for key in ("deps", "policy")}
-        run_id = await self.create(task, **options)
-        given = Given(output_type=options.get("output_type"), **drive_options)
-        async with aclosing(self._opened.driving.stream(run_id, given)) as notices:
+        self._need_open()
+        spec, objects = run_request(task, options)
+        run_id = await self._opened.creating.create(spec, objects)
+        async with aclosing(self._opened.driving.stream(run_id, objects)) as notices:
             async for notice in notices:
                 yield notice
 
@@ -733,20 +641,18 @@ class Workspace(Generic[Deps]):
             BundleError: if the file cannot be written, or would hold a secret.
         """
         from agentorchestra.log.bundle.exporter import export_run
-        from agentorchestra.log.bundle.origin import packages, revision, shown_settings
+        from agentorchestra.log.bundle.origin import origin_of
         from agentorchestra.log.bundle.secrets import secret_variables
 
         record = await self._record(run_id)
+        program = Path(self.app_folder or self.folder.absolute().parent)
         return await export_run(
             self.store,
             record,
             Path(out if out is not None else f"{run_id}.zip"),
             kept=self._carried() if files else None,
             secrets=secret_variables(self.own.environ) | self._opened.secrets(),
-            settings=shown_settings(self.settings),
-            packages=packages(),
-            distribution=distribution(),
-            git=await asyncio.to_thread(revision, Path(self.app_folder or self.folder.absolute().parent)),
+            origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
         )
 
     async def import_file(self, path: str | Path) -> list[Imported]:
@@ -826,7 +732,7 @@ class Workspace(Generic[Deps]):
 
     # -- without async ---------------------------------------------------------------------------------------------
 
-    def run_sync(self, task: str, **options: Any) -> RunResult:
+    def run_sync(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> RunResult:
         """`run` without async, in a notebook too: opens and closes the workspace if it is not open."""
 
         async def work() -> RunResult:

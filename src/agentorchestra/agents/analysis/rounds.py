@@ -10,11 +10,12 @@ from typing import Any
 
 from agentorchestra.agents.analysis.replies import KIND, ROUND
 from agentorchestra.agents.analysis.strategies import latest, material
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, files_shown, short_files
 from agentorchestra.agents.forms import Asking, Question
-from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.agents.planning.evidence import figures, is_last, quote_check
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.settings import AnalysisSettings
@@ -89,7 +90,7 @@ class Rounds:
         alone = not sources and not _FILE_NAME.search(self._text())
         more: tuple[Block, ...] = ()
         while True:
-            began = self.session.asked
+            began = self.session.last_n
             result = await self._round((*sources, *more), alone)
             self.done.append(Round(result, self._calls(began)))
             await self._add_to_report(result)
@@ -112,7 +113,7 @@ class Rounds:
         own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
         observe: tuple[Observe, ...] = (quote_check(self.kit.prompts.get("verification")),)
         if alone:
-            observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.asked),)
+            observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.last_n),)
         return await run_agent(own, self.session, self.kit, prompt=REASONING if alone else NAME, observe=observe)
 
     @staticmethod
@@ -215,7 +216,7 @@ class Rounds:
         mine = [(key.n, record) for key, record in records if key.branch == self.session.branch]
         for n, record in sorted(mine, key=lambda one: one[0]):
             effect = record.effect
-            if not began < n <= self.session.asked or effect.get("kind") not in _CALLS:
+            if not began < n <= self.session.last_n or effect.get("kind") not in _CALLS:
                 continue
             name = str(effect.get("component", "")).rpartition("@")[0]
             if name in (CHECK, REPORT, "done") or record.outcome is None:
@@ -302,7 +303,7 @@ class SecondLook:
             str(record.outcome.value)
             for key, record in session.run.ledger.records.items()
             if key.branch == session.branch
-            and self.began < key.n <= session.asked
+            and self.began < key.n <= session.last_n
             and str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
             and record.outcome is not None
             and record.outcome.ok

@@ -12,9 +12,11 @@ from typing import Any
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.browser.history import best_result, looks, page_check, with_sources
-from agentorchestra.agents.browser.record import KEEP, begin_record, keep_record
-from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.browser.record import begin_record, keep_record
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report, without_report
+from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
@@ -81,7 +83,7 @@ async def recorded(result: AgentResult, spec: AgentSpec, session: Session[Any]) 
 
     It is asked for in any case: the settings may be others when the run is repeated.
     """
-    session.own_tools = {**session.own_tools, KEEP: keep_record}
+    add_tools(session, keep_record)
     arguments = {"task": spec.instruction, "result": result.model_dump(mode="json")}
     outcome = await session.perform(effect_for(keep_record, arguments, role=session.role))
     said = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""

@@ -55,7 +55,7 @@ def records_of(session: Session[Any]) -> list[tuple[EffectKey, Record]]:
     found = [
         (key, record)
         for key, record in session.run.ledger.records.items()
-        if within(key.branch, session.branch) and _number(key, session.branch) <= session.asked
+        if within(key.branch, session.branch) and _number(key, session.branch) <= session.last_n
     ]
     return sorted(found, key=lambda one: one[1].seq)
 

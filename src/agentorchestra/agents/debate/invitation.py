@@ -12,8 +12,9 @@ from pydantic import JsonValue
 from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.debate.experts import DEBATE, GUEST
 from agentorchestra.agents.debate.statements import Expert
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
+from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import SettingsError, UnknownComponentError, UsageError
 from agentorchestra.runtime.session import Session
@@ -116,7 +117,7 @@ async def candidates(topic: str, offered: Sequence[Delegate], session: Session[A
     tools = AgentToolset((), offered=[*able.values()], role=session.role)
     room = session.manifest.prompt_tool_chars or 32_000
     discovery = Discovery(tools, kit.finder or Finder(Retriever()), core=(), room=room, offered=[*able])
-    session.own_tools = {**session.own_tools, **{one.name: one for one in discovery.own}}
+    add_tools(session, *discovery.own)
     find = next((one for one in discovery.own if one.name == FIND_AGENTS), None)
     found: list[str] = []
     if find is not None:

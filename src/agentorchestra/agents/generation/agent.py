@@ -32,7 +32,8 @@ from agentorchestra.agents.generation.specification import (
 from agentorchestra.agents.generation.structure import STANDARD, imported, problems_of
 from agentorchestra.agents.generation.trials import Trials, tried
 from agentorchestra.agents.generation.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
-from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text
@@ -322,7 +323,7 @@ class _Generation:
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
     ) -> AgentResult:
         """The task's own case, by the tool as everybody calls it."""
-        self.session.own_tools = {**self.session.own_tools, one.name: one}
+        add_tools(self.session, one)
         outcome = await self.session.perform(
             effect_for(one, dict(arguments), role=self.session.role, provenance=self.session.provenance)
         )
@@ -402,7 +403,7 @@ class ToolGenerator:
             why = problem if shop is not None else "this workspace has no sandbox"
             return AgentResult(status=RunStatus.BLOCKED, report=f"No tool can be made here: {why}")
         tools = workshop_tools(shop, session.actor)
-        session.own_tools = {**session.own_tools, **tools}
+        add_tools(session, *tools.values())
         asking = Asking(session, kit, spec.role, spec.model)
         judging = Asking(session, kit, "judge")
         return await _Generation(spec, session, kit, shop, self.limits, asking, judging, tools).run()

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.generation.workshop import Workshop
+from agentorchestra.agents.state import add_tools, agent_state
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
 from agentorchestra.loop import Seen, State, described
@@ -86,7 +87,7 @@ class Receiving:
         note = self.prompts.get("tool_given").render(names=fitting, left_out=left_out, code=self.code)
         said: list[Block] = [TextBlock(text=note, trust=Trust.SYSTEM)]
         if self.code:
-            session.functions = functions = Functions(self.tools, only=self.tools.names)
+            agent_state(session).functions = functions = Functions(self.tools, only=self.tools.names)
             for name in fitting:
                 source = Source(kind="tool", ref=name)
                 said.append(TextBlock(text=functions.text(python_name(name)), source=source, trust=Trust.UNTRUSTED))
@@ -111,7 +112,7 @@ class Receiving:
         return True
 
     def _allow(self, session: Session[Any], names: list[str]) -> None:
-        session.own_tools = {**session.own_tools, **{name: self.made[name] for name in names}}
+        add_tools(session, *(self.made[name] for name in names))
 
     def _fits(self, name: str) -> bool:
         """Whether the prompt has room for its schema."""

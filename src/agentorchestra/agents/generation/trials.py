@@ -9,6 +9,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.generation.specification import Case, same, short
+from agentorchestra.agents.state import add_tools
 from agentorchestra.core.effects import Outcome
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
@@ -64,7 +65,7 @@ async def _called(
     session: Session[Any], one: Tool[..., Any], cases: Sequence[Case], seconds: list[float]
 ) -> list[Outcome]:
     began = session.now
-    session.own_tools = {**session.own_tools, one.name: one}
+    add_tools(session, one)
     outcomes = await session.perform_all(
         [effect_for(one, dict(case.arguments), role=session.role, provenance=session.provenance) for case in cases]
     )

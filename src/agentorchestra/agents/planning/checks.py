@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.kit import Kit, ask_model, window_of
 from agentorchestra.agents.outputs import (
     MOST_RESULT,
     PROGRAMS,
@@ -31,7 +30,9 @@ from agentorchestra.agents.planning.evidence import (
 )
 from agentorchestra.agents.planning.revision import told_in
 from agentorchestra.agents.planning.verification import Doubt, Verifier
+from agentorchestra.agents.requests import ask_model, window_of
 from agentorchestra.agents.sources import LookedUp, look_up
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.ids import sha256_json
@@ -107,7 +108,7 @@ class Check:
         result, self.told = state.result, told_in(state)
         if result is None:
             return state
-        found = results_before(session, upto=session.asked + 1)
+        found = results_before(session, upto=session.last_n + 1)
         looked = await look_up(result.sources, session)
         result = looked.corrected(result)
         lost = self._unfound(result, looked, found, session)
@@ -196,7 +197,7 @@ class Check:
         """Figures of the answer that neither the user, an agent, a tool nor a program gave."""
         known = [self.task, *self.told]
         known += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
-        for _, one, _ in results_before(session, upto=session.asked + 1):
+        for _, one, _ in results_before(session, upto=session.last_n + 1):
             known += [one.answer, one.report, *(f"{cited.place}\n{cited.quote}" for cited in one.sources)]
         if session.manifest.checks:
             known += [f"{one.asked}\n{one.text}" for one in outputs(session)]

@@ -83,7 +83,7 @@ def delegations(session: Session[Any], *, upto: int | None = None) -> list[Deleg
     found = list(on(session.branch, upto))
     owner = session.parent
     if owner is not None and session.branch == f"{session.key.path}.{PROGRAM}":
-        found = delegations(owner, upto=session.asked_at) + found
+        found = delegations(owner, upto=session.decided_n) + found
     return found
 
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Delegate
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.planning.evidence import VERIFICATION, Delegation, delegations
+from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import RunContext
@@ -57,7 +58,7 @@ class Hearing:
             return None
         planned = Plans.of(session.vars).active is not None
         if planned:
-            session.own_tools = {**session.own_tools, reconsider_plan.name: reconsider_plan}
+            add_tools(session, reconsider_plan)
             await session.perform(effect_for(reconsider_plan, {}, role=session.role))
         note = self.kit.prompts.get("objective").render(planned=planned)
         return Seen(blocks=(*heard.blocks, TextBlock(text=note, trust=Trust.SYSTEM)), keep=True)
@@ -79,9 +80,9 @@ class Replacing:
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """The state, with a note on each failure in its history; those that fit are open from then on."""
-        asked = delegations(session, upto=session.asked + 1)
+        asked = delegations(session, upto=session.last_n + 1)
         failed = [one for one in asked if one.n >= self.since and _failed(one)]
-        self.since = session.asked + 1
+        self.since = session.last_n + 1
         if state.ended or not failed:
             return state
         tried = {one.name for one in asked if _failed(one)}
@@ -102,7 +103,7 @@ class Replacing:
         finder = self.kit.finder or Finder(Retriever())
         others = [each for each in self.offered if each.agent.name not in tried]
         search = _search(finder, others)
-        session.own_tools = {**session.own_tools, FITTING: search}
+        add_tools(session, search)
         return await session.perform(effect_for(search, {"task": one.task}, role=session.role))
 
 

@@ -29,7 +29,7 @@ _EXIT_CODES = """Exit codes: those of `agentorchestra run` if the run goes on he
 
 
 def _shared(function: F) -> F:
-    """The options all three take."""
+    """Add the options that all three commands take."""
     for option in (
         workspace_option,
         mcp_option,
@@ -44,7 +44,6 @@ def _shared(function: F) -> F:
 
 
 @click.command(
-    short_help="Answer a question a run waits for, and go on with it.",
     epilog=f"""\b
 Examples:
   agentorchestra answer last "the second one"
@@ -72,7 +71,6 @@ def answer(run: str, text: str, question: str | None, no_resume: bool, as_json: 
 
 
 @click.command(
-    short_help="Allow what a run asks permission for, and go on with it.",
     epilog=f"""\b
 Examples:
   agentorchestra approve last
@@ -100,7 +98,6 @@ def approve(run: str, code: str | None, question: str | None, no_resume: bool, a
 
 
 @click.command(
-    short_help="Refuse what a run asks permission for, and go on with it.",
     epilog=f"""\b
 Examples:
   agentorchestra deny last
@@ -215,7 +212,7 @@ async def _go_on(
 
 
 async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
-    """The status of a run that somebody stopped: an answer does not start it again, only a resume does."""
+    """Return the status of a run that somebody stopped: only a resume starts it again."""
     status = (await workspace.result(run_id)).status
     return status if status in (RunStatus.PAUSED, RunStatus.CANCELLED) else None
 

@@ -37,7 +37,6 @@ OWN = {
 
 
 @click.command(
-    short_help="Open the browser by hand, as an agent has it.",
     epilog="""\b
 Examples:
   agentorchestra browser https://example.org
@@ -104,7 +103,7 @@ class Hand:
         self.failed = False
 
     async def __call__(self, question: Question) -> str | bool | None:
-        """What policy would ask of an agent's action is answered by the command; what an action asks is asked here."""
+        """Answer what policy would ask; ask the person what the action itself asks."""
         if question.kind == "approval":
             return True
         say(question.question)
@@ -124,7 +123,7 @@ class Hand:
         self._actions = {one.name: one for one in environment.actions()}
 
     async def do(self, line: str) -> None:
-        """One command; whatever is wrong with it is said in a sentence."""
+        """Carry out one command; say in a sentence what is wrong with it."""
         try:
             words = shlex.split(line, comments=True)
         except ValueError as exc:
@@ -193,7 +192,7 @@ class Hand:
         emit(clean(f"error: {sentence}"))
 
     def made(self) -> Path | None:
-        """The folder with what was downloaded, None where there is nothing."""
+        """Return the folder with what was downloaded, None where there is nothing."""
         run_id = self._workspace.calls_run
         folder: Path | None = self._workspace.run_folder(run_id) if run_id is not None else None
         return folder if folder is not None and folder.is_dir() and any(folder.iterdir()) else None
@@ -203,7 +202,7 @@ class Hand:
 
 
 def arguments_of(schema: ToolSchema, given: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """The arguments that words stand for, in their order or as `name=value`; and what is wrong with them.
+    """Return the arguments that the words give, in order or as `name=value`, and what is wrong with them.
 
     Args:
         schema: of the action.
@@ -230,7 +229,7 @@ def arguments_of(schema: ToolSchema, given: Sequence[str], known: Mapping[str, s
 
 
 def usage_of(schema: ToolSchema) -> str:
-    """An action with its arguments: `click REF [count=COUNT]`."""
+    """Return an action with its arguments: `click REF [count=COUNT]`."""
     required = list(schema.parameters.get("required", ()))
     rest = [f"[{name}={name.upper()}]" for name in _properties(schema) if name not in required]
     return " ".join([schema.name, *(name.upper() for name in required), *rest])
@@ -255,7 +254,7 @@ def _type_of(one: dict[str, Any]) -> str:
 
 
 def _typed(word: str, one: dict[str, Any]) -> Any:
-    """A word as a value; what it should be and is not, the environment says."""
+    """Return a word as a value; the environment checks its type."""
     types = _types(one)
     if "string" in types or (not types and "enum" in one):
         return word
@@ -273,7 +272,7 @@ def _is_file(word: str) -> bool:
 
 
 async def _lines() -> AsyncIterator[str]:
-    """What is typed, or comes from a pipe or a file, line by line to its end."""
+    """Yield what is typed, or comes from a pipe or a file, line by line to its end."""
     if at_terminal():
         while (line := await read_line(PROMPT)) is not None:
             yield line
@@ -292,7 +291,7 @@ async def _lines() -> AsyncIterator[str]:
 
 
 async def _read(source: int) -> bytes:
-    """The next bytes; b"" at the end. No thread waits for them, so that Ctrl-C ends it."""
+    """Return the next bytes; b"" at the end. No thread waits for them, so that Ctrl-C ends it."""
     if not stat.S_ISREG(os.fstat(source).st_mode):
         loop = asyncio.get_running_loop()
         ready: asyncio.Future[None] = loop.create_future()

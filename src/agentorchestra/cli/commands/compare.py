@@ -15,7 +15,6 @@ from agentorchestra.log.comparison import Comparison, Side
 
 
 @click.command(
-    short_help="Show where two runs first differ, and how each goes on.",
     epilog="""\b
 Examples:
   agentorchestra compare run_01K9 last

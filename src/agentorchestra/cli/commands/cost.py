@@ -67,7 +67,6 @@ _NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[str]]] = {
 
 
 @click.command(
-    short_help="Add up what runs cost.",
     epilog="""\b
 Examples:
   agentorchestra cost

@@ -23,10 +23,10 @@ from agentorchestra.cli.output import print_result
 from agentorchestra.cli.start import drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.spec import RunSpec
 
 
 @click.command(
-    short_help="Let experts debate a topic, and conclude.",
     epilog="""\b
 Examples:
   agentorchestra debate "Is the stock of AAPL a good investment?" \\
@@ -93,8 +93,8 @@ def debate(
 
     async def work(stop: Stop) -> int:
         async with opened(folder) as workspace:
-            run_id = await workspace.create(
-                topic,
+            spec = RunSpec(
+                task=topic,
                 system="debate",
                 files=files,
                 model=model,
@@ -103,6 +103,7 @@ def debate(
                 on_ask=on_ask,
                 options=options,
             )
+            run_id = await workspace.create(spec)
             result = await drive_new(
                 workspace,
                 run_id,

@@ -53,7 +53,6 @@ class Check:
 
 
 @click.command(
-    short_help="Check this installation and the workspace.",
     epilog="""\b
 Examples:
   agentorchestra doctor
@@ -86,7 +85,7 @@ def doctor(as_json: bool, folder: Path) -> int:
 
 
 def examine(folder: Path) -> list[Check]:
-    """Every check, in the order of the report; none of them raises."""
+    """Return every check, in the order of the report; none of them raises."""
     settings, about_settings = _settings(folder)
     workspace, about_app = _app(folder, settings)
     if workspace is not None:
@@ -194,7 +193,7 @@ def _workspace(folder: Path, settings: Settings | None) -> list[Check]:
 
 
 def _database(folder: Path, settings: Settings) -> list[Check]:
-    """The log in PostgreSQL; the folder keeps files only."""
+    """Check the log in PostgreSQL; the folder then keeps files only."""
     from agentorchestra.log.store.postgres import PostgresStore
     from agentorchestra.log.store.schema import REVISIONS
     from agentorchestra.log.store.sqlite import DATABASE
@@ -238,7 +237,7 @@ def _settings(folder: Path) -> tuple[Settings | None, Check]:
 
 
 def _app(folder: Path, settings: Settings | None) -> tuple[Workspace[Any] | None, list[Check]]:
-    """The workspace as a run would open it; None where the settings or the application cannot be loaded."""
+    """Open the workspace as a run would; return None where the settings or the application cannot be loaded."""
     from agentorchestra.workspace import open_workspace
 
     if settings is None:
@@ -274,7 +273,7 @@ def _monty() -> list[Check]:
 
 
 def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
-    """Which search engines can be asked; a warning for those that the settings name and that lack something."""
+    """Check which search engines can be asked; warn of those that the settings name and that lack something."""
     from agentorchestra.workspace.search import search_engines
     from agentorchestra.workspace.settings import settings_path
 
@@ -299,7 +298,7 @@ def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] |
 
 
 def _mcp(folder: Path, settings: Settings | None) -> list[Check]:
-    """Of the settings' MCP servers what the file says; none of them is started."""
+    """Check the settings' MCP servers by their file; start none of them."""
     from agentorchestra.tools.mcp.config import read_mcp_file
     from agentorchestra.workspace import settings_path
 
@@ -338,9 +337,9 @@ def _sandbox(settings: Settings | None) -> list[Check]:
 
 
 def _browser(settings: Settings | None) -> list[Check]:
-    """Whether the environment `browser` can be used; nothing is started."""
+    """Check whether the environment `browser` can be used; start nothing."""
     from agentorchestra.core.settings import BrowserSettings
-    from agentorchestra.environments.browser.session.availability import check_installed
+    from agentorchestra.environments.browser.session.chromium import check_installed
 
     given = settings.browser if settings is not None else BrowserSettings()
     try:
@@ -352,7 +351,7 @@ def _browser(settings: Settings | None) -> list[Check]:
 
 
 def _desktop() -> list[Check]:
-    """Whether the environment `computer` can be used; nothing is started, and nobody has to have it."""
+    """Check whether the environment `computer` can be used; start nothing."""
     from agentorchestra.environments.computer.display import missing_program
 
     missing = [missing_program()] if missing_program() else []
@@ -410,7 +409,7 @@ def _models(settings: Settings | None, workspace: Workspace[Any] | None) -> list
 
 
 def _policy(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
-    """A rule for a name that nothing has protects nobody; said only where there is one."""
+    """Warn of policy rules for names that nothing has."""
     from agentorchestra.tools.registry import builtin_tools
     from agentorchestra.workspace import systems, tools_by_name
 
@@ -459,7 +458,7 @@ def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
 
 
 def _existing(folder: Path) -> Path:
-    """The folder, or the closest one above it that exists."""
+    """Return the folder, or the closest one above it that exists."""
     place = folder.absolute()
     while not place.exists() and place != place.parent:
         place = place.parent

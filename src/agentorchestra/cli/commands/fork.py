@@ -29,7 +29,6 @@ _CHANGES = ("prompt:NAME=FILE", "outcome:KEY=JSON", "role:NAME=MODEL")
 
 
 @click.command(
-    short_help="Go on from any event of a run, with another model or prompt.",
     epilog="""\b
 Examples:
   agentorchestra fork last --at 40
@@ -115,7 +114,7 @@ def fork(
 
 
 def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
-    """The arguments of `Workspace.fork`.
+    """Return the arguments of `Workspace.fork`.
 
     Raises:
         ForkError: for what cannot be changed.

@@ -29,7 +29,7 @@ class Span(ParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> timedelta:
-        """The length."""
+        """Return the length."""
         if isinstance(value, timedelta):
             return value
         found = re.fullmatch(r"(\d{1,12}(?:\.\d{1,6})?)([smhdw])", str(value).strip())
@@ -40,7 +40,6 @@ class Span(ParamType):
 
 
 @click.command(
-    short_help="Delete old runs, and what nothing refers to any more.",
     epilog="""\b
 Examples:
   agentorchestra gc --dry-run

@@ -43,7 +43,7 @@ class Since(ParamType):
     name = "time"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        """The time, in UTC."""
+        """Return the time, in UTC."""
         if isinstance(value, datetime):
             return value
         text = str(value).strip()
@@ -57,7 +57,6 @@ class Since(ParamType):
 
 
 @click.command(
-    short_help="Print events of the log, by session, task, record and index.",
     epilog="""\b
 Examples:
   agentorchestra log --run last --index 10..20

@@ -51,7 +51,6 @@ TRY = {
 
 
 @click.command(
-    short_help="Write a tool, an agent or a system to begin with, and its test.",
     epilog="""\b
 Examples:
   agentorchestra new tool longest_words
@@ -146,7 +145,7 @@ def _check_name(kind: str, name: str, place: _Place) -> None:
 
 
 def _registered(place: _Place) -> dict[str, str]:
-    """The kind of each name that is taken: packaged, or the application's."""
+    """Return the kind of each name that is taken: packaged, or the application's."""
     from agentorchestra.agents.registry import builtin_agents
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tools.registry import builtin_tools
@@ -161,7 +160,7 @@ def _registered(place: _Place) -> dict[str, str]:
 
 
 def _module_elsewhere(name: str, folder: Path) -> bool:
-    """Whether a module of this name is found elsewhere than in the folder, whose own files are checked by name."""
+    """Return True if a module of this name is found outside the folder."""
     if name in sys.stdlib_module_names:
         return True
     with _without(folder):
@@ -198,7 +197,7 @@ def _app(kind: str, name: str) -> str:
 
 
 def _agent_prompt(name: str) -> str:
-    """The prompt of the packaged agent with another profile: the rules of the loop are the same for every agent."""
+    """Return the packaged agent's prompt with another profile: the rules of the loop stay."""
     (packaged,) = (folder / "react.md" for folder in packaged_prompts() if (folder / "react.md").is_file())
     text = packaged.read_text(encoding="utf-8")
     text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
@@ -209,7 +208,7 @@ def _agent_prompt(name: str) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """All of the files, or none where one is there already.
+    """Write all of the files, or none where one is there already.
 
     Raises:
         UsageError: with the file.

@@ -9,7 +9,6 @@ from agentorchestra.cli.output import emit
 
 
 @click.group(
-    short_help="List the presets of the papers, and what they set.",
     epilog="""\b
 Examples:
   agentorchestra presets list

@@ -13,7 +13,6 @@ from agentorchestra.cli.workspaces import opened_run
 
 
 @click.command(
-    short_help="Check that today's code and prompts repeat a recorded run.",
     epilog="""\b
 Examples:
   agentorchestra replay last

@@ -32,7 +32,6 @@ AT_ONCE = 8
 
 
 @click.command(
-    short_help="Go on with a run that stopped before its end.",
     epilog="""\b
 Examples:
   agentorchestra resume last

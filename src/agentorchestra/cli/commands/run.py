@@ -28,10 +28,10 @@ from agentorchestra.cli.output import print_result
 from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.spec import RunSpec
 
 
 @click.command(
-    short_help="Run a task and print the answer.",
     epilog="""\b
 Examples:
   agentorchestra run "What is the notice period?" --file contract.pdf
@@ -145,8 +145,8 @@ def run(
         if unsafe_local:
             warn_unsafe()
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
-            run_id = await workspace.create(
-                task,
+            spec = RunSpec(
+                task=task,
                 files=files,
                 system=system,
                 model=model,
@@ -161,6 +161,7 @@ def run(
                 memory=memory,
                 environments=environments,
             )
+            run_id = await workspace.create(spec)
             result = await drive_new(
                 workspace,
                 run_id,

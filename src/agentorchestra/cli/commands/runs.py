@@ -16,7 +16,6 @@ from agentorchestra.core.protocols import RunRecord
 
 
 @click.command(
-    short_help="List the runs of the workspace, newest first.",
     epilog="""\b
 Examples:
   agentorchestra runs

@@ -13,7 +13,6 @@ from agentorchestra.cli.output import emit, emit_json
 
 
 @click.command(
-    short_help="Try the sandbox for code that models write.",
     epilog="""\b
 Examples:
   agentorchestra sandbox

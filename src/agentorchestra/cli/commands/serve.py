@@ -25,7 +25,6 @@ class _OneLine(logging.Handler):
 
 
 @click.command(
-    short_help="Answer HTTP requests: submit, status, events, answers.",
     epilog=f"""\b
 Examples:
   agentorchestra serve

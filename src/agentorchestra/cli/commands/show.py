@@ -38,7 +38,6 @@ _NAMED = "."
 
 
 @click.command(
-    short_help="Show what a run did, step by step.",
     epilog="""\b
 Examples:
   agentorchestra show last
@@ -106,7 +105,7 @@ def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
 def _open(
     questions: tuple[Question, ...], record: RunRecord, result: RunResult, folder: Path, *, gone: bool
 ) -> list[str]:
-    """What the run waits for or ended with, and the commands that go on with it."""
+    """Return what the run waits for or ended with, and the commands that go on with it."""
     lines = question_lines(questions, record.id, folder)
     if not questions and result.error and result.until is None:
         lines.append(f"{record.status.value}: {one_line(result.error, 2000)}")
@@ -165,7 +164,7 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
 
 
 def _made(folder: Path, made: list[str]) -> list[str]:
-    """What the run's environments made, and where it lies."""
+    """Return what the run's environments made, and where it lies."""
     if not made:
         return []
     return [f"folder: {folder}", f"  {plural(len(made), 'file')}: {first_names((one_line(name) for name in made), 20)}"]

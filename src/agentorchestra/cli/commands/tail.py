@@ -22,7 +22,6 @@ _NOT_OVER = (RunStatus.CREATED, RunStatus.RUNNING)
 
 
 @click.command(
-    short_help="Follow a run that another process drives.",
     epilog="""\b
 Examples:
   agentorchestra tail last

@@ -58,7 +58,7 @@ class Answered(NamedTuple):
 
 
 def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> str:
-    """The page.
+    """Return the page.
 
     Args:
         view: of the whole log.
@@ -100,7 +100,7 @@ def _environment() -> Environment:
 
 
 def _visible(value: Any) -> Any:
-    """What would steer a reader's eyes (control characters, changes of direction) is shown as what it is.
+    """Show control characters and changes of direction, which would steer a reader's eyes, as text.
 
     Everything that the template writes comes through here, and is escaped after.
     """
@@ -120,7 +120,7 @@ def _cut(text: str) -> str:
 
 
 def _link(address: str) -> str:
-    """The address if it is one to follow, else "": nothing but the web, whatever a result says."""
+    """Return the address if it is one of the web, else ""."""
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -133,7 +133,7 @@ def _json(value: JsonValue) -> str:
 
 
 def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
-    """What something cost, class by class."""
+    """Return what something cost, class by class."""
     rows = [
         ("requests", usage.requests),
         ("input tokens", usage.input_tokens),
@@ -151,7 +151,7 @@ def _usage_rows(usage: Usage) -> list[tuple[str, str]]:
 
 
 def _origin(block: Block) -> str:
-    """Where a block came from, and how far it is trusted."""
+    """Return where a block came from, and how far it is trusted."""
     source = block.source
     parts = [source.kind, source.ref, source.place or ""] if source is not None else []
     return " ".join([*(part for part in parts if part), f"({block.trust.value})"])
@@ -171,7 +171,7 @@ def _said(message: Message) -> Said:
 
 
 def _asked(view: RunView, span: Span) -> Asked | None:
-    """The request of an effect. Its messages grow with each step, so only those that are new are shown."""
+    """Return an effect's request, with the messages that are new in it."""
     stored = span.effect.get("request")
     if not stored:
         return None
@@ -213,7 +213,7 @@ def _arguments(span: Span) -> str:
 
 
 def _result_blocks(span: Span) -> list[tuple[str, str]]:
-    """What came back, as the agent read it."""
+    """Return what came back, as the agent read it."""
     outcome = span.record.outcome
     if outcome is None:
         return []

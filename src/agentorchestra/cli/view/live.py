@@ -88,19 +88,19 @@ class Display(ABC):
 
     @abstractmethod
     def leave(self) -> None:
-        """The process ends at once: put the terminal in order."""
+        """Put the terminal in order: the process ends at once."""
 
     @abstractmethod
     async def _begin(self) -> None:
-        """Before anything is driven."""
+        """Prepare, before anything is driven."""
 
     @abstractmethod
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
-        """Until cancelled."""
+        """Show what comes, until cancelled."""
 
     @abstractmethod
     def _event(self, event: Event) -> None:
-        """One more event of the log."""
+        """Take one more event of the log."""
 
     @abstractmethod
     def _said(self, notices: list[Notice]) -> None:
@@ -108,7 +108,7 @@ class Display(ABC):
 
     @abstractmethod
     def _end(self) -> None:
-        """After the last event."""
+        """Finish, after the last event."""
 
 
 def _taken(queue: asyncio.Queue[Notice]) -> list[Notice]:
@@ -286,7 +286,7 @@ class LiveDisplay(Display):
 
     @contextlib.contextmanager
     def _writing(self) -> Iterator[None]:
-        """What fails here ends the picture and never the run. A terminal that is gone is not worth a word."""
+        """Let what fails here end the picture, never the run."""
         try:
             yield
         except Exception as exc:
@@ -314,7 +314,7 @@ class _Echo:
                 termios.tcsetattr(terminal, termios.TCSANOW, modes)
 
     def on(self) -> None:
-        """As before."""
+        """Show again what is typed."""
         before, self._before = self._before, None
         with contextlib.suppress(OSError, ValueError, termios.error):
             if before is not None and self._ours(sys.stdin.fileno()):
@@ -360,7 +360,7 @@ def _console() -> Console:
 
 
 def live_here() -> bool:
-    """Whether there is a terminal that a picture can be drawn on."""
+    """Return True if there is a terminal that a picture can be drawn on."""
     return _isatty(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 

@@ -175,7 +175,7 @@ class AgentView:
         return self.steps + sum(child.total_steps for child in self.children)
 
     def walk(self, depth: int = 0) -> Iterator[tuple[int, AgentView]]:
-        """It and all agents below it, callers first, with their depth."""
+        """Yield the agent and all agents below it, callers first, with their depth."""
         yield depth, self
         for child in self.children:
             yield from child.walk(depth + 1)
@@ -219,7 +219,7 @@ class RunView:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> RunView:
-        """The view of a run's log.
+        """Return the view of a run's log.
 
         Raises:
             EventFormatError: for events this version cannot read.
@@ -348,7 +348,7 @@ class RunView:
                 pass
 
     def _inherit(self) -> None:
-        """Everything so far was another run's: it stays to be read, and costs nothing here."""
+        """Keep what another run did readable; it costs nothing here."""
         self._stop_driving(None)
         self._active = 0.0
         self.status, self.ended = RunStatus.CREATED, None
@@ -384,7 +384,7 @@ class RunView:
     # -- effects ---------------------------------------------------------------------------------------------------
 
     def owner(self, branch: str) -> AgentView:
-        """The agent on whose branch something happens: tools that perform effects have branches inside it."""
+        """Return the agent on whose branch something happens; a tool that performs effects has branches of its own."""
         found = self._owners.get(branch)
         if found is None:
             above = parent_key(branch)

@@ -56,7 +56,7 @@ def picture(
     said: Mapping[str, str] | None = None,
     encoding: str = "utf-8",
 ) -> list[Text]:
-    """The run as it stands.
+    """Return the run as it stands.
 
     Args:
         view: the run.
@@ -178,7 +178,7 @@ def _call(span: Span, indent: str, now: datetime, width: int, said: Mapping[str,
 
 
 def _last_lines(text: str, width: int) -> list[str]:
-    """The end of a text, in lines of at most `width` columns."""
+    """Return the end of a text, in lines of at most `width` columns."""
     if width < 1:
         return []
     lines: list[str] = []
@@ -208,7 +208,7 @@ def _foot(view: RunView) -> list[Line]:
 
 
 def _fit(lines: list[Line], height: int) -> list[Line]:
-    """The most important lines, in their order; the last one says how many are left out."""
+    """Return the most important lines, in their order; the last one says how many are left out."""
     if len(lines) <= height:
         return lines
     by_weight = sorted(range(len(lines)), key=lambda index: (lines[index].about, -index))

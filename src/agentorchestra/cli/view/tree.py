@@ -45,7 +45,7 @@ class Node:
 
 
 def tree(view: RunView) -> list[Node]:
-    """The effects on the run's root branch, with all others below them; superseded ones are left out."""
+    """Return the effects on the run's root branch, with all others below them; superseded ones are left out."""
     spans: dict[str, dict[int, Span]] = {"/": {}}
     branches: dict[EffectKey, set[str]] = {}
     owners: dict[str, set[int]] = {}
@@ -104,14 +104,14 @@ def _status(view: RunView, span: Span | None) -> str:
 
 
 def step_line(step: PlanStep) -> str:
-    """A step of a plan: its state, what is done, who does it, what is worth knowing."""
+    """Return a step of a plan: its state, what is done, who does it, what is worth knowing."""
     agent = f" -> {one_line(step.agent, 60)}" if step.agent else ""
     notes = f" ({one_line(step.notes, 200)})" if step.notes else ""
     return f"{SIGNS[step.status]} {one_line(step.text, 300)}{agent}{notes}"
 
 
 def tree_lines(view: RunView) -> list[str]:
-    """The tree as indented lines: key, what it did, status, figures; the plans of agents below them."""
+    """Return the tree as indented lines: key, what it did, status, figures; the plans of agents below them."""
     lines = [line for node in tree(view) for line in _lines(node, "")]
     return lines or ["(nothing recorded yet)"]
 

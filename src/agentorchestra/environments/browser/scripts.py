@@ -8,13 +8,12 @@ from pathlib import Path
 
 @cache
 def script(name: str) -> str:
-    """The text of a file."""
     return Path(__file__).with_name(name).read_text(encoding="utf-8").strip()
 
 
 @cache
 def of_page(function: str) -> str:
-    """A function of `page.js`, as Playwright evaluates it: of an element it comes first, then what is given."""
+    """Return a function of `page.js` for Playwright to evaluate: an element comes first, then what is given."""
     return f"(...given) => {script('page.js')}.{function}(...given)"
 
 

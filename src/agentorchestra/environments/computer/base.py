@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import io
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
-from agentorchestra.core.effects import Tag
+from agentorchestra.core.effects import ArtifactRef, Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import ComputerSettings
-from agentorchestra.environments.computer import descriptions as told
-from agentorchestra.environments.computer.desktop import CALL_S, Desktop, Hands, LostError, StuckError
+from agentorchestra.environments.computer import descriptions
+from agentorchestra.environments.computer.desktop import CALL_S, Connection, Desktop, LostError, StuckError
 from agentorchestra.environments.computer.programs import Programs
 from agentorchestra.environments.computer.screen import Picture, Pointer
 from agentorchestra.environments.computer.windows import Windows, windows_of
@@ -25,8 +26,8 @@ from agentorchestra.tea.calling.environment import ActionEnvironment
 T = TypeVar("T")
 
 
-class Desk(ActionEnvironment):
-    """What actions on a desktop are written with: its life, its state, bounded calls; see `Computer`."""
+class DesktopEnvironment(ActionEnvironment):
+    """The life and state of a desktop, and bounded calls to it; the actions are in `Computer`."""
 
     name = "computer"
     branching: Literal["stateless", "snapshot", "none"] = "none"
@@ -46,37 +47,33 @@ class Desk(ActionEnvironment):
         self._desktop: Desktop | None = None
         self._folder: Path | None = None
         self._files: Path | None = None
-        self._numbers = told.Numbers()
-        self._known: Windows | None = None
+        self._numbers = descriptions.Numbers()
+        self._known = Windows()
         self._running: set[int] = set()
-
-    # -- what policy is told -----------------------------------------------------------------------------------------
 
     @property
     def _reaches_out(self) -> bool:
         return self._network or not self._safe
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """What an action touches; where programs reach the network, whatever is done to them may send something."""
+        """Return what an action touches: where programs reach the network, using them may send something."""
         declared = super().tags(action)
         return declared | {Tag.NETWORK} if self._reaches_out and declared & {Tag.EXECUTE, Tag.WRITE} else declared
 
     @property
     def confined(self) -> bool:
-        """In the sandbox no program writes outside of the desktop's folder."""
+        """Return True if programs are in a sandbox without network: none writes outside of the desktop's folder."""
         return not self._reaches_out
 
-    # -- life --------------------------------------------------------------------------------------------------------
-
     async def open(self, ctx: Any) -> None:
-        """Nothing is started before it is needed."""
+        """Note the folders; nothing is started before it is needed."""
         world = world_folder(ctx.folder, str(getattr(ctx, "world", MAIN)))
         self._folder = world / "computer"
         self._files = ctx.folder / FILES if ctx.manifest.files else None
         self._desktop = Desktop(world / "display", self._settings.width, self._settings.height)
 
     async def close(self) -> None:
-        """Leave nothing behind but the programs' folder."""
+        """End programs and display; the programs' folder stays."""
         await self._programs.close()
         if self._desktop is not None:
             await self._desktop.close()
@@ -87,19 +84,25 @@ class Desk(ActionEnvironment):
             raise ToolError("the environment 'computer' is not open; let a run or `ws.ecp` open it")
         return self._desktop
 
-    async def _do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
-        """Do something with the display; what goes wrong is a sentence."""
-        try:
+    async def _do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
+        """Do something with the display; a failure is one sentence."""
+        async with self._explained():
             return await self._open.do(work, seconds)
+
+    @asynccontextmanager
+    async def _explained(self, before: str = "") -> AsyncIterator[None]:
+        """Turn the desktop's errors into sentences that begin with `before`."""
+        try:
+            yield
         except StuckError as exc:
-            raise ToolError(await self._stuck(str(exc))) from None
+            raise ToolError(before + await self._stuck(str(exc))) from None
         except LostError as exc:
-            raise ToolError(await self._lost(str(exc))) from None
+            raise ToolError(before + await self._lost(str(exc))) from None
 
     async def _stuck(self, said: str) -> str:
         running = [one for one in await self._programs.jobs() if one.state == "running"]
         if running:
-            names = ", ".join(f"{one.job} ({told.short(one.command, 40)})" for one in running[:8])
+            names = ", ".join(f"{one.job} ({descriptions.short(one.command, 40)})" for one in running[:8])
             return (
                 f"the desktop {said}: a program may hold it for itself. Stop the program "
                 f"that does, or try again; running: {names}"
@@ -109,22 +112,21 @@ class Desk(ActionEnvironment):
 
     async def _lost(self, why: str) -> str:
         await self._programs.close()
-        self._known = None
+        self._known = Windows()
         return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
 
-    # -- state -------------------------------------------------------------------------------------------------------
-
     async def state(self) -> tuple[Block, ...]:
-        """Screen, mouse, windows and programs, in words."""
+        """Describe screen, mouse, windows and programs."""
         return (self._text("\n".join(await self._described())),)
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:
-        """The same, with a picture of the screen where a model of the run may see."""
+        """Return the state, with a picture of the screen if a model of the run can see."""
         words = await self.state()
         if self._open.display is None or not ctx.manifest.media_models.get("image"):
             return words
         try:
-            return (*words, await self._shown(ctx, await self._do(lambda hands: hands.screen.capture())))
+            picture = await self._do(lambda connection: connection.screen.capture())
+            return (*words, (await self._kept(ctx, picture, "screen.png"))[1])
         except ToolError:
             return words  # which say already that the desktop does not answer, or the next look does
 
@@ -139,7 +141,7 @@ class Desk(ActionEnvironment):
             try:
                 pointer, windows = await self._do(look)
                 lines = [f"{size}; the mouse is at {pointer.x}, {pointer.y}"]
-                lines += told.window_lines(windows, self._numbers)
+                lines += descriptions.window_lines(windows, self._numbers)
                 self._know(windows)
             except ToolError as exc:
                 lines = [size, str(exc)]
@@ -151,13 +153,13 @@ class Desk(ActionEnvironment):
         lines = [f"programs ended: {lost}"] if lost else []
         if not self._safe:
             lines.append("there is no sandbox: programs may do what the user may")
-        if len(jobs) > told.MOST_PROGRAMS:
-            lines.append(f"programs: {len(jobs) - told.MOST_PROGRAMS} earlier ones, and")
+        if len(jobs) > descriptions.MOST_PROGRAMS:
+            lines.append(f"programs: {len(jobs) - descriptions.MOST_PROGRAMS} earlier ones, and")
         elif jobs:
             lines.append("programs:")
-        for one in jobs[-told.MOST_PROGRAMS :]:
-            lines.append(f"  {told.program_line(one)}")
-            printed = told.last_words(await self._programs.printed(one.job))
+        for one in jobs[-descriptions.MOST_PROGRAMS :]:
+            lines.append(f"  {descriptions.program_line(one)}")
+            printed = descriptions.last_words(await self._programs.printed(one.job))
             lines += [f"    printed: {line}" for line in printed.splitlines()]
         self._running = {one.job for one in jobs if one.state == "running"}
         return lines
@@ -166,30 +168,27 @@ class Desk(ActionEnvironment):
         self._known = windows
         self._numbers.keep(one.window for one in windows.shown)
 
-    async def _shown(self, ctx: Any, picture: Picture, name: str = "screen.png") -> MediaBlock:
+    async def _kept(self, ctx: Any, picture: Picture, name: str) -> tuple[ArtifactRef, MediaBlock]:
         data = await asyncio.to_thread(_png, picture)
         kept = await ctx.artifact(name, data, "image/png")
         source = Source(kind="environment", ref=self.name)
-        return MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
+        return kept, MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
 
     async def _settled(self, said: str) -> str:
-        """What an action did, as soon as nothing is drawn any more."""
-        try:
+        """Wait until nothing is drawn any more, and return what an action did."""
+        async with self._explained(f"{said}; then "):
             keeps_up = await self._open.still()
-        except StuckError as exc:
-            raise ToolError(f"{said}; then {await self._stuck(str(exc))}") from None
-        except LostError as exc:
-            raise ToolError(f"{said}; then {await self._lost(str(exc))}") from None
         _, windows = await self._do(look)
-        lines = [said, *told.what_changed(self._known or Windows(), windows, self._numbers)]
+        lines = [said, *descriptions.what_changed(self._known, windows, self._numbers)]
         if not keeps_up:
             lines.append("the program with the keyboard is busy and has not taken in everything yet: wait, or stop it")
         self._know(windows)
         jobs = await self._programs.jobs()
-        lines += [f"program {told.program_line(one)}" for one in jobs if one.job in self._running and not runs(one)]
-        lost = self._programs.lost()
-        lines += [f"programs ended: {lost}"] if lost else []
-        self._running = {one.job for one in jobs if runs(one)}
+        ended = [one for one in jobs if one.job in self._running and one.state != "running"]
+        lines += [f"program {descriptions.program_line(one)}" for one in ended]
+        if lost := self._programs.lost():
+            lines.append(f"programs ended: {lost}")
+        self._running = {one.job for one in jobs if one.state == "running"}
         return "\n".join(lines)
 
     def _inside(self, x: int, y: int) -> None:
@@ -198,12 +197,8 @@ class Desk(ActionEnvironment):
             raise ToolError(f"{x}, {y} is not on the screen, which is {width} x {height} pixels")
 
 
-def runs(job: Any) -> bool:
-    return bool(job.state == "running")
-
-
-def look(hands: Hands) -> tuple[Pointer, Windows]:
-    return hands.screen.pointer(), windows_of(hands.screen)
+def look(connection: Connection) -> tuple[Pointer, Windows]:
+    return connection.screen.pointer(), windows_of(connection.screen)
 
 
 def _png(picture: Picture) -> bytes:
@@ -217,4 +212,4 @@ def _png(picture: Picture) -> bytes:
     return target.getvalue()
 
 
-__all__ = ["Desk", "look", "runs"]
+__all__ = ["DesktopEnvironment", "look"]

@@ -16,14 +16,7 @@ _ANY = 0
 
 
 class Clipboard:
-    """What is copied and pasted.
-
-    Args:
-        screen: the connection; its events have to be looked at for as long as a text is held here.
-
-    Attributes:
-        window: our own, which is never shown.
-    """
+    """The clipboard of a display; while it holds a text, the events of `screen` have to be read."""
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
@@ -36,21 +29,16 @@ class Clipboard:
 
     @property
     def held(self) -> bool:
-        """Whether programs are given a text of ours."""
+        """Return True if programs can paste a text of ours."""
         return self._text is not None
 
     def write(self, text: str) -> None:
-        """Hold a text."""
         self._text = text.encode()
         self._screen.core.SetSelectionOwner(self.window, self._screen.atom("CLIPBOARD"), 0)
         self._screen.sync()
 
     def read(self) -> str | None:
-        """What is there, as text; None for nothing.
-
-        Raises:
-            ToolError: it cannot be had as text.
-        """
+        """Return the text in the clipboard, None for nothing; a ToolError if it cannot be had as text."""
         screen = self._screen
         owner = screen.core.GetSelectionOwner(screen.atom("CLIPBOARD")).reply().owner
         if not owner:

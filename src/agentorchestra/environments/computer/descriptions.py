@@ -22,32 +22,28 @@ class Numbers:
         self._last = 0
 
     def of(self, window: int) -> int:
-        """The number of a window."""
         if window not in self._of:
-            self._last += 1
-            self._of[window] = self._last
+            self._last = self._of[window] = self._last + 1
         return self._of[window]
 
     def keep(self, windows: Iterable[int]) -> None:
-        """Forget those that are not among these, when there are many."""
+        """Forget windows other than these, if there are many."""
         if len(self._of) > 1000:
             there = set(windows)
             self._of = {one: number for one, number in self._of.items() if one in there}
 
     def window(self, number: int) -> int | None:
-        """The window of a number."""
         return next((one for one, its in self._of.items() if its == number), None)
 
 
 def window_line(window: Window, number: int) -> str:
-    """One window."""
     more = ", has the keyboard" if window.focused else ""
     more += ", minimized" if window.hidden else ""
     return f"{number}: {quoted(window.title)} at {window.x}, {window.y}, size {window.width} x {window.height}{more}"
 
 
 def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
-    """All windows, the frontmost first."""
+    """List the windows, the frontmost first."""
     if not windows.shown:
         return ["windows: none"]
     lines = ["windows, the frontmost first:"]
@@ -57,10 +53,8 @@ def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
     return lines
 
 
-def what_changed(before: Windows | None, after: Windows, numbers: Numbers) -> list[str]:
-    """What became of the windows meanwhile."""
-    if before is None:
-        return []
+def what_changed(before: Windows, after: Windows, numbers: Numbers) -> list[str]:
+    """List the changes between two looks at the windows."""
     old = {one.window: one for one in before.shown}
     new = {one.window: one for one in after.shown}
     lines = []
@@ -85,12 +79,12 @@ def what_changed(before: Windows | None, after: Windows, numbers: Numbers) -> li
 
 
 def quoted(text: str) -> str:
-    """A title that a program gave itself."""
+    """Quote a title, which a program chose itself."""
     return '"' + text.replace('"', "'") + '"'
 
 
 def how(job: Job) -> str:
-    """What became of a program."""
+    """Return how a program ended, or that it runs."""
     if job.state == "flood":
         return "stopped because it printed too much"
     if job.state == "running":
@@ -101,24 +95,23 @@ def how(job: Job) -> str:
 
 
 def program_line(job: Job) -> str:
-    """One program."""
     return f"{job.job}: {how(job)}: {short(job.command)}"
 
 
 def short(text: str, most: int = _COMMAND_CHARS) -> str:
-    """On one line."""
+    """Return a text on one line, cut."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[:most]}…"
 
 
 def last_words(printed: str) -> str:
-    """The end of what a program printed."""
+    """Return the end of what a program printed."""
     text = printed.strip()
     return text if len(text) <= _PRINTED_CHARS else f"…{text[-_PRINTED_CHARS:]}"
 
 
 def cut(text: str) -> str:
-    """The beginning and the end."""
+    """Return the beginning and the end of a long text."""
     left = len(text) - _RESULT_CHARS
     if left <= 0:
         return text
@@ -126,16 +119,4 @@ def cut(text: str) -> str:
     return f"{text[:half]}\n[{left:,} characters left out here]\n{text[-half:]}"
 
 
-__all__ = [
-    "MOST_PROGRAMS",
-    "Numbers",
-    "cut",
-    "how",
-    "last_words",
-    "program_line",
-    "quoted",
-    "short",
-    "what_changed",
-    "window_line",
-    "window_lines",
-]
+__all__ = ["MOST_PROGRAMS", "Numbers", "cut", "last_words", "program_line", "quoted", "short", "what_changed"]

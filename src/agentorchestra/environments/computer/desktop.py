@@ -10,26 +10,20 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
 
-from agentorchestra.core.errors import AgentOrchestraError, MissingExtraError, ToolError
+from agentorchestra.core.errors import MissingExtraError, ToolError
 from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
 from agentorchestra.environments.computer.screen import GoneError, Screen, library
-from agentorchestra.environments.computer.windows import Pings, manager_keeps_up
+from agentorchestra.environments.computer.windows import caught_up, manager_keeps_up
 
 T = TypeVar("T")
-
-CALL_S = 5.0
-"""How long the display may take for one call."""
-
+CALL_S = 5.0  # how long the display may take for one call
 _CUT_S = 5.0
 _STILL_S, _STILL_MOST_S = 0.12, 1.5
-_CATCH_UP_S = 3.0
-"""How long an action waits for the program with the keyboard."""
-
+_CATCH_UP_S = 3.0  # how long an action waits for the program with the keyboard
 _SERVE_S = 0.1
-_MANAGER_S = 5.0
-"""How long the window manager has to begin."""
+_MANAGER_S = 5.0  # how long the window manager has to begin
 
 
 class StuckError(Exception):
@@ -40,58 +34,45 @@ class LostError(Exception):
     """The display ended; the next call starts another one."""
 
 
-class Hands:
-    """What a call works with."""
+class Connection:
+    """One connection to the display, with all that works by it."""
 
     def __init__(self, connected: socket.socket, authority: bytes) -> None:
         self.screen = Screen(connected, authority)
-        self.pings = Pings(self.screen)
-        self.keyboard = Keyboard(self.screen, self.pings.caught_up)
+        self.keyboard = Keyboard(self.screen)
         self.clipboard = Clipboard(self.screen)
+
+    def managed(self, seconds: float = _CATCH_UP_S) -> bool:
+        """Return True if the window manager keeps up."""
+        return manager_keeps_up(self.screen, self.clipboard.window, seconds)
 
 
 class Desktop:
-    """One desktop; started by the first call.
-
-    Args:
-        place: a folder that is made for its display.
-        width, height: of the screen, in pixels.
-    """
+    """One desktop; started by the first call. `place` is a folder that is made for its display."""
 
     def __init__(self, place: Path, width: int, height: int) -> None:
         self._place, self._size = place, (width, height)
         self.display: Display | None = None
-        self._hands: Hands | None = None
+        self._connection: Connection | None = None
         self._line: socket.socket | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._one_call = asyncio.Lock()
         self._serving: asyncio.Task[None] | None = None
 
     async def start(self) -> Display:
-        """The display, started if it is not.
-
-        Raises:
-            ToolError: it cannot be started here.
-        """
+        """Return the display, started if it is not; a ToolError if that is not possible here."""
         if self.display is None:
             try:
                 library()  # before anything is started: what is missing is said at once
             except MissingExtraError as exc:
                 raise ToolError(str(exc)) from None
-            self.display = Display(self._place, *self._size)
-            try:
-                await self.display.start()
-            except BaseException:
-                self.display = None
-                raise
+            display = Display(self._place, *self._size)
+            await display.start()
+            self.display = display
         return self.display
 
-    async def do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
-        """Do something with the display, in a thread.
-
-        Args:
-            work: blocks.
-            seconds: after which the connection is cut.
+    async def do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
+        """Do something with the display in a thread; the connection is cut after so many seconds.
 
         Raises:
             StuckError, LostError: see there.
@@ -103,24 +84,20 @@ class Desktop:
                 self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentorchestra-desktop")
 
             def begin() -> T:
-                if self._hands is None:
+                if self._connection is None:
                     connected = display.connect()
                     self._line = connected.dup()  # the connection's own descriptor belongs to the C library
-                    self._hands = Hands(connected, display.authority)
-                    manager_keeps_up(self._hands.screen, self._hands.clipboard.window, _MANAGER_S)
-                return work(self._hands)
+                    self._connection = Connection(connected, display.authority)
+                    self._connection.managed(_MANAGER_S)
+                return work(self._connection)
 
             running = asyncio.get_running_loop().run_in_executor(self._thread, begin)
             try:
-                async with asyncio.timeout(seconds if self._hands is not None else seconds + _MANAGER_S):
+                async with asyncio.timeout(seconds if self._connection is not None else seconds + _MANAGER_S):
                     return await asyncio.shield(running)
             except TimeoutError:
                 await self._cut(running)
                 raise StuckError(f"did not answer within {seconds:g} s") from None
-            except AgentOrchestraError:
-                raise
-            except (GoneError, OSError) as exc:
-                raise await self._gone(running, str(exc)) from None
             except asyncio.CancelledError:
                 await asyncio.shield(self._cut(running))
                 raise
@@ -128,12 +105,12 @@ class Desktop:
                 errors = library()
                 if isinstance(exc, errors.Error):
                     raise ToolError(f"the display refused it ({type(exc).__name__})") from None
-                if isinstance(exc, errors.XcffibException):
+                if isinstance(exc, (GoneError, OSError, errors.XcffibException)):
                     raise await self._gone(running, str(exc)) from None
                 raise
 
     async def _gone(self, running: asyncio.Future[Any], said: str) -> Exception:
-        """What the end of a connection means."""
+        """Return the error for a connection that ended."""
         await self._cut(running)
         why = await self.display.ended() if self.display is not None else said
         if not why:
@@ -151,44 +128,40 @@ class Desktop:
         await asyncio.wait({running}, timeout=_CUT_S)
         if running.done() and not running.cancelled():
             running.exception()
-        hands, self._hands = self._hands, None
-        if hands is not None and running.done() and self._thread is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, hands.screen.close)
+        connection, self._connection = self._connection, None
+        if connection is not None and running.done() and self._thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, connection.screen.close)
 
     async def still(self) -> bool:
-        """Wait a moment: until the program with the keyboard has caught up, and nothing is drawn any more.
-
-        Returns:
-            Whether that program keeps up, as far as it can be known.
-        """
+        """Wait until the program with the keyboard has read its input and nothing is drawn; False if it is too slow."""
         loop = asyncio.get_running_loop()
-        keeps_up = await self.do(lambda hands: hands.pings.caught_up(_CATCH_UP_S)) is not False
+        keeps_up = await self.do(lambda connection: caught_up(connection.screen, _CATCH_UP_S)) is not False
         end = loop.time() + _STILL_MOST_S
-        await self.do(lambda hands: hands.screen.changed())
+        await self.do(lambda connection: connection.screen.changed())
         while loop.time() < end:
             await asyncio.sleep(_STILL_S)
-            if not await self.do(lambda hands: hands.screen.changed()):
+            if not await self.do(lambda connection: connection.screen.changed()):
                 break
         return keeps_up
 
     async def manage(self) -> bool:
-        """Whether the window manager keeps up; one that does not is started anew."""
-        if await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S)):
+        """Return True if the window manager keeps up; otherwise start it anew."""
+        if await self.do(Connection.managed):
             return True
         if self.display is not None:
             await self.display.manage_again()
-            await self.do(lambda hands: manager_keeps_up(hands.screen, hands.clipboard.window, _CATCH_UP_S))
+            await self.do(Connection.managed)
         return False
 
     def serve(self) -> None:
-        """Answer programs that paste what the clipboard holds of ours."""
+        """Let programs paste our text, until another one is copied."""
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve())
 
     async def _serve(self) -> None:
-        def look(hands: Hands) -> bool:
-            hands.screen.changed()
-            return hands.clipboard.held
+        def look(connection: Connection) -> bool:
+            connection.screen.changed()
+            return connection.clipboard.held
 
         with contextlib.suppress(StuckError, LostError, ToolError):
             while self.display is not None and await self.do(look):  # noqa: ASYNC110 - the thread hears the events
@@ -200,19 +173,17 @@ class Desktop:
             await display.close()
 
     async def close(self) -> None:
-        """End the display and all that shows on it; idempotent. The next call starts another one."""
+        """End the display and all that shows on it; the next call starts another one."""
         serving, self._serving = self._serving, None
         if serving is not None:
             serving.cancel()
             await asyncio.gather(serving, return_exceptions=True)
         async with self._one_call:
-            done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-            done.set_result(None)
-            await self._cut(done)
+            await self._cut(asyncio.ensure_future(asyncio.sleep(0)))
             await self._end()
             thread, self._thread = self._thread, None
             if thread is not None:
                 thread.shutdown(wait=False)
 
 
-__all__ = ["CALL_S", "Desktop", "Hands", "LostError", "StuckError"]
+__all__ = ["CALL_S", "Connection", "Desktop", "LostError", "StuckError"]

@@ -23,11 +23,8 @@ from agentorchestra.sandbox.base import MIB, SandboxLimits
 from agentorchestra.sandbox.bubblewrap import INSTALL, Bubblewrap
 from agentorchestra.sandbox.shell import Mount, Shell
 
-SOCKETS = "/tmp/.X11-unix"
-"""Where X programs look for the socket; the cookie lies beside it."""
-
+SOCKETS = "/tmp/.X11-unix"  # where X programs look for the socket; the cookie lies beside it
 COOKIE = f"{SOCKETS}/authority"
-
 _CONFIGURATION = "openbox.xml"
 _LIMITS = SandboxLimits(
     seconds=30, cpu_seconds=10_000_000, memory_bytes=1024 * MIB, processes=32, work_bytes=64 * MIB, files=1000
@@ -41,7 +38,7 @@ _ANY_FAMILY = 0xFFFF
 
 
 def missing_program() -> str:
-    """What has to be installed before there can be a display, "" for nothing."""
+    """Return what has to be installed before there can be a display, "" for nothing."""
     if not sys.platform.startswith("linux"):
         return f"the desktop works on Linux only, and this is {sys.platform}"
     missing = [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]
@@ -51,12 +48,7 @@ def missing_program() -> str:
 
 
 class Display:
-    """One virtual screen with a window manager.
-
-    Args:
-        place: a folder that is made for it and removed with it.
-        width, height: of the screen, in pixels.
-    """
+    """One virtual screen with a window manager; the folder `place` is made for it and removed with it."""
 
     def __init__(self, place: Path, width: int, height: int) -> None:
         self._place, self._width, self._height = place, width, height
@@ -67,25 +59,21 @@ class Display:
 
     @property
     def sockets(self) -> Path:
-        """The folder with the socket and the cookie."""
+        """Return the folder with the socket and the cookie."""
         return self._place / "server" / "sockets"
 
     @property
     def mount(self) -> Mount:
-        """What a sandbox has to have in which programs of this desktop run."""
+        """Return the mount for the sandbox in which programs of this desktop run."""
         return Mount(self.sockets, SOCKETS)
 
     @property
     def authority(self) -> bytes:
-        """Name and cookie, as the client library takes them."""
+        """Return name and cookie, as the client library takes them."""
         return _AUTHORITY + b":" + self._cookie
 
     async def start(self) -> None:
-        """Start it and wait until it answers.
-
-        Raises:
-            ToolError: it cannot be started here; the sentence says why.
-        """
+        """Start it and wait until it answers; a ToolError says why it cannot be started here."""
         problem = missing_program()
         if problem:
             raise ToolError(problem)
@@ -105,19 +93,15 @@ class Display:
             self._server = job.job
             await self._answering()
             await self._manage()
-        except SandboxUnavailableError as exc:
+        except BaseException as exc:
             await self.close()
-            raise ToolError(
-                f"the display cannot be started: it runs in bubblewrap whatever sandbox.backend says, and {exc}"
-                if INSTALL in str(exc)
-                else f"the display cannot be started: {exc}"
-            ) from None
-        except BaseException:
-            await self.close()
-            raise
+            if not isinstance(exc, SandboxUnavailableError):
+                raise
+            why = "it runs in bubblewrap whatever sandbox.backend says, and " if INSTALL in str(exc) else ""
+            raise ToolError(f"the display cannot be started: {why}{exc}") from None
 
     async def _manage(self) -> None:
-        """Start the window manager; whoever ends it (any client can) has it back."""
+        """Start the window manager, again and again: any client can end it."""
         assert self._shell is not None
         job = await self._shell.start(
             f"export DISPLAY=:0 XAUTHORITY={COOKIE}; "
@@ -126,7 +110,7 @@ class Display:
         self._manager = job.job
 
     async def manage_again(self) -> None:
-        """End the window manager and start it anew: the windows stay."""
+        """Start the window manager anew: the windows stay."""
         if self._shell is not None:
             await self._shell.stop(self._manager, 9)
             await self._manage()
@@ -157,7 +141,7 @@ class Display:
         raise ToolError(f"the display cannot be started: it did not answer within {_START_S:g} s")
 
     async def ended(self) -> str:
-        """Why the server is gone, "" while it runs."""
+        """Return why the server is gone, "" while it runs."""
         if self._shell is None:
             return "it is closed"
         for one in await self._shell.jobs():
@@ -171,11 +155,7 @@ class Display:
         return f"Xvfb was ended{f': {why}' if why else ''}"
 
     def connect(self) -> socket.socket:
-        """A connection to this display and no other, whatever lies where its socket should be.
-
-        Raises:
-            OSError: it does not answer.
-        """
+        """Connect to this display and no other, whatever lies in place of its socket; an OSError if it is silent."""
         # By its descriptor: no link is followed, and the name may be longer than an address can be.
         found = os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
@@ -192,7 +172,7 @@ class Display:
             os.close(found)
 
     async def close(self) -> None:
-        """Leave nothing behind; idempotent."""
+        """End it and remove its folder."""
         shell, self._shell = self._shell, None
         if shell is not None:
             await shell.close()
@@ -200,7 +180,7 @@ class Display:
 
 
 def _authority_file(cookie: bytes) -> bytes:
-    """One entry of an Xauthority file, for every address and display: family, address, display, name, data."""
+    """Return an Xauthority entry for every address and display: family, address, display, name, data."""
     parts = b"".join(struct.pack(">H", len(one)) + one for one in (b"", b"", _AUTHORITY, cookie))
     return struct.pack(">H", _ANY_FAMILY) + parts
 

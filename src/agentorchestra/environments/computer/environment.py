@@ -3,31 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.environments.computer import descriptions as told
-from agentorchestra.environments.computer.base import Desk, look, runs
+from agentorchestra.environments.computer import descriptions
+from agentorchestra.environments.computer.base import DesktopEnvironment, look
 from agentorchestra.environments.computer.clipboard import MOST_BYTES
-from agentorchestra.environments.computer.desktop import CALL_S, Hands, LostError, StuckError
+from agentorchestra.environments.computer.desktop import CALL_S, Connection
 from agentorchestra.environments.computer.keyboard import MOST_CHARACTERS, chord, named_key, unknown_character
-from agentorchestra.environments.computer.screen import (
-    BUTTON_PRESS,
-    BUTTON_RELEASE,
-    BUTTONS,
-    SCROLLS,
-)
-from agentorchestra.environments.computer.windows import (
-    Windows,
-    close_window,
-    place_window,
-    raise_window,
-)
+from agentorchestra.environments.computer.screen import BUTTON_PRESS, BUTTON_RELEASE, BUTTONS, SCROLLS
+from agentorchestra.environments.computer.windows import Windows, close_window, place_window, raise_window
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.runtime.results import ToolResult
@@ -37,10 +26,8 @@ _TYPE_S = 60.0
 _LOOK_S = 0.1
 _CLOSE_S = 2.0
 _DRAG_STEPS, _DRAG_S = 12, 0.01
-
 _EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 _WRITE: Sequence[Literal["write"]] = ("write",)
-
 X = Annotated[int, Field(description="In pixels from the left edge of the screen.", ge=0)]
 Y = Annotated[int, Field(description="In pixels from the upper edge of the screen.", ge=0)]
 Button = Annotated[Literal["left", "middle", "right"], Field(description="Which button.")]
@@ -51,7 +38,7 @@ WindowNumber = Annotated[int, Field(description="The window's number, as the sta
 ProgramNumber = Annotated[int, Field(description="The program's number, as the state shows it.")]
 
 
-class Computer(Desk):
+class Computer(DesktopEnvironment):
     """A desktop: a screen with a mouse, a keyboard, windows and programs, which run in the sandbox."""
 
     name = "computer"
@@ -59,11 +46,11 @@ class Computer(Desk):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Computer:
-        """As a workspace has it."""
+        """Return it as a workspace has it."""
         return cls(parts.settings.computer, sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
+        """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
 
     # -- looking -----------------------------------------------------------------------------------------------------
@@ -83,10 +70,9 @@ class Computer(Desk):
             raise ToolError(f"a part of {width} x {height} pixels cannot be shown; give sizes of 1 and more")
         width = min(width or self._settings.width, self._settings.width - x)
         height = min(height or self._settings.height, self._settings.height - y)
-        picture = await self._do(lambda hands: hands.screen.capture(x, y, width, height))
+        picture = await self._do(lambda connection: connection.screen.capture(x, y, width, height))
         where = f"the screen from {x}, {y}: {width} x {height} pixels; add {x}, {y} to a place in the picture to point"
-        block = await self._shown(ctx, picture, "screenshot.png")
-        kept = ArtifactRef(name=block.name, sha256=block.sha256, size=block.size, media_type=block.media_type)
+        kept, block = await self._kept(ctx, picture, "screenshot.png")
         return ToolResult([block, self._text(where)], artifacts=(kept,))
 
     @action(mutates=False)
@@ -94,7 +80,7 @@ class Computer(Desk):
         """The windows with titles, places and sizes, the frontmost first."""
         _, windows = await self._do(look)
         self._know(windows)
-        return "\n".join(told.window_lines(windows, self._numbers))
+        return "\n".join(descriptions.window_lines(windows, self._numbers))
 
     @action(mutates=False)
     async def wait(
@@ -103,17 +89,24 @@ class Computer(Desk):
         title: Annotated[str, Field(description="Ends as soon as a window has this in its title.")] = "",
     ) -> str:
         """Wait, and say what changed."""
-        loop = asyncio.get_running_loop()
-        end = loop.time() + seconds
-        found = False
-        while not found and loop.time() < end:
-            await asyncio.sleep(min(_LOOK_S, max(0.0, end - loop.time())) if title else seconds)
-            if title:
-                _, windows = await self._do(look)
-                found = any(title.casefold() in one.title.casefold() for one in windows.shown)
-        if title and not found:
-            return await self._settled(f"waited {seconds:g} s; no window has {told.quoted(title[:100])} in its title")
+        if not title:
+            await asyncio.sleep(seconds)
+        elif not await self._until(
+            lambda windows: any(title.casefold() in one.title.casefold() for one in windows.shown), seconds
+        ):
+            return await self._settled(
+                f"waited {seconds:g} s; no window has {descriptions.quoted(title[:100])} in its title"
+            )
         return await self._settled("waited")
+
+    async def _until(self, reached: Callable[[Windows], bool], seconds: float) -> bool:
+        """Look at the windows again and again; return True once they are as wanted."""
+        end = asyncio.get_running_loop().time() + seconds
+        while asyncio.get_running_loop().time() < end:
+            if reached((await self._do(look))[1]):
+                return True
+            await asyncio.sleep(_LOOK_S)
+        return False
 
     # -- mouse -------------------------------------------------------------------------------------------------------
 
@@ -121,12 +114,7 @@ class Computer(Desk):
     async def mouse_move(self, x: X, y: Y) -> str:
         """Move the mouse without a click, for instance for what shows only then."""
         self._inside(x, y)
-
-        def work(hands: Hands) -> None:
-            hands.screen.move(x, y)
-            hands.screen.sync()
-
-        await self._do(work)
+        await self._do(lambda connection: connection.screen.move(x, y))
         return await self._settled(f"the mouse is at {x}, {y}")
 
     @action(tags=_WRITE)
@@ -142,13 +130,13 @@ class Computer(Desk):
         self._inside(x, y)
         held = tuple(named_key(one) for one in modifiers)
 
-        def work(hands: Hands) -> None:
-            hands.screen.move(x, y)
-            hands.keyboard.hold(held, down=True)
+        def work(connection: Connection) -> None:
+            connection.screen.move(x, y)
+            connection.keyboard.hold(held, down=True)
             try:
-                hands.screen.click(BUTTONS[button], count)
+                connection.screen.click(BUTTONS[button], count)
             finally:
-                hands.keyboard.hold(held, down=False)
+                connection.keyboard.hold(held, down=False)
 
         await self._do(work)
         return await self._settled(f"clicked at {x}, {y}")
@@ -168,11 +156,11 @@ class Computer(Desk):
         self._inside(to_x, to_y)
 
         async def at(place_x: int, place_y: int, kind: int = 0) -> None:
-            def work(hands: Hands) -> None:
-                hands.screen.move(place_x, place_y)
+            def work(connection: Connection) -> None:
+                connection.screen.move(place_x, place_y)
                 if kind:
-                    hands.screen.send(kind, BUTTONS[button])
-                hands.screen.sync()
+                    connection.screen.send(kind, BUTTONS[button])
+                    connection.screen.sync()
 
             await self._do(work)
             await asyncio.sleep(_DRAG_S)
@@ -197,9 +185,9 @@ class Computer(Desk):
         """Turn the wheel of the mouse at a place."""
         self._inside(x, y)
 
-        def work(hands: Hands) -> None:
-            hands.screen.move(x, y)
-            hands.screen.click(SCROLLS[direction], steps)
+        def work(connection: Connection) -> None:
+            connection.screen.move(x, y)
+            connection.screen.click(SCROLLS[direction], steps)
 
         await self._do(work)
         return await self._settled(f"scrolled {direction} at {x}, {y}")
@@ -217,7 +205,7 @@ class Computer(Desk):
         unknown = unknown_character(text)
         if unknown:
             raise ToolError(f"the character {unknown!a} is on no keyboard; use press for keys such as Escape")
-        typed = await self._do(lambda hands: hands.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
+        typed = await self._do(lambda connection: connection.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
         if typed < len(text.replace("\r\n", "\n")):
             return await self._settled(f"typed the first {typed:,} characters only, its program was too slow for more")
         return await self._settled(f"typed {len(text):,} characters")
@@ -230,7 +218,7 @@ class Computer(Desk):
     ) -> str:
         """Press a key, or several together."""
         held, key = chord(keys)
-        await self._do(lambda hands: hands.keyboard.press(held, key, count))
+        await self._do(lambda connection: connection.keyboard.press(held, key, count))
         return await self._settled(f"pressed {keys}")
 
     # -- windows -----------------------------------------------------------------------------------------------------
@@ -245,7 +233,7 @@ class Computer(Desk):
     async def raise_window(self, window: WindowNumber) -> str:
         """Bring a window to the front and give it the keyboard; one that is minimized, too."""
         found = self._window(window)
-        await self._do(lambda hands: raise_window(hands.screen, found))
+        await self._do(lambda connection: raise_window(connection.screen, found))
         return await self._settled(f"window {window} was asked to come to the front")
 
     @action(tags=_WRITE)
@@ -260,23 +248,18 @@ class Computer(Desk):
         """Move a window's content to a place and give it a size; a window may refuse sizes that it is not made for."""
         self._inside(x, y)
         found = self._window(window)
-        await self._do(lambda hands: place_window(hands.screen, found, x, y, width, height))
+        await self._do(lambda connection: place_window(connection.screen, found, x, y, width, height))
         said = await self._settled(f"window {window} was asked to go to {x}, {y} with {width} x {height}")
-        now = next((one for one in (self._known or Windows()).shown if one.window == found), None)
-        return said if now is None else f"{said}\nwindow {told.window_line(now, window)}"
+        now = next((one for one in self._known.shown if one.window == found), None)
+        return said if now is None else f"{said}\nwindow {descriptions.window_line(now, window)}"
 
     @action(tags=_WRITE)
     async def close_window(self, window: WindowNumber) -> str:
         """Ask a window to close, as its button does; a program may ask back, or not listen."""
         found = self._window(window)
-        await self._do(lambda hands: close_window(hands.screen, found))
-        loop = asyncio.get_running_loop()
-        end = loop.time() + _CLOSE_S
-        while loop.time() < end:
-            _, windows = await self._do(look)
-            if not any(one.window == found for one in windows.shown):
-                return await self._settled(f"window {window} was asked to close")
-            await asyncio.sleep(_LOOK_S)
+        await self._do(lambda connection: close_window(connection.screen, found))
+        if await self._until(lambda windows: not any(one.window == found for one in windows.shown), _CLOSE_S):
+            return await self._settled(f"window {window} was asked to close")
         said = await self._settled(f"window {window} was asked to close, and is still there")
         return f"{said}\nits program may have asked something, or does not listen: then stop the program"
 
@@ -297,15 +280,11 @@ class Computer(Desk):
         display = await self._open.start()
         job = await self._programs.start(command, display, self._folder, self._files)
         self._running.add(job.job)
-        loop = asyncio.get_running_loop()
-        end = loop.time() + wait_s
-        while loop.time() < end:
-            _, windows = await self._do(look)
-            if {one.window for one in windows.shown} - {one.window for one in before.shown}:
+        known = {one.window for one in before.shown}
+        end = asyncio.get_running_loop().time() + wait_s
+        while asyncio.get_running_loop().time() < end and job.job in await self._programs.running():
+            if await self._until(lambda windows: any(one.window not in known for one in windows.shown), _LOOK_S):
                 break
-            if not any(one.job == job.job and runs(one) for one in await self._programs.jobs()):
-                break
-            await asyncio.sleep(_LOOK_S)
         said = await self._settled(f"program {job.job} was started")
         return said if self._safe else f"[run without a sandbox]\n{said}"
 
@@ -317,25 +296,21 @@ class Computer(Desk):
     @action(mutates=False)
     async def output(self, program: ProgramNumber) -> str:
         """What a program has printed, both outputs, its beginning and end if that is long."""
-        job = await self._programs.output(program)
-        printed = told.cut((job.output or "").rstrip("\n"))
-        return "\n".join([*([printed] if printed else []), f"[program {told.program_line(job)}]"])
+        job = await self._programs.shell_of(program).output(program)
+        printed = descriptions.cut((job.output or "").rstrip("\n"))
+        return "\n".join([*([printed] if printed else []), f"[program {descriptions.program_line(job)}]"])
 
     @action(tags=_EXECUTE)
     async def stop(self, program: ProgramNumber) -> str:
         """End a program: it is asked to, and killed if it has not ended after a second."""
-        job = await self._programs.stop(program)
+        job = await self._programs.shell_of(program).stop(program)
         self._running.discard(program)
-        said = f"program {told.program_line(job)}"
+        said = f"program {descriptions.program_line(job)}"
         if self._open.display is None:
             return said
-        try:
+        async with self._explained(f"{said}; but "):
             if not await self._open.manage():  # it may have had so many windows that it is still busy with them
                 said += "\nthe window manager did not keep up and was started anew"
-        except StuckError as exc:
-            raise ToolError(f"{said}; but {await self._stuck(str(exc))}") from None
-        except LostError as exc:
-            raise ToolError(f"{said}; but {await self._lost(str(exc))}") from None
         return await self._settled(said)
 
     # -- clipboard ---------------------------------------------------------------------------------------------------
@@ -343,8 +318,8 @@ class Computer(Desk):
     @action(mutates=False)
     async def clipboard_read(self) -> str:
         """The text that was copied last (ctrl+a, ctrl+c copy all of a field in many programs)."""
-        found = await self._do(lambda hands: hands.clipboard.read())
-        return "(nothing was copied)" if found is None else told.cut(found)
+        found = await self._do(lambda connection: connection.clipboard.read())
+        return "(nothing was copied)" if found is None else descriptions.cut(found)
 
     @action(tags=_WRITE)
     async def clipboard_write(self, text: str) -> str:
@@ -355,7 +330,7 @@ class Computer(Desk):
         """
         if len(text.encode("utf-8", "replace")) > MOST_BYTES or "\0" in text:
             raise ToolError(f"the clipboard takes texts of up to {MOST_BYTES:,} bytes, without zero characters")
-        await self._do(lambda hands: hands.clipboard.write(text))
+        await self._do(lambda connection: connection.clipboard.write(text))
         self._open.serve()
         return f"{len(text):,} characters are in the clipboard"
 

@@ -10,70 +10,35 @@ from __future__ import annotations
 import time
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.computer.screen import PRESS, RELEASE, Screen, library
+from agentorchestra.environments.computer.windows import caught_up
 
 MOST_CHARACTERS = 10_000
-
 _MODIFIERS = {"ctrl": "Control_L", "control": "Control_L", "shift": "Shift_L", "alt": "Alt_L", "super": "Super_L"}
 _MODIFIERS |= {"meta": "Super_L", "cmd": "Super_L", "win": "Super_L", "altgr": "ISO_Level3_Shift"}
-_NAMES = {
-    "enter": "Return",
-    "return": "Return",
-    "esc": "Escape",
-    "escape": "Escape",
-    "tab": "Tab",
-    "space": "space",
-    "backspace": "BackSpace",
-    "delete": "Delete",
-    "del": "Delete",
-    "insert": "Insert",
-    "home": "Home",
-    "end": "End",
-    "pageup": "Prior",
-    "page_up": "Prior",
-    "pagedown": "Next",
-    "page_down": "Next",
-    "up": "Up",
-    "down": "Down",
-    "left": "Left",
-    "right": "Right",
-    "arrowup": "Up",
-    "arrowdown": "Down",
-    "arrowleft": "Left",
-    "arrowright": "Right",
-    "plus": "plus",
-    "minus": "minus",
-    "menu": "Menu",
-    "capslock": "Caps_Lock",
-    "printscreen": "Print",
-}
+_NAMES = {"enter": "Return", "esc": "Escape", "backspace": "BackSpace", "del": "Delete", "space": "space"}
+_NAMES |= {"pageup": "Prior", "page_up": "Prior", "pagedown": "Next", "page_down": "Next", "plus": "plus"}
+_NAMES |= {f"arrow{way}": way.capitalize() for way in ("up", "down", "left", "right")}
+_NAMES |= {"minus": "minus", "capslock": "Caps_Lock", "printscreen": "Print"}
 _LOCK = 2
 _MEDIA_KEYS = range(0x10080000, 0x11000000)
 _UNICODE = 0x01000000
-_SETTLE_S = 0.1
-"""How long programs get to notice new keys before they are pressed."""
+_SETTLE_S = 0.1  # how long programs get to notice new keys before they are pressed
 _PAUSE_S = 0.4
 """How long a program that cannot be asked gets to take in what was typed, before other characters get its keys."""
 
-_NEW_AT_ONCE = 0.4
-"""Of the keys that can be given away: so many are given away before programs get time again."""
+_NEW_AT_ONCE = 0.4  # of the keys that can be given away: so many are given away before programs get time again
 
 
 def keysym_of(character: str) -> int:
-    """The number that X has for a character."""
     code = ord(character)
     return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
 
 
 def named_key(name: str) -> int:
-    """The number of a key by its name, or of a character.
-
-    Raises:
-        ToolError: there is none of this name.
-    """
+    """Return the keysym of a key's name or of a character; a ToolError for unknown names."""
     if len(name) == 1:
         return keysym_of(name)
     known = library("keysymdef")
@@ -89,11 +54,7 @@ def named_key(name: str) -> int:
 
 
 def chord(keys: str) -> tuple[tuple[int, ...], int]:
-    """The modifiers and the key of `ctrl+shift+t`.
-
-    Raises:
-        ToolError: for what is no key.
-    """
+    """Return the modifiers and the key of `ctrl+shift+t`; a ToolError for what is no key."""
     parts = keys.split("+")
     if keys == "+" or keys.endswith("++"):  # the key is the plus
         parts = [*keys[:-1].split("+")[:-1], "+"]
@@ -110,21 +71,16 @@ def chord(keys: str) -> tuple[tuple[int, ...], int]:
 
 
 def unknown_character(text: str) -> str:
-    """The first character of a text that is on no keyboard, "" if there is none."""
+    """Return the first character of a text that is on no keyboard, "" if there is none."""
     allowed = "\n\r\t"
     return next((one for one in text if unicodedata.category(one) in ("Cc", "Cs") and one not in allowed), "")
 
 
 class Keyboard:
-    """The keys of a display.
+    """The keys of a display."""
 
-    Args:
-        screen: the connection.
-        caught_up: waits so many seconds at most until the program with the keyboard has taken in what was typed.
-    """
-
-    def __init__(self, screen: Screen, caught_up: Callable[[float], bool | None]) -> None:
-        self._screen, self._caught_up = screen, caught_up
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
         self._given: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
         self._plain: dict[int, tuple[int, bool]] = {}
         self._free: list[int] = []
@@ -155,54 +111,38 @@ class Keyboard:
             elif all(not one or one in _MEDIA_KEYS for one in row):
                 self._media.append(code)
             else:
-                for column in (0, 1):
-                    if row[column : column + 1] and row[column]:
-                        self._plain.setdefault(row[column], (code, column == 1))
-
-    # -- what is done ------------------------------------------------------------------------------------------------
+                for column, symbol in enumerate(row[:2]):
+                    if symbol:
+                        self._plain.setdefault(symbol, (code, column == 1))
 
     def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
         """Press a key, others held meanwhile."""
         self.look()
         self._give([one for one in (*held, key) if one not in self._plain])
-        code, shifted = self._key(key)
-        modifiers = [self._key(one)[0] for one in held]
-        shift = self._key(named_key("shift"))[0]
-        if shifted and shift not in modifiers:
-            modifiers.append(shift)
-        with_ = self._screen.send
-        for one in modifiers:
-            with_(PRESS, one)
+        held = (*held, *(one for one in self._shift(key) if one not in held))
+        self._send(PRESS, held)
         for _ in range(count):
-            with_(PRESS, code)
-            with_(RELEASE, code)
-        for one in reversed(modifiers):
-            with_(RELEASE, one)
+            self._send(PRESS, (key,))
+            self._send(RELEASE, (key,))
+        self._send(RELEASE, held[::-1])
         self._screen.sync()
 
     def hold(self, held: tuple[int, ...], *, down: bool) -> None:
-        """Press modifiers, or let them go."""
+        """Press modifiers, or release them."""
         if down:
             self.look()
             self._give([one for one in held if one not in self._plain])
-        for one in held if down else reversed(held):
-            self._screen.send(PRESS if down else RELEASE, self._key(one)[0])
+            self._send(PRESS, held)
+        else:
+            self._send(RELEASE, held[::-1])
         self._screen.sync()
 
     def type(self, text: str, seconds: float) -> int:
-        """Type a text, character by character.
-
-        Args:
-            text: what is typed.
-            seconds: for which is waited at most for a program that is slow to take it in.
-
-        Returns:
-            How many characters were typed: fewer if the time was over.
-        """
+        """Type a text, waiting at most `seconds` for a slow program; return how many characters were typed."""
         until = time.monotonic() + seconds
         self.look()
         if self._screen.pointer().held & _LOCK:
-            self._tap(*self._key(named_key("capslock")))
+            self._tap(named_key("capslock"))
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         symbols = [named_key({"\n": "enter", "\t": "tab"}.get(one, one)) for one in text]
         room = max(1, int(_NEW_AT_ONCE * (len(self._given) + len(self._free) + len(self._media))))
@@ -218,31 +158,30 @@ class Keyboard:
                     break
                 end += 1
             if new and begun:
-                caught_up = self._caught_up(max(0.0, until - time.monotonic()))
-                if caught_up is False or time.monotonic() > until:
+                done = caught_up(self._screen, max(0.0, until - time.monotonic()))
+                if done is False or time.monotonic() > until:
                     break
-                if caught_up is None:  # it cannot be asked
+                if done is None:  # the program cannot be asked
                     time.sleep(_PAUSE_S)
             self._give(list(new))
             for one in symbols[begun:end]:
-                self._tap(*self._key(one))
+                self._tap(one)
             self._screen.sync()
             begun = end
         return begun
 
-    def _tap(self, code: int, shifted: bool) -> None:
-        shift = self._key(named_key("shift"))[0]
-        if shifted:
-            self._screen.send(PRESS, shift)
-        self._screen.send(PRESS, code)
-        self._screen.send(RELEASE, code)
-        if shifted:
-            self._screen.send(RELEASE, shift)
+    def _tap(self, symbol: int) -> None:
+        shift = self._shift(symbol)
+        self._send(PRESS, (*shift, symbol))
+        self._send(RELEASE, (symbol, *shift))
 
-    def _key(self, symbol: int) -> tuple[int, bool]:
-        if symbol in self._plain:
-            return self._plain[symbol]
-        return self._given[symbol], False
+    def _shift(self, symbol: int) -> tuple[int, ...]:
+        """Return the modifier that a symbol's key needs, if it needs one."""
+        return (named_key("shift"),) if symbol in self._plain and self._plain[symbol][1] else ()
+
+    def _send(self, kind: int, symbols: tuple[int, ...]) -> None:
+        for one in symbols:
+            self._screen.send(kind, self._plain[one][0] if one in self._plain else self._given[one])
 
     def _give(self, symbols: list[int]) -> None:
         """Put symbols on keys."""
@@ -251,10 +190,8 @@ class Keyboard:
             if symbol in self._given:
                 self._given.move_to_end(symbol)
                 continue
-            if self._free:
-                code = self._free.pop()
-            elif self._media:
-                code = self._media.pop()
+            if unused := self._free or self._media:
+                code = unused.pop()
             elif self._given:
                 _, code = self._given.popitem(last=False)
             else:

@@ -11,19 +11,11 @@ from agentorchestra.environments.computer.display import COOKIE, SOCKETS, Displa
 from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellState
 from agentorchestra.sandbox.factory import shell_in
 
-_NUMBERS = range(100, 1000)
-"""Of displays that programs outside of a sandbox are given; people's own begin at 0."""
+_NUMBERS = range(100, 1000)  # of displays that programs outside of a sandbox are given; people's own begin at 0
 
 
 class Programs:
-    """What was started, and what it printed.
-
-    Args:
-        sandbox: where programs run; None where the settings want none.
-        limits: of all of them together.
-        network: whether they reach the network.
-        cpu_s: seconds of a processor that one process may take.
-    """
+    """The programs of a desktop. `limits` are those of all together, `cpu_s` of one process; no sandbox: refuse all."""
 
     def __init__(self, sandbox: Sandbox | None, limits: SandboxLimits, network: bool, cpu_s: int) -> None:
         self._sandbox, self._network = sandbox, network
@@ -34,17 +26,8 @@ class Programs:
         self._lost = ""
         self._link: Path | None = None
 
-    @property
-    def safe(self) -> bool:
-        """Whether they are in a sandbox at all."""
-        return self._sandbox is None or self._sandbox.safe
-
     async def check(self) -> None:
-        """Whether programs can be started at all.
-
-        Raises:
-            ToolError: they cannot; the sentence says what to do.
-        """
+        """Raise a ToolError that says what to do, if programs cannot be started here."""
         if self._sandbox is None:
             raise ToolError(
                 'programs run in a sandbox, and the settings want none (sandbox.backend = "none"); set it to "auto" '
@@ -55,17 +38,7 @@ class Programs:
             raise ToolError(f"programs run in a sandbox, and there is none here: {problem}")
 
     async def start(self, command: str, display: Display, folder: Path, files: Path | None) -> Job:
-        """Start one on a display.
-
-        Args:
-            command: for bash.
-            display: is up.
-            folder: the working folder.
-            files: seen read only as `files` in it.
-
-        Raises:
-            ToolError: it cannot be started.
-        """
+        """Start a program; the task's `files` are seen read only in its folder."""
         try:
             shell = await self._open(display, folder, files)
             job = await shell.start(command)
@@ -78,27 +51,29 @@ class Programs:
         if self._shell is not None:
             return self._shell
         assert self._sandbox is not None
-        variables = {"DISPLAY": ":0", "XAUTHORITY": COOKIE}
+        number, authority = "0", COOKIE
         if not self._sandbox.safe:  # nothing is mounted: the socket and the cookie are where they are
             self._link = linked(display.sockets / "X0")
             number = self._link.name.removeprefix("X")
-            variables = {"DISPLAY": f":{number}", "XAUTHORITY": str(display.sockets.absolute() / "authority")}
+            authority = str(display.sockets.absolute() / "authority")
         folder.mkdir(parents=True, exist_ok=True)
-        mounts = (display.mount,)
-        state = ShellState(last_job=max(self._started, default=0))
+        state, mounts = ShellState(last_job=max(self._started, default=0)), (display.mount,)
         shell = await shell_in(
             self._sandbox, folder, self._limits, inputs=files, network=self._network, state=state, mounts=mounts
         )
-        words = " ".join(f"{name}='{value}'" for name, value in variables.items())
-        ran = await shell.run(f"unset WAYLAND_DISPLAY; export {words}")
+        ran = await shell.run(f"unset WAYLAND_DISPLAY; export DISPLAY=':{number}' XAUTHORITY='{authority}'")
         if ran.ending != "exited" or ran.exit_code:
             await shell.close()
             raise ToolError(f"the programs' sandbox cannot be used: {ran.detail or ran.stderr or ran.ending}")
         self._shell = shell
         return shell
 
+    async def running(self) -> set[int]:
+        """Return the numbers of those that run."""
+        return {one.job for one in await self.jobs() if one.state == "running"}
+
     async def jobs(self) -> list[Job]:
-        """All that were started and what became of them, the newest last."""
+        """Return all that were started with their state, the newest last."""
         known: dict[int, Job] = {}
         if self._shell is not None:
             try:
@@ -111,20 +86,12 @@ class Programs:
         return [known.get(number) or Job(number, text, 0, "ended") for number, text in self._started.items()]
 
     def lost(self) -> str:
-        """Why programs ended that did not end by themselves, "" if there were none; said once."""
+        """Return, once, why programs ended that did not end by themselves; "" if there were none."""
         said, self._lost = self._lost, ""
         return said
 
-    async def output(self, program: int) -> Job:
-        """One with what it printed.
-
-        Raises:
-            ToolError: there is none of this number.
-        """
-        return await self._of(program).output(program)
-
     async def printed(self, program: int) -> str:
-        """What one has printed, "" where that is no longer known."""
+        """Return what a program has printed, "" where that is no longer known."""
         if self._shell is None or program in self._gone:
             return ""
         try:
@@ -132,15 +99,8 @@ class Programs:
         except ToolError:
             return ""
 
-    async def stop(self, program: int) -> Job:
-        """End one: it is asked to, and killed if it has not ended after a second.
-
-        Raises:
-            ToolError: there is none of this number.
-        """
-        return await self._of(program).stop(program)
-
-    def _of(self, program: int) -> Shell:
+    def shell_of(self, program: int) -> Shell:
+        """Return the shell that has a program; a ToolError if there is none any more."""
         if program not in self._started:
             raise ToolError(
                 f"there is no program {program}; the programs: {', '.join(map(str, self._started)) or 'none'}"
@@ -151,23 +111,16 @@ class Programs:
 
     async def close(self) -> None:
         """End them all; what was started stays known."""
-        shell, self._shell = self._shell, None
+        shell, link, self._shell, self._link = self._shell, self._link, None, None
         self._gone |= self._started.keys()
         if shell is not None:
             await shell.close()
-        link, self._link = self._link, None
         if link is not None:
             link.unlink(missing_ok=True)
 
 
 def linked(socket: Path) -> Path:
-    """A link to a display's socket at the one place where programs outside of a sandbox look.
-
-    Links of desktops that are no more are removed.
-
-    Raises:
-        ToolError: there is no room for one.
-    """
+    """Link a display's socket at the one place where programs outside of a sandbox look; stale links are removed."""
     place = Path(SOCKETS)
     place.mkdir(mode=0o1777, exist_ok=True)
     for number in _NUMBERS:

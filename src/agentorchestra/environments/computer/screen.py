@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import importlib
 import socket
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from agentorchestra.core.errors import MissingExtraError, ToolError
 
-MOTION, PRESS, RELEASE, BUTTON_PRESS, BUTTON_RELEASE = 6, 2, 3, 4, 5
-"""Kinds of events that the XTEST extension makes."""
-
+MOTION, PRESS, RELEASE, BUTTON_PRESS, BUTTON_RELEASE = 6, 2, 3, 4, 5  # kinds of events that the XTEST extension makes
 BUTTONS = {"left": 1, "middle": 2, "right": 3}
-SCROLLS = {"up": 4, "down": 5, "left": 6, "right": 7}
-"""Numbers of buttons."""
-
+SCROLLS = {"up": 4, "down": 5, "left": 6, "right": 7}  # numbers of buttons
 _Z_PIXMAP = 2
 _ALL_PLANES = 0xFFFFFFFF
 _REPLY_BYTES = 32
@@ -44,7 +40,7 @@ class Pointer(NamedTuple):
 
 
 def library(name: str = "") -> Any:
-    """The module of xcffib with this name.
+    """Import a module of xcffib.
 
     Raises:
         MissingExtraError: the extra `computer` is not installed.
@@ -61,18 +57,15 @@ def library(name: str = "") -> Any:
 
 
 class GoneError(Exception):
-    """The display does not take requests any more."""
+    """The display takes no more requests."""
 
 
 class Screen:
-    """A display, connected to.
+    """A connection to a display.
 
     Args:
         connected: a connection to its socket, which is this object's from here on.
         authority: name and cookie, with a colon in between.
-
-    Attributes:
-        listeners: told every event that is found.
 
     Raises:
         GoneError: it refused.
@@ -110,25 +103,22 @@ class Screen:
         self.listeners: list[Callable[[Any], None]] = []
 
     def close(self) -> None:
-        """End the connection."""
         self.connection.disconnect()
 
     def atom(self, name: str) -> int:
-        """The number of a name."""
+        """Return the number of a name."""
         if name not in self._atoms:
             self._atoms[name] = self.core.InternAtom(False, len(name), name).reply().atom
         return self._atoms[name]
 
-    # -- what is seen ------------------------------------------------------------------------------------------------
-
     def changed(self) -> bool:
-        """Whether anything was drawn since this was asked last."""
+        """Return True if anything was drawn since the last call."""
         self._damage.Subtract(self._damaged, 0, 0)
         self.sync()  # what was drawn until now is known after any answer
         return any(isinstance(one, self.x.damage.NotifyEvent) for one in self.events())
 
     def events(self) -> list[Any]:
-        """What happened since this was asked last; all listeners are told."""
+        """Return what happened since the last call; all listeners hear it."""
         found: list[Any] = []
         for _ in range(_EVENTS_AT_ONCE):
             try:
@@ -144,7 +134,7 @@ class Screen:
         return found
 
     def capture(self, x: int = 0, y: int = 0, width: int = 0, height: int = 0) -> Picture:
-        """What a part of the screen shows, the mouse with it; all of it by default."""
+        """Return the pixels of a part of the screen with the mouse pointer, of all by default."""
         width, height = width or self.width - x, height or self.height - y
         asked = self.core.GetImage(_Z_PIXMAP, self.root, x, y, width, height, _ALL_PLANES)
         # The reply as it is: as xcffib's object, each byte would be a number in a list.
@@ -163,33 +153,22 @@ class Screen:
                 data[at : at + 4] = pixel.to_bytes(4, "little")
 
     def pointer(self) -> Pointer:
-        """Where the mouse is."""
         found = self.core.QueryPointer(self.root).reply()
         return Pointer(found.root_x, found.root_y, found.mask)
-
-    # -- the pointer -------------------------------------------------------------------------------------------------
 
     def send(self, kind: int, detail: int = 0, x: int = 0, y: int = 0) -> None:
         """Make an event as a mouse or a keyboard would."""
         self._test.FakeInput(kind, detail, 0, self.root, x, y, 0)
 
     def move(self, x: int, y: int) -> None:
-        """Put the mouse somewhere."""
         self.send(MOTION, 0, x, y)
+        self.sync()
 
     def click(self, button: int, count: int = 1) -> None:
-        """Press and let go a button where the mouse is."""
+        """Press and release a button where the mouse is."""
         for _ in range(count):
             self.send(BUTTON_PRESS, button)
             self.send(BUTTON_RELEASE, button)
-        self.sync()
-
-    def let_go(self, buttons: Iterable[int] = (1, 2, 3)) -> None:
-        """Let go what is held of the mouse."""
-        held = self.pointer().held
-        for button in buttons:
-            if held & 1 << 7 + button:
-                self.send(BUTTON_RELEASE, button)
         self.sync()
 
     def sync(self) -> None:
@@ -197,17 +176,4 @@ class Screen:
         self.core.GetInputFocus().reply()
 
 
-__all__ = [
-    "BUTTONS",
-    "BUTTON_PRESS",
-    "BUTTON_RELEASE",
-    "MOTION",
-    "PRESS",
-    "RELEASE",
-    "SCROLLS",
-    "GoneError",
-    "Picture",
-    "Pointer",
-    "Screen",
-    "library",
-]
+__all__ = ["BUTTONS", "SCROLLS", "GoneError", "Picture", "Pointer", "Screen", "library"]

@@ -1,4 +1,8 @@
-"""The environment `git`: repositories in the run's folder, and the remotes they come from and go to."""
+"""The environment `git`: repositories in the run's folder, and the remotes they come from and go to.
+
+It has what a sandbox without a network cannot do (clone, fetch, pull, push) and the commands that a task with a remote
+is made of. All else of git is the terminal's.
+"""
 
 from __future__ import annotations
 
@@ -8,35 +12,46 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
 
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.folder import rules_text
-from agentorchestra.environments.git.remotes import Remotes
-from agentorchestra.environments.git.repositories import NAMED_INSIDE, Repositories, Repository
-from agentorchestra.environments.git.shell import GitShell, name_of, path_of, plain
+from agentorchestra.environments.folder import FolderEnvironment, rules_text
+from agentorchestra.environments.git.remotes import EXAMPLE, Remotes
+from agentorchestra.environments.git.shell import GitShell, failure, name_of, path_of, revision_of, shortened
 from agentorchestra.environments.git.transfer import Fetched, fetch, push, remotes_of
 from agentorchestra.environments.git.wire import Remote
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.sandbox.base import Sandbox, SandboxLimits
+from agentorchestra.sandbox.factory import shell_in
+from agentorchestra.sandbox.shell import Shell
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.tools.web.http import WebClient
+from agentorchestra.trust.arguments import INSIDE
 
-NewFolder = Annotated[
-    str, Field(description="The folder; the name in the address by default.", json_schema_extra=NAMED_INSIDE)
+_TEXT_CHARS = 60_000
+_MOST_CONFLICTS = 50
+
+_NAMED_INSIDE: dict[str, JsonValue] = {"format": INSIDE}  # a name in the folder: it chooses no host
+Repository = Annotated[
+    str, Field(description="Folder of the repository; `.` is the whole folder.", json_schema_extra=_NAMED_INSIDE)
 ]
-Branch = Annotated[str, Field(json_schema_extra=NAMED_INSIDE)]
+NewFolder = Annotated[
+    str, Field(description="The folder; the name in the address by default.", json_schema_extra=_NAMED_INSIDE)
+]
+Branch = Annotated[str, Field(json_schema_extra=_NAMED_INSIDE)]
 Address = Annotated[str, Field(description="Address of the remote, `https://…`; not its name.")]
 
 _FETCH: Sequence[Literal["read", "network"]] = ("read", "network")
 _PUSH: Sequence[Literal["send", "network"]] = ("send", "network")
 
 
-class Git(Repositories):
+class Git(FolderEnvironment):
     """Git repositories in the folder: commits, branches, merges; clone, fetch, pull and push to given remotes."""
 
     name = "git"
-    version = "1.0.0"
+    version = "2.0.0"
 
     def __init__(
         self,
@@ -46,23 +61,185 @@ class Git(Repositories):
         web: WebClient | None = None,
         limits: SandboxLimits | None = None,
     ) -> None:
-        given = settings or GitSettings()
-        super().__init__(given, sandbox, limits)
-        self._remotes = Remotes(given, web or WebClient())
+        self._settings = settings or GitSettings()
+        self._sandbox, self._limits = sandbox, limits
+        self._shell: Shell | None = None
+        self._remotes = Remotes(self._settings, web or WebClient())
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Git:
-        """As a workspace has it."""
+        """Make it as a workspace has it."""
         settings = parts.settings
         return cls(settings.git, sandbox=parts.sandbox, web=WebClient(settings.web), limits=parts.limits)
 
+    @property
+    def confined(self) -> bool:
+        """Whether what a repository makes git run (hooks, filters) reaches nothing but the folder.
+
+        Commands run in the sandbox; this process takes out and puts in one file, and follows no link.
+        """
+        return self._sandbox is None or self._sandbox.safe
+
     def repeatable(self, action: str) -> bool:
-        """All but a push touch the folder only, which a resume first puts back to how it stood."""
-        return self.walled and action != "push"
+        """Return True for all but a push: they touch the folder only, which a resume first puts back."""
+        return self.confined and action != "push"
+
+    def tags(self, action: str) -> frozenset[Tag]:
+        """Return what an action touches; without a sandbox any of them may run what the repository names."""
+        declared = super().tags(action)
+        return declared if self.confined else declared | {Tag.EXECUTE, Tag.NETWORK}
 
     def rules(self) -> str:
-        """State, vision and interaction, see 000, app. H."""
+        """Return state, vision and interaction, see 000, app. H."""
         return rules_text(self.name)
+
+    # -- life --------------------------------------------------------------------------------------------------------
+
+    async def _git(self) -> GitShell:
+        """Return git in the sandbox, which the first command starts."""
+        if self._shell is None:
+            if self._sandbox is None:
+                raise ToolError("git works in a sandbox, and the settings want none: set sandbox.backend to auto")
+            self._shell = await shell_in(self._sandbox, self.folder, self._limits, inputs=self.files)
+        return GitShell(self._shell, self.folder, self._stands_on.temporary, self._settings)
+
+    async def leave(self) -> None:
+        """End what works in the folder: it is put back to a snapshot."""
+        shell, self._shell = self._shell, None
+        if shell is not None:
+            await shell.close()
+
+    async def close(self) -> None:
+        """Leave nothing behind."""
+        await self.leave()
+        await super().close()
+
+    async def state(self) -> tuple[Block, ...]:
+        """Return where repositories are; looking costs no command."""
+        found = sorted(str(one.parent.relative_to(self.folder)) for one in self.folder.glob("*/.git"))[:20]
+        found = [".", *found] if (self.folder / ".git").is_dir() else found
+        text = f"repositories: {', '.join(found) or 'none'}"
+        return (TextBlock(text=text, source=Source(kind="environment", ref=self.name)),)
+
+    # -- repositories ------------------------------------------------------------------------------------------------
+
+    @action
+    async def init(self, repository: Repository = ".", branch: str = "main") -> str:
+        """Make a folder a repository.
+
+        Args:
+            repository: the folder, which is made if it is not there.
+            branch: the name of its first branch.
+        """
+        git = await self._git()
+        place = "/".join(path_of(repository))
+        name_of(branch, "branch")
+        said = await git.script("", f"mkdir -p -- {shlex.quote('./' + place)}", "init")
+        if said.code:
+            raise ToolError(failure("init", said))
+        return (await git.run(repository, "init", "--template=", f"--initial-branch={branch}")).out.strip()
+
+    @action(mutates=False)
+    async def status(self, repository: Repository = ".") -> str:
+        """The branch, and what is changed, staged, new or in conflict."""
+        return (await (await self._git()).run(repository, "status")).out[:_TEXT_CHARS]
+
+    @action(mutates=False)
+    async def diff(
+        self,
+        repository: Repository = ".",
+        staged: bool = False,
+        between: str = "",
+        files: list[str] | None = None,
+    ) -> str:
+        """What is changed, as a patch.
+
+        Args:
+            repository: its folder.
+            staged: what is added already, instead of what is not.
+            between: two commits with two dots between them (`main..next`), or one to compare with.
+            files: only these.
+        """
+        words = ["diff", "--no-ext-diff", "--no-textconv", *(["--staged"] if staged else [])]
+        words += [revision_of(between)] if between else []
+        said = await (await self._git()).run(repository, *words, "--", *(files or []))
+        return said.out[:_TEXT_CHARS] or "nothing is changed"
+
+    @action
+    async def commit(
+        self, message: str, repository: Repository = ".", all_changes: bool = False
+    ) -> dict[str, JsonValue]:
+        """Commit what is staged.
+
+        Args:
+            message: what and why; the first line is the subject.
+            repository: its folder.
+            all_changes: stage everything first, new files too.
+        """
+        if not message.strip():
+            raise ToolError("a commit needs a message; say what it changes and why")
+        git = await self._git()
+        if all_changes:
+            await git.run(repository, "add", "--all")
+        said = await git.run(repository, "commit", "--message", message, "--cleanup=strip", ok=(0, 1))
+        if said.code:
+            raise ToolError(failure("commit", said))
+        tip = (await git.run(repository, "rev-parse", "HEAD")).out.strip()
+        branch = (await git.run(repository, "branch", "--show-current")).out.strip()
+        return {"commit": tip, "branch": branch, "said": shortened(said.out)}
+
+    @action
+    async def switch(self, branch: str, repository: Repository = ".", create: bool = False) -> str:
+        """Check a branch out; one that only a remote has is made here.
+
+        Args:
+            branch: its name.
+            repository: its folder.
+            create: make it, at the commit that is checked out.
+        """
+        words = ["switch", *(["--create"] if create else [])]
+        said = await (await self._git()).run(repository, *words, name_of(branch, "branch"))
+        return shortened(said.err or said.out)
+
+    @action
+    async def merge(
+        self, revision: str, repository: Repository = ".", message: str = "", unrelated: bool = False
+    ) -> dict[str, JsonValue]:
+        """Merge a branch or commit into the branch that is checked out; conflicts are shown.
+
+        Args:
+            revision: what is merged.
+            repository: its folder.
+            message: of the merge commit.
+            unrelated: also where the two have no commit in common.
+        """
+        return await self._merged(await self._git(), repository, revision, message, unrelated=unrelated)
+
+    async def _merged(
+        self, git: GitShell, repository: str, revision: str, message: str = "", *, unrelated: bool = False
+    ) -> dict[str, JsonValue]:
+        """Merge a commit into the checked-out branch; see `merge`."""
+        words = ["merge", "--no-edit", *(["--message", message] if message else [])]
+        words += [*(["--allow-unrelated-histories"] if unrelated else []), revision_of(revision)]
+        said = await git.run(repository, *words, ok=(0, 1))
+        if said.code == 0:
+            tip = (await git.run(repository, "rev-parse", "HEAD")).out.strip()
+            return {"merged": True, "commit": tip, "said": shortened(said.out)}
+        listed = await git.run(repository, "diff", "--name-only", "--diff-filter=U", "-z")
+        conflicts: list[JsonValue] = []
+        conflicts += [one for one in listed.out.split("\0") if one][:_MOST_CONFLICTS]
+        if not conflicts:
+            raise ToolError(failure("merge", said))
+        hunks = await git.run(repository, "diff", "--no-ext-diff", "--no-textconv", "--diff-filter=U")
+        return {
+            "merged": False,
+            "conflicts": conflicts,
+            "hunks": hunks.out[:_TEXT_CHARS],
+            "next": "write these files as they should be, without the marks, and commit with all_changes; or take the "
+            "merge back with `git merge --abort` in the terminal",
+        }
+
+    # -- remotes -----------------------------------------------------------------------------------------------------
 
     @action(tags=_FETCH)
     async def clone(
@@ -80,7 +257,7 @@ class Git(Repositories):
         place = repository or remote.rstrip("/").rpartition("/")[2].removesuffix(".git")
         if not path_of(place):
             raise ToolError("clone needs a folder of its own; name it with `repository`")
-        git = await self.git_shell()
+        git = await self._git()
         quoted = shlex.quote("./" + "/".join(path_of(place)))
         said = await git.script("", f"mkdir -p -- {quoted} && ls -A -- {quoted} | head -n 1", "clone")
         if said.code or said.out.strip():
@@ -106,21 +283,6 @@ class Git(Repositories):
         await git.run(place, "reset", "--hard", "--quiet", fetched.branches[start])
         await git.run(place, "branch", f"--set-upstream-to={fetched.name}/{start}", ok=(0, 1, 128))
 
-    # -- remotes -----------------------------------------------------------------------------------------------------
-
-    @action(mutates=False)
-    async def list_remotes(self, repository: Repository = ".") -> dict[str, JsonValue]:
-        """The remotes that the repository names, with their addresses."""
-        return dict(await remotes_of(await self.git_shell(), repository))
-
-    @action
-    async def add_remote(self, name: str, remote: Address, repository: Repository = ".") -> str:
-        """Note a remote's address under a name; nothing is sent."""
-        await (await self.git_shell()).run(
-            repository, "remote", "add", "--", name_of(name, "remote"), _plain_address(remote)
-        )
-        return f"{name} is {remote}"
-
     @action(tags=_FETCH)
     async def fetch(
         self, ctx: RunContext[Any], remote: Address, repository: Repository = ".", branch: Branch = "", depth: int = 0
@@ -133,7 +295,7 @@ class Git(Repositories):
             branch: only this one; all by default.
             depth: only so many commits of each history; 0 for all.
         """
-        git = await self.git_shell()
+        git = await self._git()
         source = await self._remote(ctx, git, repository, remote)
         fetched = await self._fetched(git, repository, source, branch=branch, depth=depth)
         return {"remote": fetched.name, "new": dict(fetched.moved)}
@@ -155,11 +317,11 @@ class Git(Repositories):
             branch: of the remote; the one that is checked out by default.
             unrelated: also where the two have no commit in common, as with a remote that was begun by itself.
         """
-        git = await self.git_shell()
+        git = await self._git()
         source = await self._remote(ctx, git, repository, remote)
         wanted = branch or await self._current(git, repository)
         fetched = await self._fetched(git, repository, source, branch=wanted)
-        return await self.merged(git, repository, f"{fetched.name}/{wanted}", unrelated=unrelated)
+        return await self._merged(git, repository, f"{fetched.name}/{wanted}", unrelated=unrelated)
 
     @action(tags=_PUSH)
     async def push(
@@ -182,7 +344,7 @@ class Git(Repositories):
             tags: go along.
             force: also where commits of the remote would be lost.
         """
-        git = await self.git_shell()
+        git = await self._git()
         target = await self._remote(ctx, git, repository, remote)
         chosen = name_of(branch, "branch") if branch else await self._current(git, repository)
         if to:
@@ -197,9 +359,7 @@ class Git(Repositories):
             force=force,
             max_bytes=self._settings.max_pack_mib << 20,
         )
-        return (
-            {"remote": target.shown, "pushed": dict(moved)} if moved else {"remote": target.shown, "up_to_date": True}
-        )
+        return {"remote": target.shown, **({"pushed": dict(moved)} if moved else {"up_to_date": True})}
 
     async def _fetched(
         self, git: GitShell, repository: str, source: Remote, *, branch: str = "", depth: int = 0
@@ -214,19 +374,13 @@ class Git(Repositories):
         return found
 
     async def _remote(self, ctx: RunContext[Any], git: GitShell, repository: str, remote: str) -> Remote:
-        """The remote of an address. A name is not enough: whoever allows the call sees where it goes."""
+        """Return the remote of an address. A name is not enough: whoever allows the call sees where it goes."""
         if "/" not in remote and ":" not in remote:
             known = await remotes_of(git, repository)
             if remote in known:
-                raise ToolError(f"give the address itself: {remote!r} is {plain(known[remote])}")
-            raise ToolError(f"{remote[:100]!r} is no address; give one like https://github.com/owner/name.git")
+                raise ToolError(f"give the address itself: {remote!r} is {shortened(known[remote])}")
+            raise ToolError(f"{remote[:100]!r} is no address; {EXAMPLE}")
         return self._remotes.find(ctx, remote)
-
-
-def _plain_address(remote: str) -> str:
-    if not remote.strip() or remote.startswith("-") or not remote.isprintable():
-        raise ToolError(f"{remote[:100]!r} is no address; give one like https://github.com/owner/name.git")
-    return remote.strip()
 
 
 __all__ = ["Git"]

@@ -16,12 +16,12 @@ from urllib.parse import unquote, urlsplit
 from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.git.wire import ADVERTISED_BYTES, Remote, Service
+from agentorchestra.environments.git.wire import ADVERTISED_BYTES, Remote, Service, one_line
 from agentorchestra.tools.web.addresses import Address, parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9-]+)[:/](?!/)(.+)")
-_EXAMPLE = "give one like https://github.com/owner/name.git"
+EXAMPLE = "give one like https://github.com/owner/name.git"
 _QUIET = {
     "GIT_CONFIG_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -32,7 +32,7 @@ _QUIET = {
 
 
 class Remotes:
-    """Finds the remote behind an address, if it may be used.
+    """Find the remote behind an address, if it may be used.
 
     Args:
         settings: which may be used, and the tokens.
@@ -53,7 +53,7 @@ class Remotes:
                 raise SettingsError(f"git.local names {one!r}; give absolute paths")
 
     def find(self, ctx: RunContext[Any], address: str) -> Remote:
-        """The remote.
+        """Return the remote.
 
         Raises:
             ToolError: in one sentence, for an address that is none or may not be used.
@@ -62,17 +62,17 @@ class Remotes:
         if text.startswith("/") or text.lower().startswith("file:"):
             return self._local(ctx, text)
         if "::" in text.partition("/")[0] or text.startswith("-") or not text.isprintable():
-            raise ToolError(f"{_shown(text)!r} is no address of a repository that may be used; {_EXAMPLE}")
+            raise ToolError(f"{one_line(text)!r} is no address of a repository that may be used; {EXAMPLE}")
         if not text.lower().startswith(("http://", "https://")):
             way = _SSH.fullmatch(text)
-            hint = f"use https://{way[1]}/{way[2]}" if way else _EXAMPLE
-            raise ToolError(f"{_shown(text)!r} cannot be reached from here: only https:// is spoken; {hint}")
+            hint = f"use https://{way[1]}/{way[2]}" if way else EXAMPLE
+            raise ToolError(f"{one_line(text)!r} cannot be reached from here: only https:// is spoken; {hint}")
         try:
             found = parse_address(text)
         except WebError as error:
             raise ToolError(f"{error} (tokens are named in the settings, git.tokens)") from None
         if "?" in found.path:
-            raise ToolError(f"{_shown(text)!r} is no address of a repository: it has a `?`; {_EXAMPLE}")
+            raise ToolError(f"{one_line(text)!r} is no address of a repository: it has a `?`; {EXAMPLE}")
         named = any(_begins(found, one) for one in self._beginnings)
         if self._beginnings and not named:
             raise ToolError(
@@ -89,22 +89,22 @@ class Remotes:
     def _local(self, ctx: RunContext[Any], text: str) -> Remote:
         parts = urlsplit(text) if text.lower().startswith("file:") else None
         if parts is not None and parts.netloc not in ("", "localhost"):
-            raise ToolError(f"{_shown(text)!r} names a file of another machine; {_EXAMPLE}")
+            raise ToolError(f"{one_line(text)!r} names a file of another machine; {EXAMPLE}")
         given = Path(unquote(parts.path) if parts is not None else text)
         try:
             path = given.resolve(strict=True)
             allowed = [Path(one).resolve() for one in self._settings.local]
             runs = ctx.folder.resolve().parent
         except (OSError, ValueError, RuntimeError):
-            raise ToolError(f"there is no repository at {_shown(text)}; check the path") from None
+            raise ToolError(f"there is no repository at {one_line(text)}; check the path") from None
         # What agents write is below the folder of the runs: hooks there would be theirs.
         if not any(path.is_relative_to(one) for one in allowed) or path.is_relative_to(runs):
             raise ToolError(
-                f"{_shown(text)} may not be used: whoever runs this names repositories of this machine in the "
+                f"{one_line(text)} may not be used: whoever runs this names repositories of this machine in the "
                 "settings, git.local"
             )
         if not (path / "objects").is_dir() or not (path / "HEAD").is_file():
-            raise ToolError(f"{_shown(text)} is no bare repository; make one with git init --bare")
+            raise ToolError(f"{one_line(text)} is no bare repository; make one with git init --bare")
         return LocalRemote(path, self._settings.transfer_timeout_s)
 
 
@@ -129,11 +129,11 @@ class HttpRemote:
 
     @property
     def shown(self) -> str:
-        """Its address."""
+        """Return its address."""
         return self._base
 
     async def advertise(self, service: Service) -> bytes:
-        """Its refs. Where it moved to is where it is asked from here on."""
+        """Return its refs. Where it moved to is where it is asked from here on."""
         tail = f"/info/refs?service={service}"
         answer = await self._asked("GET", tail, None, ADVERTISED_BYTES, service, "*/*")
         if answer.media_type != f"application/x-{service}-advertisement":
@@ -143,7 +143,7 @@ class HttpRemote:
         return answer.body
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """A request with its answer."""
+        """Return the answer to a request."""
         accept = f"application/x-{service}-result"
         try:
             answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
@@ -190,7 +190,7 @@ class HttpRemote:
         said = answer.text[:300] if answer.media_type == "text/plain" else ""
         for one in (self._token, secret):
             said = said.replace(one, f"secret:{name}") if one else said
-        said = f' (it says "{_shown(said)}")' if said.strip() else ""
+        said = f' (it says "{one_line(said)}")' if said.strip() else ""
         if answer.status == 401 and not self._token:
             how = (
                 f"export {name}=..."
@@ -226,15 +226,15 @@ class LocalRemote:
 
     @property
     def shown(self) -> str:
-        """Its path."""
+        """Return its path."""
         return str(self._path)
 
     async def advertise(self, service: Service) -> bytes:
-        """Its refs."""
+        """Return its refs."""
         return await self._git(service, ("--http-backend-info-refs",), b"", ADVERTISED_BYTES)
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """A request with its answer."""
+        """Return the answer to a request."""
         return await self._git(service, (), body, max_bytes)
 
     async def _git(self, service: Service, options: Sequence[str], data: bytes, max_bytes: int) -> bytes:
@@ -266,7 +266,7 @@ class LocalRemote:
                 await asyncio.shield(process.wait())
         if process.returncode != 0 and not out:
             words = (said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
-            raise ToolError(f"{self._path} cannot be used: {_shown(words)}")
+            raise ToolError(f"{self._path} cannot be used: {one_line(words)}")
         return out
 
 
@@ -298,7 +298,7 @@ def _token(ctx: RunContext[Any], variable: str) -> str:
 
 
 def _begins(address: Address, beginning: Address) -> bool:
-    """Whether an address lies below another: by whole parts of its path, and without parts that lead up again."""
+    """Return True if an address lies below another, by whole parts of its path and with none that lead up again."""
     low = address.path.lower()
     if ".." in address.path.split("/") or any(sign in low for sign in ("%2e", "%2f", "%5c", "\\", "//")):
         return False
@@ -308,9 +308,4 @@ def _begins(address: Address, beginning: Address) -> bool:
     )
 
 
-def _shown(text: str) -> str:
-    words = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return words if len(words) <= 200 else f"{words[:200]} …"
-
-
-__all__ = ["HttpRemote", "LocalRemote", "Remotes"]
+__all__ = ["EXAMPLE", "HttpRemote", "LocalRemote", "Remotes"]

@@ -1,4 +1,4 @@
-"""Git inside the sandbox: every command of git on a repository that agents can write to runs here, hooks included."""
+"""Git inside the sandbox: every command on a repository that agents can write to runs here, hooks included."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from typing import NamedTuple
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.beneath import OutsideError, open_file, opened, parts_of
+from agentorchestra.environments.git.wire import one_line
 from agentorchestra.environments.manifest import place_file
 from agentorchestra.sandbox.shell import Shell
 
 TRANSFER = ".git-transfer"
-"""A folder beside the repositories through which packs pass, there during one action only."""
+"""Folder beside the repositories through which packs pass; there during one action only."""
 
 _SAID_CHARS = 800
 _CONFIG = {
@@ -42,27 +43,23 @@ _HINTS = (
     ("out of memory", "it needs more memory than the sandbox has; sandbox.memory_mib sets how much"),
     ("not a git repository", "make one with init, or name its folder with `repository`"),
     ("nothing to commit", "change something first, or look at status"),
-    ("nothing added to commit", "add files first, or commit with all_changes"),
-    ("no changes added to commit", "add files first, or commit with all_changes"),
-    ("did not match any file", "look at status for the names there are"),
-    ("unknown revision", "look at log or list_branches for the names there are"),
-    ("ambiguous argument", "look at log or list_branches for the names there are"),
-    ("bad revision", "look at log or list_branches for the names there are"),
-    ("would be overwritten", "commit those changes first, or take them back with restore_files"),
-    ("local changes", "commit those changes first, or take them back with restore_files"),
+    ("nothing added to commit", "commit with all_changes, or `git add` files in the terminal first"),
+    ("no changes added to commit", "commit with all_changes, or `git add` files in the terminal first"),
+    ("unknown revision", "look at `git log --all` in the terminal for the names there are"),
+    ("ambiguous argument", "look at `git log --all` in the terminal for the names there are"),
+    ("bad revision", "look at `git log --all` in the terminal for the names there are"),
+    ("would be overwritten", "commit those changes first, or take them back with `git restore` in the terminal"),
+    ("local changes", "commit those changes first, or take them back with `git restore` in the terminal"),
     ("index.lock", "another git is at work there; if none is, remove .git/index.lock"),
-    ("unmerged files", "resolve the conflicts, add the files and commit, or abort_merge"),
-    ("you have not concluded your merge", "resolve the conflicts, add the files and commit, or abort_merge"),
+    ("unmerged files", "resolve the conflicts and commit with all_changes"),
+    ("you have not concluded your merge", "resolve the conflicts and commit with all_changes"),
     ("unrelated histories", "the two have no commit in common: if it is the right repository, merge with `unrelated`"),
     ("already exists", "choose another name, or use what is there"),
-    ("not fully merged", "merge it first, or delete it with force"),
-    ("does not have any commits yet", "commit something first"),
-    ("invalid object name 'head'", "commit something first"),
 )
 
 
 class Said(NamedTuple):
-    """What a command ended with."""
+    """Exit code and output of a command."""
 
     code: int
     out: str
@@ -136,8 +133,8 @@ class GitShell:
         raise ToolError(f"git {what} {why}")
 
     async def put(self, name: str, data: bytes) -> str:
-        """Hand bytes in; the path from which scripts of any repository read them."""
-        await self._clear(make=True)
+        """Hand bytes in; return the path from which scripts read them."""
+        place = await self.place(name)
 
         def write() -> None:
             made = self._temporary()
@@ -146,15 +143,15 @@ class GitShell:
             place_file(self._folder, (TRANSFER, name), made)
 
         await asyncio.to_thread(write)
-        return self.place(name)
+        return place
 
-    async def room(self, name: str) -> str:
-        """The path to which a script may write something that is taken out."""
+    async def place(self, name: str) -> str:
+        """Return the path inside to which a script may write what is taken out."""
         await self._clear(make=True)
-        return self.place(name)
+        return f"{self._shell.root.rstrip('/')}/{TRANSFER}/{name}"
 
     async def take(self, name: str, most: int) -> bytes:
-        """Take out what a script wrote.
+        """Return what a script wrote, and remove it.
 
         Raises:
             ToolError: it is larger than `most`, or not there.
@@ -172,25 +169,23 @@ class GitShell:
                 raise ToolError(f"it has more than {most >> 20} MiB; push less at once, or raise git.max_pack_mib")
             return data
 
-        return await asyncio.to_thread(read)
+        data = await asyncio.to_thread(read)
+        await self.clear()
+        return data
 
     async def clear(self) -> None:
         """Remove what passed through."""
         await self._clear(make=False)
 
-    def place(self, name: str) -> str:
-        """Inside, the path of something that passes through."""
-        return f"{self._shell.root.rstrip('/')}/{TRANSFER}/{name}"
-
     async def _clear(self, *, make: bool) -> None:
         script = f"rm -rf -- {TRANSFER}" + (f" && mkdir {TRANSFER}" if make else "")
         said = await self.script("", script, "transfer")
         if said.code:
-            raise ToolError(f"the folder {TRANSFER} cannot be used: {plain(said.err)}; remove it")
+            raise ToolError(f"the folder {TRANSFER} cannot be used: {shortened(said.err)}; remove it")
 
 
 def path_of(repository: str) -> tuple[str, ...]:
-    """The parts of a path below the run's folder.
+    """Return the parts of a path below the run's folder.
 
     Raises:
         ToolError: it leads elsewhere.
@@ -202,7 +197,7 @@ def path_of(repository: str) -> tuple[str, ...]:
 
 
 def name_of(name: str, what: str) -> str:
-    """A name of a branch, tag, remote or commit that git takes for no option.
+    """Return the name of a branch, tag or remote if git cannot take it for an option.
 
     Raises:
         ToolError: it is none.
@@ -215,7 +210,7 @@ def name_of(name: str, what: str) -> str:
 
 
 def revision_of(text: str) -> str:
-    """A commit as it may be named (`main~2`, `abc123`, `v1..main`), which git takes for no option.
+    """Return a commit's name (`main~2`, `abc123`, `v1..main`) if git cannot take it for an option.
 
     Raises:
         ToolError: it is none.
@@ -226,18 +221,18 @@ def revision_of(text: str) -> str:
 
 
 def failure(what: str, said: Said) -> str:
-    """The sentence of a command that failed."""
-    words = plain("\n".join(one for one in (said.err, said.out) if one.strip())) or f"status {said.code}"
+    """Return the sentence of a command that failed."""
+    words = shortened("\n".join(one for one in (said.err, said.out) if one.strip())) or f"status {said.code}"
     low = words.lower()
     hint = next((hint for sign, hint in _HINTS if sign in low), "correct it and try again")
     return f"git {what} failed: {words}; {hint}"
 
 
-def plain(text: str) -> str:
-    """What was printed, in one line and harmless to show."""
-    words = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+def shortened(text: str) -> str:
+    """Return the beginning and the end of what was printed, in one line and harmless to show."""
+    words = one_line(text, len(text))
     half = _SAID_CHARS // 2
     return words if len(words) <= _SAID_CHARS else f"{words[:half]} … {words[-half:]}"
 
 
-__all__ = ["TRANSFER", "GitShell", "Said", "failure", "name_of", "path_of", "plain", "revision_of"]
+__all__ = ["TRANSFER", "GitShell", "Said", "failure", "name_of", "path_of", "revision_of", "shortened"]

@@ -1,4 +1,4 @@
-"""Between a repository in the sandbox and a remote: packs are made and unpacked inside, handed over unread here."""
+"""Fetch and push between a repository in the sandbox and a remote; packs are made and unpacked inside."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _PACK = "objects.pack"
 
 @dataclass(frozen=True)
 class Fetched:
-    """What a fetch brought.
+    """Result of a fetch.
 
     Attributes:
         name: of the remote in the repository.
@@ -159,7 +159,7 @@ async def push(
         wanted[f"refs/heads/{to or branch}"] = sha
     for tag in tags:
         if f"refs/tags/{tag}" not in locals_:
-            raise ToolError(f"there is no tag {tag!r} to push; make it with create_tag, or look at list_tags")
+            raise ToolError(f"there is no tag {tag!r} to push; make it with `git tag` in the terminal")
         wanted[f"refs/tags/{tag}"] = locals_[f"refs/tags/{tag}"]
     refs = await read_refs(remote, "git-receive-pack")
     updates = [
@@ -172,7 +172,7 @@ async def push(
     for one in updates:
         if one.old != NOTHING and not force:
             await _check_forward(git, repository, one, known, remote)
-    path = await git.room(_PACK)
+    path = await git.place(_PACK)
     given = "".join(f"{one.new}\n" for one in updates) + "".join(f"^{sha}\n" for sha in sorted(known))
     script = (
         f"printf %s {shlex.quote(given)} | "
@@ -182,7 +182,6 @@ async def push(
     if said.code:
         raise ToolError(failure("pack-objects", said))
     pack = await git.take(_PACK, max_bytes)
-    await git.clear()
     await push_pack(remote, refs, updates, pack)
     await _note_pushed(git, repository, remote.shown, updates)
     return {one.ref: one.new for one in updates}
@@ -206,7 +205,7 @@ async def _check_forward(git: GitShell, repository: str, one: Update, known: set
 
 
 async def _note_pushed(git: GitShell, repository: str, address: str, updates: Sequence[Update]) -> None:
-    """Let the repository know where the remote stands now, where it has that remote."""
+    """Set the remote-tracking branches of the remote with this address, if the repository has it."""
     names = [name for name, there in (await remotes_of(git, repository)).items() if there.rstrip("/") == address]
     given = "".join(
         f"update refs/remotes/{name}/{one.ref.removeprefix('refs/heads/')} {one.new}\n"
@@ -219,7 +218,7 @@ async def _note_pushed(git: GitShell, repository: str, address: str, updates: Se
 
 
 async def remotes_of(git: GitShell, repository: str) -> dict[str, str]:
-    """The remotes of a repository: name to address. Its agents can write there whatever they like."""
+    """Return the remotes of a repository: name to address. Agents can write there whatever they like."""
     said = await git.run(repository, "config", "--local", "--get-regexp", r"^remote\..*\.url$", ok=(0, 1))
     found = {}
     for line in said.out.splitlines():
@@ -229,7 +228,7 @@ async def remotes_of(git: GitShell, repository: str) -> dict[str, str]:
 
 
 async def _name_of_remote(git: GitShell, repository: str, address: str) -> str:
-    """The name of the remote with this address; one is added where there is none."""
+    """Return the name of the remote with this address; add one where there is none."""
     there = await remotes_of(git, repository)
     for name, known in there.items():
         if known.rstrip("/") == address:
@@ -248,7 +247,7 @@ async def _refs_here(git: GitShell, repository: str) -> dict[str, str]:
 
 
 async def _known(git: GitShell, repository: str, commits: Sequence[str]) -> set[str]:
-    """Those of some commits that are here."""
+    """Return those of some commits that the repository has."""
     if not commits:
         return set()
     given = "".join(f"{sha}\n" for sha in dict.fromkeys(commits))

@@ -39,7 +39,7 @@ class Remote(Protocol):
     def shown(self) -> str: ...
 
     async def advertise(self, service: Service) -> bytes:
-        """What it says of its refs.
+        """Return what it says of its refs.
 
         Raises:
             ToolError: in one sentence that says what to do next.
@@ -47,7 +47,7 @@ class Remote(Protocol):
         ...
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """One request and its answer.
+        """Return the answer to one request.
 
         Raises:
             ToolError: as `advertise`.
@@ -57,7 +57,7 @@ class Remote(Protocol):
 
 @dataclass(frozen=True)
 class Refs:
-    """What a remote has.
+    """Refs and capabilities of a remote.
 
     Attributes:
         tips: ref to commit (or tag); without `HEAD` and peeled tags.
@@ -71,12 +71,12 @@ class Refs:
 
     @property
     def branches(self) -> dict[str, str]:
-        """The branches by name."""
+        """Return the branches by name."""
         return {ref.removeprefix("refs/heads/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/heads/")}
 
     @property
     def tags(self) -> dict[str, str]:
-        """The tags by name."""
+        """Return the tags by name."""
         return {ref.removeprefix("refs/tags/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/tags/")}
 
 
@@ -95,7 +95,7 @@ class Update:
 
 
 async def read_refs(remote: Remote, service: Service) -> Refs:
-    """The refs of a remote.
+    """Return the refs of a remote.
 
     Raises:
         ToolError: it does not answer, or not as git does.
@@ -113,7 +113,7 @@ async def read_refs(remote: Remote, service: Service) -> Refs:
         line, _, listed = raw.rstrip(b"\n").partition(b"\0")
         text = line.decode("utf-8", "replace")
         if text.startswith("ERR "):
-            raise ToolError(f"{remote.shown} refuses: {_plain(text[4:])}; check the address and who may use it")
+            raise ToolError(f"{remote.shown} refuses: {one_line(text[4:])}; check the address and who may use it")
         if number == 0:
             capabilities = frozenset(listed.decode("utf-8", "replace").split())
             head = next((one[12:] for one in capabilities if one.startswith("symref=HEAD:")), "")
@@ -142,7 +142,7 @@ async def fetch_pack(
     depth: int,
     max_bytes: int,
 ) -> tuple[bytes, tuple[str, ...]]:
-    """The objects behind some commits, as a pack that nobody has looked into.
+    """Return the objects behind some commits, as a pack that nobody has looked into.
 
     Args:
         remote, refs: as `read_refs` gave them.
@@ -217,7 +217,7 @@ async def push_pack(remote: Remote, refs: Refs, updates: Sequence[Update], pack:
         raise ToolError(f"{remote.shown} did not say whether it took the push; fetch it and look before pushing again")
     unpacked = states[0].partition(" ")[2] if states[0].startswith("unpack ") else states[0]
     if unpacked != "ok":
-        raise ToolError(f"{remote.shown} could not take the objects ({_plain(unpacked)}); try again{_remarks(told)}")
+        raise ToolError(f"{remote.shown} could not take the objects ({one_line(unpacked)}); try again{_remarks(told)}")
     for state in states[1:]:
         if state.startswith("ng "):
             ref, _, why = state[3:].partition(" ")
@@ -236,11 +236,11 @@ def _refusal(shown: str, ref: str, why: str, told: str) -> str:
         "branch is currently checked out": "push to another branch: this one is checked out there",
     }
     hint = next((hint for words, hint in hints.items() if words in why), "do what it asks for, then push again")
-    return f"{shown} refused the push to {_plain(ref)} ({_plain(why) or 'no reason given'}){_remarks(told)}; {hint}"
+    return f"{shown} refused the push to {one_line(ref)} ({one_line(why) or 'no reason given'}){_remarks(told)}; {hint}"
 
 
 def _remarks(told: str) -> str:
-    return f', it says "{_plain(told)}"' if told.strip() else ""
+    return f', it says "{one_line(told)}"' if told.strip() else ""
 
 
 # -- lines -----------------------------------------------------------------------------------------------------------
@@ -252,7 +252,7 @@ def _line(text: str | bytes) -> bytes:
 
 
 def _lines(data: bytes, remote: Remote) -> Iterator[bytes | None]:
-    """The lines; None for the end of a section."""
+    """Yield the lines; None for the end of a section."""
     at = 0
     while at < len(data):
         size, at = _size(data, at, remote)
@@ -264,7 +264,7 @@ def _lines(data: bytes, remote: Remote) -> Iterator[bytes | None]:
 
 
 def _size(data: bytes, at: int, remote: Remote) -> tuple[int, int]:
-    """The length of the line there, without its head, and where it begins; 0 for the end of a section."""
+    """Return the length of the line at an offset, without its head, and its start; 0 for the end of a section."""
     head = data[at : at + 4]
     if re.fullmatch(rb"[0-9a-fA-F]{4}", head) is None:
         raise _no_git(remote)
@@ -277,7 +277,7 @@ def _size(data: bytes, at: int, remote: Remote) -> tuple[int, int]:
 
 
 def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes, tuple[str, ...]]:
-    """The pack in an answer, behind what is said of the commits in common, and where histories are cut."""
+    """Return the pack in an answer and the commits where histories are cut."""
     pieces: list[bytes] = []
     shallow: list[str] = []
     at = 0
@@ -288,9 +288,9 @@ def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes,
         line = answer[at : at + size]
         at += size
         if line.startswith(b"ERR "):
-            raise ToolError(f"{remote.shown} refuses: {_plain(line[4:].decode('utf-8', 'replace'))}")
+            raise ToolError(f"{remote.shown} refuses: {one_line(line[4:].decode('utf-8', 'replace'))}")
         if line[:1] == b"\x03":
-            raise ToolError(f"{remote.shown} broke off: {_plain(line[1:].decode('utf-8', 'replace'))}; try again")
+            raise ToolError(f"{remote.shown} broke off: {one_line(line[1:].decode('utf-8', 'replace'))}; try again")
         if line.startswith(b"shallow "):
             sha = line[8:].decode("ascii", "replace").strip()
             shallow += [sha] if _SHA.fullmatch(sha) else []
@@ -299,14 +299,25 @@ def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes,
     return b"".join(pieces), tuple(shallow)
 
 
-def _plain(text: str) -> str:
-    """What a remote says, in one line and harmless to show."""
+def one_line(text: str, most: int = 400) -> str:
+    """Return what others wrote in one line, without control characters, cut to `most` characters."""
     words = " ".join("".join(char if char.isprintable() else " " for char in text).split())
-    return words if len(words) <= 400 else f"{words[:400]} …"
+    return words if len(words) <= most else f"{words[:most]} …"
 
 
 def _no_git(remote: Remote) -> ToolError:
     return ToolError(f"{remote.shown} does not answer as a git repository does; check the address")
 
 
-__all__ = ["ADVERTISED_BYTES", "NOTHING", "Refs", "Remote", "Service", "Update", "fetch_pack", "push_pack", "read_refs"]
+__all__ = [
+    "ADVERTISED_BYTES",
+    "NOTHING",
+    "Refs",
+    "Remote",
+    "Service",
+    "Update",
+    "fetch_pack",
+    "one_line",
+    "push_pack",
+    "read_refs",
+]

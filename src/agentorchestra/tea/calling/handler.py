@@ -121,10 +121,9 @@ class ToolHandler:
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Call the tool; raise only DoorError, ModelError and StoreError, which concern the run."""
-        # An agent's own tools (`done` with its answer's schema) are kept by its session, the parent of the call's.
         parent = getattr(ctx, "parent", None)
-        own: dict[str, Tool] = getattr(parent, "own_tools", {})
-        tool = (own.get(effect.name) if own else None) or self._tool(effect)
+        agent = getattr(parent, "agent", None)  # its own tools (`done` with its answer's schema) come first
+        tool = (agent.own_tools.get(effect.name) if agent is not None else None) or self._tool(effect)
         if tool is None:
             return failed("mistake", f"no tool {effect.name!r} is registered in this workspace")
         if tool.traits.invokers is not None and parent is not None and parent.actor not in tool.traits.invokers:

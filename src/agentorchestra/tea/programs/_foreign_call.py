@@ -1,6 +1,6 @@
 """Runs inside the sandbox: one call of a function that somebody else wrote. Only the standard library is there.
 
-The text of this module is the beginning of the program; its last line is a call of `_call`, which `foreign.py`
+The text of this module is the beginning of the program; its last line is a call of `_call`, which `tea/foreign.py`
 writes. `give` is the host's: what it is given goes through the JSON pipe, and nothing else counts as the result.
 """
 

@@ -74,12 +74,12 @@ class ProgramHandler:
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Run the program; return what it printed, and the answer if it called `done`."""
-        caller = ctx.parent
-        if caller is None or caller.functions is None:
+        agent = None if ctx.parent is None else ctx.parent.agent
+        if agent is None or agent.functions is None:
             return failed("mistake", "only an agent runs programs; this one has no functions to call")
         code = str(effect.arguments.get("code", ""))
-        ctx.own_tools, ctx.result_chars = caller.own_tools, caller.result_chars
-        host = _Host(effect, ctx, caller.functions)
+        ctx.agent = agent
+        host = _Host(effect, ctx, agent.functions)
         interpreter, problem = self._chosen(code)
         if interpreter is None:
             return await self._outcome(host, Ran(error=problem))

@@ -24,9 +24,7 @@ from agentorchestra.tools.files.worker import (
 )
 from agentorchestra.tools.files.worker import outcome as worker_outcome
 
-MANY = 8
-"""Files from which on loading the libraries for all of them is worth it."""
-
+MANY = 8  # files from which on loading the libraries for all of them is worth it
 _LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/pdf": ("pypdf", "pdfplumber"),
     "application/json": (),
@@ -93,12 +91,7 @@ class Nursery:
         self._waiting.clear()
 
     async def run(self, request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-        """See `worker.run_async`.
-
-        Raises:
-            FileInputError: one sentence, for whatever the worker refuses.
-            WorkersGoneError: if there is no process that forks.
-        """
+        """Do as `worker.run_async`; WorkersGoneError if there is no process that forks."""
         name = next(self._ids)
         ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if self._listening is None or self._listening.done():

@@ -23,21 +23,14 @@ from mcp_types import jsonrpc_message_adapter
 from agentorchestra.tools.mcp.config import Server
 
 MAX_LINE_BYTES = 50_000_000
-EXIT_S = 2.0
-"""Seconds a program has to end when its input is closed, and once more when it is told to."""
-
+EXIT_S = 2.0  # seconds a program has to end when its input is closed, and once more when it is told to
 _POLL_S = 0.01
 _LAST_WORDS = 4_000
 _Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryObjectSendStream[SessionMessage]]
 
 
 class LastWords:
-    """What is known of why a program ended.
-
-    Attributes:
-        file: its standard error, which nobody else reads.
-        problem: what was wrong with what it sent, "" for nothing.
-    """
+    """The end of a program's standard error, and what was wrong with what it sent ("" for nothing)."""
 
     def __init__(self) -> None:
         self.problem = ""
@@ -71,12 +64,7 @@ class LastWords:
 
 @asynccontextmanager
 async def program_streams(command: str, server: Server, words: LastWords) -> AsyncIterator[_Streams]:
-    """Start a program; the streams of messages from it and to it.
-
-    Args:
-        command: its path.
-        server: its arguments, environment and folder.
-        words: takes what it writes besides messages.
+    """Start a program; give the streams of messages from it and to it. `words` takes what it writes besides.
 
     Raises:
         OSError: if it cannot be started.

@@ -20,26 +20,15 @@ from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_te
 from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.arguments import INSIDE
 
-LINKS = "links"
-"""The part that lists the links of a page."""
-
-PICTURES = "pictures"
-"""The part that lists its pictures."""
-
+LINKS = "links"  # the part that lists the links of a page
+PICTURES = "pictures"  # the part that lists its pictures
 _LINKS_SHOWN = 200
-_BEGINNING = 1_200
-"""Characters of a page that a crawler followed a link to."""
-
-PAGE_CHARS = 8_000
-"""About how much of a page is given at once: most of what stands on pages serves no question."""
+_BEGINNING = 1_200  # characters of a page that a crawler followed a link to
+PAGE_CHARS = 8_000  # about how much of a page is given at once: most of what stands on pages serves no question
 
 
 def fetch_tool(reader: PageReader) -> Tool[..., Any]:
-    """The tool `fetch`.
-
-    Args:
-        reader: reads the pages.
-    """
+    """Return the tool `fetch`, over a reader of pages."""
 
     @tool(effect=("read", "network"))
     async def fetch(
@@ -78,12 +67,12 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
 
 
 def _quoted(page: Page, text: str, place: str | None = None) -> TextBlock:
-    """Words of a page, or about it."""
+    """Return words of a page, or about it."""
     return TextBlock(text=text, source=Source(kind="web", ref=page.final_url, place=place), trust=Trust.UNTRUSTED)
 
 
 def _beginning(page: Page) -> list[Block]:
-    """The first paragraphs of a page that a crawler followed a link to."""
+    """Return the first paragraphs of a page that a crawler followed a link to."""
     if page.document["kind"] != "text" or not is_text(page):
         return [_quoted(page, f"{page.final_url}; {page.media_type}; fetch it by itself")]
     said = f"{page.final_url}; linked from there; title: {page.about.get('title', 'none')}"
@@ -110,7 +99,7 @@ def _links(page: Page) -> list[Block]:
 
 
 def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: bool) -> str:
-    """What was read, in a few lines."""
+    """Return what was read, in a few lines."""
     about = page.about
     said = [f"{page.final_url}"]
     if page.url != page.final_url:
@@ -134,7 +123,7 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
 
 
 def _says(page: Page, value: str | None) -> bool:
-    """Whether a value says more than the address does."""
+    """Return True if a value says more than the address does."""
     return bool(value) and str(value).lower() not in page.final_url.lower()
 
 
@@ -146,7 +135,7 @@ def _pictures(page: Page) -> list[Block]:
 
 
 async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:
-    """The page as it is kept with the run: what was read of it, which quotes are checked against, and a file as it is.
+    """Keep a page with the run: what was read of it, which quotes are checked against, and a file as it is.
 
     It has the name of the address that answered and that of the one that was asked for, as an answer may cite either.
     """

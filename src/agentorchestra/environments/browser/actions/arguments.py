@@ -17,13 +17,10 @@ Ref = Annotated[str, Field(json_schema_extra={"format": ELEMENT})]
 Site = Annotated[str, Field(json_schema_extra={"format": SITE})]
 """The host to which what is typed goes: policy and whoever is asked see it, the environment checks it."""
 
-Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
-"""What is looked for in a page, and goes nowhere."""
-
+Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]  # what is looked for in a page, and goes nowhere
 Count = Annotated[int, Field(json_schema_extra={"format": ELEMENT})]
 Number = Annotated[float, Field(json_schema_extra={"format": ELEMENT})]
 Switch = Annotated[bool, Field(json_schema_extra={"format": ELEMENT})]
-
 _POINT = re.compile(r"\s*\(?\s*(-?\d+(?:\.\d+)?)\s*,\s*(-?\d+(?:\.\d+)?)\s*\)?\s*")
 
 
@@ -35,13 +32,13 @@ class Point(NamedTuple):
 
 
 def point_of(text: str) -> Point | None:
-    """The place that is meant by `x,y`; None for a reference."""
+    """Return the place that `x,y` means; None for a reference."""
     match = _POINT.fullmatch(text)
     return Point(float(match[1]), float(match[2])) if match else None
 
 
 def host_of(url: str) -> str:
-    """The host of an address as the state shows it: with the port where it is not the scheme's own; "" for none."""
+    """Return an address's host as the state shows it, with a port that is not the scheme's own; "" for none."""
     parts = urlsplit(url)
     try:
         port = parts.port
@@ -54,11 +51,7 @@ def host_of(url: str) -> str:
 
 
 def same_site(given: str, url: str) -> None:
-    """Check that a page is where the caller says that it is.
-
-    Raises:
-        ToolError: it is elsewhere.
-    """
+    """Raise a ToolError if a page is not at the site that the caller names."""
     here = host_of(url)
     if given.strip().lower() != here:
         raise ToolError(wrong_site(given, here))
@@ -70,16 +63,4 @@ def wrong_site(given: str, here: str) -> str:
     return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"
 
 
-__all__ = [
-    "Count",
-    "Inside",
-    "Number",
-    "Point",
-    "Ref",
-    "Site",
-    "Switch",
-    "host_of",
-    "point_of",
-    "same_site",
-    "wrong_site",
-]
+__all__ = ["Count", "Inside", "Number", "Point", "Ref", "Site", "Switch", "host_of", "point_of", "same_site"]

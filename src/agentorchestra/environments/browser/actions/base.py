@@ -1,4 +1,4 @@
-"""`Acting`: what the actions of the environment `browser` are written with (navigating.py, pointing.py, ...)."""
+"""`TabActions`: what the actions of the environment `browser` are written with."""
 
 from __future__ import annotations
 
@@ -30,24 +30,14 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
 T = TypeVar("T")
-
 _SCHEMES = ("http://", "https://")
-
-_MOMENT_S = 0.15
-"""In which what an action sets off begins: a navigation, a dialog, a download."""
-
-_WHOLE_S = 3.0
-"""How long a document that is there is waited for until all of it is."""
-
+_MOMENT_S = 0.15  # in which what an action sets off begins: a navigation, a dialog, a download
+_WHOLE_S = 3.0  # how long a document that is there is waited for until all of it is
 _MOST_REFUSED = 5
 
 
 def agent_of(ctx: Any) -> str:
-    """What names the agent that acts: the branch of its session, the same after a resume and in rival worlds of it.
-
-    Args:
-        ctx: the context of the effect, or of one that came out of it.
-    """
+    """Return the name of the agent that acts: its session's branch, the same after a resume and in rival worlds."""
     one = ctx
     # An agent has a part of the budget of its own; programs, composite actions and rivals have its agent's.
     while getattr(one, "parent", None) is not None and one.node is one.parent.node:
@@ -56,12 +46,7 @@ def agent_of(ctx: Any) -> str:
 
 
 def has_ended(ctx: Any, agent: str) -> bool:
-    """Whether an agent of the run has finished.
-
-    Args:
-        ctx: the context of an effect of the run.
-        agent: what names it, see `agent_of`.
-    """
+    """Return True if an agent of the run (see `agent_of`) has finished."""
     above, _, last = agent.rpartition("/")
     number = last.partition(".")[0]
     ledger = getattr(getattr(ctx, "run", None), "ledger", None)
@@ -82,14 +67,7 @@ def reference_in(line: str) -> tuple[str, str] | None:
 
 
 def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
-    """Return the role and name under which an agent was last shown a reference on this page, by the log; "" for none.
-
-    Args:
-        ctx: the context of an effect of the run.
-        agent: see `agent_of`.
-        ref: the reference.
-        url: the page's address as it is now.
-    """
+    """Return the role and name that an agent was last shown for a reference on this page, by the log; "" for none."""
     ledger = getattr(getattr(ctx, "run", None), "ledger", None)
     states = [
         (record.seq, record.outcome)
@@ -103,13 +81,8 @@ def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
     return next((said for found, said in filter(None, lines) if found == ref.strip().strip("[]")), "")
 
 
-class Acting(FolderEnvironment):
-    """The tabs of a run, for the classes that hold the actions.
-
-    Args:
-        settings: of the section `browser`.
-        web: of the section `web`: name servers, private services.
-    """
+class TabActions(FolderEnvironment):
+    """What the actions are written with: the tabs of a run, bounded calls, what happened since."""
 
     name = "browser"
     stops_at_failure = True
@@ -124,33 +97,29 @@ class Acting(FolderEnvironment):
 
     @property
     def confined(self) -> bool:
-        """Downloads land in the run's folder, addresses are judged as the network's."""
+        """Return True: downloads land in the run's folder, addresses are judged as the network's."""
         return True
 
     @property
     def session(self) -> BrowserSession:
-        """The run's context and tabs."""
+        """Return the run's context and tabs."""
         if self._session is None:
             self._session = BrowserSession(self.settings, self._stands_on, self.kept, self.web)
         return self._session
 
     async def current(self, ctx: Any) -> Tab:
-        """This agent's current tab with all that is known of it; its page is open."""
+        """Return this agent's current tab; its page is open."""
         self._tab = await self.session.tab(agent_of(ctx))
         return self._tab
 
     async def tab(self, ctx: Any) -> Page:
-        """The page of this agent's current tab."""
+        """Return the page of this agent's current tab."""
         page = (await self.current(ctx)).page
         assert page is not None
         return page
 
     async def element(self, ctx: Any, ref: str) -> Locator:
-        """The element that has a reference in the state.
-
-        Raises:
-            ToolError: if there is none any more.
-        """
+        """Return the element that has a reference in the state; a ToolError if there is none any more."""
         page = await self.tab(ctx)
         found = await self.within(f"finding {ref}", lambda: locate(page, ref))
         if found is None:
@@ -160,13 +129,10 @@ class Acting(FolderEnvironment):
         return found
 
     async def field(self, ctx: Any, ref: str) -> Locator:
-        """Return the element to fill in.
+        """Return the element to fill in; a ToolError if there is none any more.
 
         Between the question about a text and its answer the process may have ended: the page is then opened anew, and
         the element is the one with the role and name that the agent was shown under the reference.
-
-        Raises:
-            ToolError: there is none any more.
         """
         page = await self.tab(ctx)
         line = shown_as(ctx, agent_of(ctx), ref, page.url) if numbers_of(page).views == 0 else ""
@@ -183,8 +149,7 @@ class Acting(FolderEnvironment):
 
     def mistaken(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> str | None:
         """Return what is wrong with the site that an action names, so that nobody is asked about it."""
-        session, given = self._session, arguments.get("site")
-        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        tab, given = self._at_hand(ctx), arguments.get("site")
         if not isinstance(given, str) or tab is None or tab.page is None:
             return None
         here = host_of(tab.page.url)
@@ -192,21 +157,16 @@ class Acting(FolderEnvironment):
         return None if given.strip().lower() in hosts else wrong_site(given, here)
 
     async def within(self, what: str, make: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
-        """The result of a call on this agent's page (`tab`, `element`), which may take so long.
-
-        Args:
-            what: of the call, for the sentence: `clicking e12`.
-            make: makes the call.
-            seconds: None for `call_s` of the settings.
+        """Return the result of a call on this agent's page; `seconds` is None for `call_s` of the settings.
 
         Raises:
-            ToolError: one sentence; the page answers again, or was replaced.
+            ToolError: one sentence with `what`; the page answers again, or was replaced.
         """
         assert self._tab is not None, "ask for the tab first"
         return await self.session.run(self._tab, what, make, seconds)
 
     async def settled(self, ctx: Any) -> str:
-        """Wait for what an action set off, not longer than a page may load; one line that says what there is now."""
+        """Wait for what an action set off, not longer than a page may load; return one line on what there is now."""
         tab = await self.current(ctx)
         clock = asyncio.get_running_loop().time
         end = clock() + self.settings.load_s
@@ -234,7 +194,7 @@ class Acting(FolderEnvironment):
         return f"tab {tab.number} is at {tab.page.url[:500]}"
 
     def news(self, tab: Tab) -> list[str]:
-        """What happened and nobody was told yet: in a tab, with downloads, at the boundary."""
+        """Return what happened and nobody was told yet: in a tab, with downloads, at the boundary."""
         boundary = self.session.boundary
         refused = boundary.not_reached(self._seen)
         self._seen = boundary.count
@@ -247,22 +207,18 @@ class Acting(FolderEnvironment):
         ]
 
     def check_address(self, url: str) -> str:
-        """An address that may be opened.
-
-        Raises:
-            ToolError: for any that is not of the web.
-        """
+        """Return an address that may be opened; a ToolError for any that is not of the web."""
         if not url.lower().startswith(_SCHEMES):
             raise ToolError(f"{url!r} is no address of the web; give one that begins with https:// or http://")
         return url
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Do it, and keep what has to be there after a crash, and a picture of it for whoever records."""
+        """Do it, keep what has to be there after a crash, and take a picture for whoever records."""
         if self.composes(action):  # it acts by effects; this instance is not open
             return await super().act(action, arguments, ctx)
         self._begin(ctx)
         records = self.settings.record and self.mutates(action)
-        point = await pointed_at(self._at_hand(ctx), ctx, arguments) if records else None
+        point = await pointed_at(_usable(self._at_hand(ctx)), ctx, arguments) if records else None
         try:
             return self._sourced(await super().act(action, arguments, ctx))
         except DialogOpened:
@@ -276,26 +232,24 @@ class Acting(FolderEnvironment):
             if self.mutates(action) and self._session is not None:
                 await self._session.save()
             if records and self._session is not None:
-                await take_frame(self._at_hand(ctx), ctx, action, self._session.shared.look(), point)
+                await take_frame(_usable(self._at_hand(ctx)), ctx, action, self._session.shared.look(), point)
 
     def _begin(self, ctx: Any) -> None:
-        """An action that answers no dialog is a new beginning for pages that open one after the other."""
+        """Release the tabs of agents that ended; start counting dialogs anew, unless this action answers one."""
         self._told = []
         session = self.session
         session.release([one for one in session.current if one != agent_of(ctx) and has_ended(ctx, one)])
-        tab = session.tabs.get(session.current.get(agent_of(ctx), 0))
+        tab = self._at_hand(ctx)
         if tab is not None and tab.dialog is None:
             tab.dialogs = 0
 
-    def _at_hand(self, ctx: Any) -> Page | None:
-        """The page of this agent's tab if it is open and waits for nobody; nothing is opened for this."""
+    def _at_hand(self, ctx: Any) -> Tab | None:
+        """Return this agent's tab as it is; nothing is opened for this."""
         session = self._session
-        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
-        return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
+        return session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
 
     def _sourced(self, value: Any) -> Any:
-        """What an action says, with the page as its source, and all that was shown in it: policy asks where everything
-        in view came from."""
+        """Add the page as the source of what an action says, and all that was shown in it: policy asks for both."""
         url, *others = self._tab.sources() if self._tab is not None else [""]
         also = tuple(Source(kind="web", ref=one) for one in others)
         if isinstance(value, str):
@@ -304,10 +258,13 @@ class Acting(FolderEnvironment):
         return replace(value, sources=(*value.sources, *also)) if isinstance(value, ToolResult) else value
 
 
+def _usable(tab: Tab | None) -> Page | None:
+    return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
+
+
 def dialog_sentence(tab: Tab | None) -> str:
-    """What is asked, by a page that does nothing until it has an answer."""
-    dialog = tab.dialog if tab is not None else None
-    if tab is None or dialog is None:
+    """Return what a dialog asks; its page does nothing until it has an answer."""
+    if tab is None or (dialog := tab.dialog) is None:
         return "no dialog is open any more"
     proposed = f", which proposes {dialog.default_value[:200]!r}" if dialog.default_value else ""
     return (
@@ -316,4 +273,4 @@ def dialog_sentence(tab: Tab | None) -> str:
     )
 
 
-__all__ = ["Acting", "agent_of", "dialog_sentence"]
+__all__ = ["TabActions", "agent_of", "dialog_sentence"]

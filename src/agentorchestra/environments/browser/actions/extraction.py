@@ -12,9 +12,9 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.environments.browser.actions.arguments import Inside, Ref
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import of_page, script
-from agentorchestra.environments.browser.view.screenshots import BLACK, clear_screenshot, secret_fields
+from agentorchestra.environments.browser.view.screenshots import clear_screenshot, picture_options
 from agentorchestra.environments.browser.view.script_results import Rendered, Size, as_told
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.tea.calling.tool import ToolResult
@@ -22,31 +22,19 @@ from agentorchestra.tea.calling.tool import ToolResult
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
-MOST_SOURCE = 8_000_000
-"""Characters of a page's source that are read."""
-
+MOST_SOURCE = 8_000_000  # characters of a page's source that are read
 MOST_FRAMES = 8
 _FRAME_CHARS = 200_000
-
-PIECE_CHARS = 40_000
-"""Of a page that are shown to a model with one question about it."""
-
+PIECE_CHARS = 40_000  # of a page that are shown to a model with one question about it
 MOST_PIECES = 5
-
-_WIDEST, _TALLEST = 4_000, 8_000
-"""Pixels of the picture of a whole page."""
-
+_WIDEST, _TALLEST = 4_000, 8_000  # pixels of the picture of a whole page
 PROMPT = "browser_extract"
 
 
-class Reading(Hands):
-    """The eyes.
+class ExtractionActions(TargetActions):
+    """Actions that read."""
 
-    Attributes:
-        search: settings of search engines, of which the archive is one.
-    """
-
-    search: SearchSettings = SearchSettings()
+    search: SearchSettings = SearchSettings()  # settings of search engines, of which the archive is one
 
     @action(mutates=False)
     async def read_page(self, ctx: Any, part: Inside = "") -> ToolResult:
@@ -72,7 +60,7 @@ class Reading(Hands):
         return ToolResult(content=blocks, artifacts=(kept,), sources=(Source(kind="web", ref=url),))
 
     async def _text(self, page: Page) -> tuple[str, list[str]]:
-        """What the page says as Markdown, with its frames, and what was left out."""
+        """Return the page as Markdown with its frames, and what was left out."""
         from agentorchestra.tools.web.http import Answer
         from agentorchestra.tools.web.pages import page_of
 
@@ -138,41 +126,28 @@ class Reading(Hands):
             whole: all of the page, not only what is in view.
         """
         page = await self.tab(ctx)
-        secret = secret_fields(page)
+        options = picture_options(page)
         async with self.session.shared.look():
             if ref:
                 found = await self.element(ctx, ref)
-                data = await self.on(
-                    ref, lambda ms: found.screenshot(scale="css", mask=secret, mask_color=BLACK, timeout=ms)
-                )
+                data = await self.on(ref, lambda ms: found.screenshot(timeout=ms, **options))
             elif whole:
                 size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
                 width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
-                clip = {"x": 0, "y": 0, "width": width, "height": height}
-                data = await self.within(
-                    "taking a picture of the page",
-                    lambda: page.screenshot(
-                        full_page=True,
-                        clip=clip,  # type: ignore[arg-type]
-                        scale="css",
-                        mask=secret,
-                        mask_color=BLACK,
-                    ),
-                )
+                options |= {"full_page": True, "clip": {"x": 0, "y": 0, "width": width, "height": height}}
+                data = await self.within("taking a picture of the page", lambda: page.screenshot(**options))
             else:
                 data = await self.within("taking a picture of the page", lambda: clear_screenshot(page))
         return await self.picture(ctx, data, f"screenshot of {ref or page.url}")
 
     async def picture(self, ctx: Any, data: bytes, about: str, more: str = "") -> ToolResult:
-        """A PNG as an artifact, which is shown to models that see."""
+        """Return a PNG as an artifact, which is shown to models that see."""
         name = f"browser/{hashlib.sha256(data).hexdigest()[:12]}.png"
         kept = await ctx.artifact(name, data, "image/png")
         source = self.here()
         shown = MediaBlock(media_type="image/png", sha256=kept.sha256, size=len(data), name=name, source=source)
         said = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
         return ToolResult(content=[said, shown], artifacts=(kept,))
-
-    # -- people ------------------------------------------------------------------------------------------------------
 
     @action(composite=True)
     async def ask_human(self, ctx: Any, question: str) -> str:
@@ -190,8 +165,6 @@ class Reading(Hands):
             picture, address = seen.artifacts[0].name, _source_of(seen)
         said: str = await ctx.ask(question, page=address, picture=picture)
         return said
-
-    # -- the past ----------------------------------------------------------------------------------------------------
 
     @action(mutates=False, tags=("read", "network"))
     async def find_archive_url(self, ctx: Any, url: str, date: Inside) -> TextBlock:
@@ -225,13 +198,13 @@ class Reading(Hands):
 
 
 def _source_of(result: ToolResult) -> str:
-    """The address of the page that something was taken of."""
+    """Return the address of the page that something was taken of."""
     blocks = result.content if isinstance(result.content, list) else [result.content]
     return next((one.source.ref for one in blocks if getattr(one, "source", None) is not None), "")
 
 
 def _pieces(text: str) -> list[tuple[int, int, str]]:
-    """A text in pieces for one question each: first and last line, and what stands there."""
+    """Cut a text into pieces for one question each: first and last line, and what stands there."""
     pieces: list[tuple[int, int, str]] = []
     lines: list[str] = []
     size, first = 0, 1
@@ -252,4 +225,4 @@ def _pieces(text: str) -> list[tuple[int, int, str]]:
     return pieces
 
 
-__all__ = ["PROMPT", "Reading"]
+__all__ = ["PROMPT", "ExtractionActions"]

@@ -16,7 +16,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.beneath import parts_of
 from agentorchestra.environments.browser.actions.arguments import Point, Ref, Site, same_site
 from agentorchestra.environments.browser.actions.base import agent_of
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.downloads import Loaded
 from agentorchestra.environments.files import disk
@@ -27,15 +27,13 @@ from agentorchestra.tea.calling.environment import action
 if TYPE_CHECKING:
     from playwright.async_api import FilePayload, Locator, Page
 
-MOST_UPLOADED = 45_000_000
-"""Bytes of one `upload`: what Playwright carries in one message is 50 MB."""
-
+MOST_UPLOADED = 45_000_000  # bytes of one `upload`: what Playwright carries in one message is 50 MB
 MOST_FILES = 20
 _CHOOSER_S = 5.0
 _LOOK_AGAIN_S = 0.05
 
 
-class Files(Hands):
+class FileActions(TargetActions):
     """Uploads and downloads."""
 
     @action(tags=("read", "send"))
@@ -75,7 +73,7 @@ class Files(Hands):
         return found
 
     async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload], site: str) -> None:
-        """Files for a button that asks for them."""
+        """Give files to a button that asks for them."""
         page = await self.tab(ctx)
 
         async def choose() -> None:
@@ -116,20 +114,14 @@ class Files(Hands):
         else:
             aimed = await self.aimed(ctx, ref)
             page = await self.tab(ctx)
-            click = (
-                (lambda: page.mouse.click(*aimed))
-                if isinstance(aimed, Point)
-                else (lambda: self.on(ref, lambda ms: aimed.click(timeout=ms)))
-            )
-            one = await self._downloaded(ctx, ref, click)
+            if isinstance(aimed, Point):
+                one = await self._downloaded(ctx, ref, lambda: page.mouse.click(*aimed))
+            else:
+                one = await self._downloaded(ctx, ref, lambda: self.on(ref, lambda ms: aimed.click(timeout=ms)))
         return f"{await self._verified(one)}; {await self.settled(ctx)}"
 
     async def fetched(self, ctx: Any, address: str) -> Loaded:
-        """What lies at an address, downloaded by this agent's tab, which stays where it is.
-
-        Raises:
-            ToolError: it does not come.
-        """
+        """Download what lies at an address by this agent's tab, which stays where it is."""
         page = await self.tab(ctx)
         api = playwright_api()
 
@@ -140,7 +132,7 @@ class Files(Hands):
         return await self._downloaded(ctx, address, go)
 
     async def _downloaded(self, ctx: Any, what: str, begin: Callable[[], Awaitable[Any]]) -> Loaded:
-        """The download that an action begins: whatever document it leads to is one."""
+        """Return the download that an action begins; whatever document it leads to is one."""
         tab = await self.current(ctx)
         page = await self.tab(ctx)
         known = {id(one) for one in self.session.downloads.all}
@@ -166,7 +158,7 @@ class Files(Hands):
         return one
 
     async def _begun(self, ctx: Any, tab: int, known: set[int], answers: list[int]) -> list[Loaded]:
-        """The downloads that began since; the browser tells of one a moment after the action."""
+        """Return the downloads that began since; the browser tells of one a moment after the action."""
         until = asyncio.get_running_loop().time() + self.settings.call_s
         while True:
             new = [one for one in self.session.downloads.all if id(one) not in known]
@@ -177,7 +169,7 @@ class Files(Hands):
             await asyncio.sleep(_LOOK_AGAIN_S)
 
     async def _verified(self, one: Loaded) -> str:
-        """What was downloaded, as it lies on disk: its type by its content."""
+        """Describe a download as it lies on disk, its type by its content."""
         from agentorchestra.tools.files.formats.sniff import sniff
 
         place = self.place(one.path)
@@ -194,14 +186,8 @@ class Files(Hands):
         )
         return f"downloaded {one.path} ({len(data):,} bytes, {kind}{odd})"
 
-    # -- the folder --------------------------------------------------------------------------------------------------
-
     def place(self, path: str) -> Place:
-        """Where a path leads: in the run's folder, or among the task's files.
-
-        Raises:
-            ToolError: outside.
-        """
+        """Return where a path leads: in the run's folder, or among the task's files; a ToolError for other places."""
         try:
             parts = parts_of(path.strip())
         except ValueError as error:
@@ -234,25 +220,17 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
 
     async def answer(paused: dict[str, Any]) -> None:
         status = int(paused.get("responseStatusCode") or 0)
-        request = {"requestId": paused["requestId"]}
-        if paused.get("frameId") != main:  # of a frame in the page
-            with contextlib.suppress(playwright_api().Error):
-                await cdp.send("Fetch.continueRequest", request)
-            return
-        with contextlib.suppress(playwright_api().Error):  # the page went on without it
-            if not 200 <= status < 300:
-                statuses.append(status)
-                await cdp.send("Fetch.continueRequest", request)
-                return
+        way, given = "Fetch.continueRequest", {"requestId": paused["requestId"]}
+        if paused.get("frameId") == main:  # not of a frame in the page
             statuses.append(status)
-            headers = [h for h in paused.get("responseHeaders") or () if h["name"].lower() != "content-disposition"]
-            asked = next(
-                (h for h in paused.get("responseHeaders") or () if h["name"].lower() == "content-disposition"), None
-            )
-            name = str(asked["value"]).partition(";")[2] if asked is not None else ""
-            headers.append({"name": "Content-Disposition", "value": f"attachment;{name}" if name else "attachment"})
-            more = {"responseCode": status, "responseHeaders": headers}
-            await cdp.send("Fetch.continueResponse", request | more)
+            if 200 <= status < 300:
+                headers = {h["name"].lower(): h for h in reversed(paused.get("responseHeaders") or ())}
+                asked = str(headers.get("content-disposition", {}).get("value", "")).partition(";")[2]
+                kept = [h for h in paused.get("responseHeaders") or () if h["name"].lower() != "content-disposition"]
+                kept.append({"name": "Content-Disposition", "value": f"attachment;{asked}" if asked else "attachment"})
+                way, given = "Fetch.continueResponse", given | {"responseCode": status, "responseHeaders": kept}
+        with contextlib.suppress(playwright_api().Error):  # the page went on without it
+            await cdp.send(way, given)
 
     def paused(event: dict[str, Any]) -> None:
         task = asyncio.ensure_future(answer(event))
@@ -272,4 +250,4 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
                 await cdp.detach()
 
 
-__all__ = ["MOST_FILES", "MOST_UPLOADED", "Files"]
+__all__ = ["MOST_FILES", "MOST_UPLOADED", "FileActions"]

@@ -11,19 +11,16 @@ from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Site, same_site
-from agentorchestra.environments.browser.actions.base import Acting, agent_of
+from agentorchestra.environments.browser.actions.base import TabActions, agent_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.tabs import Tab
 from agentorchestra.tea.calling.environment import action
 
-MOST_WAITED = 60.0
-"""Seconds of one `wait`."""
-
+MOST_WAITED = 60.0  # seconds of one `wait`
 _LOOK_AGAIN_S = 0.2
-_DOWNLOADS = "Download is starting"
 
 
-class Navigating(Acting):
+class NavigationActions(TabActions):
     """Addresses, tabs, dialogs."""
 
     @action(tags=("read", "network"))
@@ -132,7 +129,7 @@ class Navigating(Acting):
         return f"tab {wanted} is closed; {await self.settled(ctx)}"
 
     def _users(self, ctx: Any, tab: int) -> list[str]:
-        """The other agents whose current tab it is."""
+        """Return the other agents whose current tab it is."""
         return [name for name, number in self.session.current.items() if number == tab and name != agent_of(ctx)]
 
     async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
@@ -165,7 +162,7 @@ class Navigating(Acting):
         tab = await self.current(ctx)
         if tab.dialog is not None and tab.dialog.type != "prompt":
             raise ToolError(f"the dialog is a {tab.dialog.type} and takes no text; answer it with answer_dialog")
-        same_site(site, tab.page.url if tab.page is not None else tab.url)
+        same_site(site, tab.address)
         return await self._answer(ctx, True, text)
 
     async def _answer(self, ctx: Any, accept: bool, text: str | None) -> str:
@@ -213,7 +210,7 @@ class Navigating(Acting):
 
 
 async def _moves(page: Any, before: str) -> bool:
-    """Whether a page that goes back or forward has another address a moment later."""
+    """Return True if a page that goes back or forward has another address a moment later."""
     for _ in range(5):
         if page.url != before:
             return True
@@ -222,7 +219,7 @@ async def _moves(page: Any, before: str) -> bool:
 
 
 async def _shows(page: Any, text: str) -> bool:
-    """Whether a text can be seen in any frame of a page."""
+    """Return True if a text can be seen in any frame of a page."""
     for frame in page.frames:
         with contextlib.suppress(playwright_api().Error):  # frames come and go
             if await frame.get_by_text(text).filter(visible=True).count():
@@ -230,4 +227,4 @@ async def _shows(page: Any, text: str) -> bool:
     return False
 
 
-__all__ = ["MOST_WAITED", "Navigating"]
+__all__ = ["MOST_WAITED", "NavigationActions"]

@@ -11,22 +11,18 @@ from typing import Any
 from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.environments.browser.actions.arguments import Inside
-from agentorchestra.environments.browser.actions.files import Files
+from agentorchestra.environments.browser.actions.files import FileActions
 from agentorchestra.environments.files import disk
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.tea.calling.tool import ToolResult
 
 MOST_HITS = 20
-_AROUND = 120
-"""Characters on both sides of what was searched for."""
-
-_PDFS = "pdfs"
-"""Under which the files that addresses were downloaded to are kept."""
-
+_AROUND = 120  # characters on both sides of what was searched for
+_PDFS = "pdfs"  # under which the files that addresses were downloaded to are kept
 _PAGES = re.compile(r"\s*(?:pp?\.\s*)?(\d{1,5})(?:\s*-\s*(\d{1,5}))?\s*")
 
 
-class Pdfs(Files):
+class PdfActions(FileActions):
     """PDFs."""
 
     @action(tags=("read", "network"))
@@ -68,7 +64,7 @@ class Pdfs(Files):
         return ToolResult(content=blocks, artifacts=tuple(artifacts), sources=(source,))
 
     async def _pdf(self, ctx: Any, url: str, path: str) -> tuple[str, str]:
-        """The file in the run's folder, and the address it came from."""
+        """Return the file in the run's folder, and the address it came from."""
         if path:
             if url:
                 raise ToolError("give an address or a path, not both")
@@ -113,7 +109,7 @@ def _part(pages: str, count: int) -> str:
 
 
 def _found(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
-    """Where words stand, each with what is around them."""
+    """Return where words stand, each with what is around them."""
     wanted = re.compile(r"\s+".join(map(re.escape, words.split())), re.IGNORECASE)
     blocks: list[Block] = []
     count = 0
@@ -131,4 +127,4 @@ def _found(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
     return blocks
 
 
-__all__ = ["MOST_HITS", "Pdfs"]
+__all__ = ["MOST_HITS", "PdfActions"]

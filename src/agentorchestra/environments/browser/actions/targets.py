@@ -1,7 +1,8 @@
-"""`Hands`: elements and places on the page, as the actions that point and type use them."""
+"""`TargetActions`: elements and places on the page, as the actions that point and type use them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.content import Source
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Point, point_of
-from agentorchestra.environments.browser.actions.base import Acting
-from agentorchestra.environments.browser.actions.failures import DONE, mistake, reason
+from agentorchestra.environments.browser.actions.base import TabActions
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.view.text import plain
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Locator, Page
@@ -20,18 +21,37 @@ if TYPE_CHECKING:
 _FIRST_MS = 1_500
 """The first try of an action on an element: enough for one that can be used, and the browser's log then says why it
 cannot be. Without a reason it has all the time that calls have."""
+_CALL = re.compile(r"^(?:Locator|Page|Mouse|Keyboard|ElementHandle|Frame)\.\w+: ")
+_COVERED = re.compile(r"- (<.+>) intercepts pointer events")
+_REASONS = (
+    ("element is not enabled", "is disabled; do first what it waits for, or use another element"),
+    ("element is not visible", "cannot be seen; open what hides it first (a menu, a tab), or look at the state again"),
+    ("element is not editable", "is read only; use another field"),
+    ("element is not stable", "keeps moving; wait a second and try again"),
+    ("Element is outside of the viewport", "cannot be scrolled into view; look at the state again"),
+    ("Element is not an <input>", "is no field to type into; take the reference of a field"),
+    ("Cannot type text into input[type=number]", "takes a number only"),
+    ("Malformed value", "does not take this value: dates are 2024-05-31, times 14:30, months 2024-05, colours #ff8800"),
+    ("Node is not an HTMLInputElement", "takes no files; take the reference of a file field or of its button"),
+    ("Non-multiple file input", "takes one file only"),
+    ("not attached", "is gone from the page; look at the state again"),
+    ("strict mode violation", "means several elements now; look at the state again"),
+    ("has been closed", "cannot be used: its tab was closed; look at the state again"),
+)
+DONE = ("performing click action", "performing hover action", "click action done")
+"""What stands in the log of a call once it has done something: such a call is not made again."""
 
 
-class Hands(Acting):
-    """What a reference or a place means on the page as it is."""
+class TargetActions(TabActions):
+    """Elements and places on the page as it is."""
 
     def here(self) -> Source:
-        """The page of the tab in use, as a source."""
+        """Return the page of the tab in use, as a source."""
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=page.url if page is not None else "")
 
     async def is_pdf(self, ctx: Any) -> bool:
-        """Whether the page is a PDF, of which Chromium shows a picture and no text."""
+        """Return True if the page is a PDF, of which Chromium shows a picture and no text."""
         tab = await self.current(ctx)
         if not tab.media_type and tab.page is not None:  # a window whose answer came before anybody listened
             told = await self.within("looking at the page", partial(tab.page.evaluate, "document.contentType"))
@@ -39,117 +59,96 @@ class Hands(Acting):
         return tab.media_type == "application/pdf"
 
     async def aimed(self, ctx: Any, ref: str) -> Locator | Point:
-        """The element with a reference, or a place in the view.
-
-        Raises:
-            ToolError: there is none.
-        """
-        point = point_of(ref)
-        if point is None:
+        """Return the element with a reference, or a place in the view; a ToolError if there is none."""
+        if (point := point_of(ref)) is None:
             return await self.element(ctx, ref)
         page = await self.tab(ctx)
-        size = page.viewport_size
-        if size is not None and not in_view(page, point):
+        if (size := page.viewport_size) is not None and not in_view(page, point):
             raise ToolError(
                 f"the place {point.x:g},{point.y:g} is outside of the view, which is {size['width']} x "
                 f"{size['height']}; scroll, and give a place in the view"
             )
         return point
 
-    async def place_of(self, ctx: Any, ref: str) -> Point:
-        """The place of a reference in the view, its middle, scrolled into it.
-
-        Raises:
-            ToolError: it has none.
-        """
+    async def place_of(self, ctx: Any, ref: str, *, scroll: bool = True) -> Point:
+        """Return the middle of a reference, scrolled into the view if wanted; a ToolError if it has no place."""
         aimed = await self.aimed(ctx, ref)
         if isinstance(aimed, Point):
             return aimed
-        await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
-        return await self.seen_at(ctx, ref)
-
-    async def seen_at(self, ctx: Any, ref: str) -> Point:
-        """The place of a reference as the view is now, which may be outside of it.
-
-        Raises:
-            ToolError: it has none.
-        """
-        aimed = await self.aimed(ctx, ref)
-        if isinstance(aimed, Point):
-            return aimed
+        if scroll:
+            await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
         box = await self.within(f"finding the place of {ref}", aimed.bounding_box)
         if box is None:
             raise ToolError(f"{ref} cannot be seen; open what hides it first, or look at the state again")
         return Point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
     async def on(self, ref: str, act: Callable[[float], Awaitable[Any]]) -> Any:
-        """Act on an element; what is wrong with it is one sentence.
-
-        Args:
-            ref: its reference.
-            act: does it, within so many milliseconds.
-        """
+        """Act on an element within some milliseconds; what is wrong with it is one sentence."""
         api = playwright_api()
 
         async def work() -> Any:
-            try:
-                return await act(_FIRST_MS)
-            except api.TimeoutError as error:
-                known = reason(error, ref)
-                if known is not None:
-                    raise known from None
-                if any(words in str(error) for words in DONE):
-                    return None  # what it set off is under way: `settled` waits, and helps a page that hangs
-            except api.Error as error:
-                raise mistake(error, ref) from None
-            try:
-                return await act(self.settings.call_s * 800)
-            except api.TimeoutError as error:
-                known = reason(error, ref)
-                if known is not None:
-                    raise known from None
-                raise
-            except api.Error as error:
-                raise mistake(error, ref) from None
+            for ms in (_FIRST_MS, self.settings.call_s * 800):
+                try:
+                    return await act(ms)
+                except api.TimeoutError as error:
+                    if known := reason(error, ref):
+                        raise known from None
+                    if ms != _FIRST_MS:
+                        raise
+                    if any(words in str(error) for words in DONE):
+                        break  # what it set off is under way: `settled` waits, and helps a page that hangs
+                except api.Error as error:
+                    raise mistake(error, ref) from None
 
         return await self.within(f"using {ref}", work, seconds=self.settings.call_s + _FIRST_MS / 1000)
 
     async def ask(self, what: str, element: Locator | ElementHandle, function: str) -> Any:
-        """What a function of page.js says of an element."""
+        """Return what a function of page.js says of an element."""
         return await self.within(what, lambda: element.evaluate(of_page(function)))
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
-        """The element itself.
-
-        Raises:
-            ToolError: it is gone.
-        """
-
-        async def get() -> ElementHandle:
-            return await found.element_handle(timeout=_FIRST_MS)
-
-        api = playwright_api()
+        """Return the element itself; a ToolError if it is gone."""
         try:
-            return await self.within(f"finding {ref}", get)
-        except api.Error as error:
+            return await self.within(f"finding {ref}", lambda: found.element_handle(timeout=_FIRST_MS))
+        except playwright_api().Error as error:
             raise mistake(error, ref) from None
 
     async def address_of(self, element: ElementHandle) -> str:
-        """The address of the page or frame in which an element is."""
+        """Return the address of the page or frame in which an element is."""
         return address_of(await self.within("finding its frame", element.owner_frame))
 
 
 def in_view(page: Page, place: Point) -> bool:
-    """Whether a place is in the view of a page."""
+    """Return True if a place is in the view of a page."""
     size = page.viewport_size
     return size is None or (0 <= place.x < size["width"] and 0 <= place.y < size["height"])
 
 
 def address_of(frame: Frame | None) -> str:
-    """Of a frame that was written by the page around it (about:blank, srcdoc) the address of that page."""
+    """Return a frame's address; of one that the page around it wrote (about:blank, srcdoc) that of the page."""
     while frame is not None and not frame.url.startswith(("http://", "https://")) and frame.parent_frame is not None:
         frame = frame.parent_frame
     return frame.url if frame is not None else ""
 
 
-__all__ = ["Hands", "address_of", "in_view"]
+def reason(error: Exception, ref: str) -> ToolError | None:
+    """Return the sentence for a failure that is known; None for any other."""
+    said = str(error)
+    if covered := _COVERED.findall(said):
+        what = plain(covered[-1], 120)
+        return ToolError(f"{ref} is covered by {what}; close that first, scroll, or click the place of what is on top")
+    for words, sentence in _REASONS:
+        if words in said:
+            return ToolError(f"{ref} {sentence}")
+    return None
+
+
+def mistake(error: Exception, ref: str) -> ToolError:
+    """Return the sentence for any failure."""
+    if known := reason(error, ref):
+        return known
+    first = plain(_CALL.sub("", str(error).strip().split("\n")[0]), 200)
+    return ToolError(f"{ref} could not be used ({first}); look at the state again and try another way")
+
+
+__all__ = ["TargetActions", "address_of", "in_view", "mistake"]

@@ -71,50 +71,36 @@ FLAGS: tuple[str, ...] = (
 BYPASS = "<-loopback>"
 """For `new_context(proxy={"server": ..., "bypass": BYPASS})`: this machine too is reached through the proxy."""
 
-MOST_VISITS = 1_000
-"""Of a log; older ones are forgotten."""
-
+MOST_VISITS = 1_000  # of a log; older ones are forgotten
 _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
 def why_not_shown(url: str) -> str:
-    """Why a page at this address shows nothing to an agent, "" where it may.
+    """Return why a page at this address shows nothing to an agent, "" where it may.
 
     Chromium keeps pages from leading to most of these; a tab that is at one all the same is not looked at.
-
-    Args:
-        url: of a page, as the browser gives it.
     """
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
-    if not colon or scheme in _SHOWN_SCHEMES:
+    if not colon or scheme in (*_SHOWN_SCHEMES, "chrome-error"):
         return ""
     if scheme == "about" and rest.partition("#")[0].partition("?")[0] in ("blank", "srcdoc"):
         return ""
     if scheme == "blob" and rest.partition(":")[0] in _SHOWN_SCHEMES:  # made by a page that is itself allowed
-        return ""
-    if scheme == "chrome-error":
         return ""
     return f"{shown_address(url)[:80]!r} has the scheme {scheme[:20]!r}; only http and https are shown"
 
 
 @dataclass(frozen=True)
 class Visit:
-    """One connection that was asked for.
+    """One connection that was asked for."""
 
-    Attributes:
-        number: counts from 1 in each log.
-        host: a name or an IP address, as it was asked for.
-        port: of it.
-        verdict: `refused` by the rules here; `failed`: allowed, but nothing answers there.
-        reason: in one sentence, "" where it was allowed.
-    """
-
-    number: int
-    host: str
-    port: int
+    number: int  # counts from 1 in each log
+    host: str  # a name or an IP address, as it was asked for
+    port: int  # of it
+    # `refused` by the rules here; `failed`: allowed, but nothing answers there
     verdict: Literal["allowed", "refused", "failed"]
-    reason: str = ""
+    reason: str = ""  # in one sentence, "" where it was allowed
 
 
 class Hosts:
@@ -136,14 +122,14 @@ class Hosts:
         return bool(self._listed)
 
     def hold(self, host: str, port: int) -> bool:
-        """Whether a host, in the form of `parse_address`, is in the list."""
+        """Return True if a host, in the form of `parse_address`, is in the list."""
         labels = host.split(".")
         names = [host, *("*." + ".".join(labels[at:]) for at in range(1, len(labels)))]
         return any((name, number) in self._listed for name in names for number in (port, 0))
 
 
 def _pattern(written: str, setting: str) -> tuple[str, int]:
-    """(host or `*.host`, port or 0)."""
+    """Return (host or `*.host`, port or 0)."""
     text = written.strip()
     below = text.startswith("*.")
     host, port = text.removeprefix("*."), 0
@@ -155,16 +141,17 @@ def _pattern(written: str, setting: str) -> tuple[str, int]:
         plain = plain_host(host, shown_address(written))
     except WebError:
         plain = ""
-    if not plain or port > 65_535 or (port == 0 and text.endswith(":0")) or (below and _is_ip(plain)):
+    if (
+        not plain
+        or port > 65_535
+        or (port == 0 and text.endswith(":0"))
+        or (below and Address("http", plain, 80, "/").ip is not None)
+    ):
         raise SettingsError(
             f"{setting} holds {written!r}, which is no host; write 'example.org', '*.example.org' for all below it, or "
             "an IP address, each with or without ':PORT'"
         )
     return ("*." if below else "") + plain, port
-
-
-def _is_ip(host: str) -> bool:
-    return Address("http", host, 80, "/").ip is not None
 
 
 class Boundary:
@@ -200,39 +187,26 @@ class Boundary:
             raise SettingsError(f"{self._setting}: {error}") from None
         self._allow = Hosts(allow, setting="browser.allow")
         self._deny = Hosts(deny, setting="browser.deny")
-        self._log: deque[Visit] = deque(maxlen=MOST_VISITS)
-        self._count = 0
-
-    @property
-    def count(self) -> int:
-        """The number of the last visit."""
-        return self._count
-
-    @property
-    def log(self) -> tuple[Visit, ...]:
-        """The visits that are remembered, the oldest first."""
-        return tuple(self._log)
+        self.log: deque[Visit] = deque(maxlen=MOST_VISITS)  # the oldest first
+        self.count = 0  # the number of the last visit
 
     def not_reached(self, since: int = 0) -> list[Visit]:
-        """Visits after that number which were refused or failed, each place and reason once."""
+        """Return the visits after that number which were refused or failed, each place and reason once."""
         found: dict[tuple[str, int, str], Visit] = {}
-        for one in self._log:
+        for one in self.log:
             if one.number > since and one.verdict != "allowed":
                 found.setdefault((one.host, one.port, one.reason), one)
         return list(found.values())
 
     def note(self, host: str, port: int, verdict: Literal["allowed", "refused", "failed"], reason: str = "") -> None:
         """Write a visit down."""
-        self._count += 1
-        self._log.append(Visit(self._count, host[:255], port, verdict, reason))
+        self.count += 1
+        self.log.append(Visit(self.count, host[:255], port, verdict, reason))
 
     async def judge(self, authority: str) -> tuple[Address, list[str]]:
-        """Where `HOST:PORT` may be connected to; what is refused is written down.
+        """Return `HOST:PORT` in its one form and its IP addresses, each of them judged; refusals are written down.
 
         A name is refused by the lists before anybody is asked for its addresses.
-
-        Returns:
-            It in its one form, and its IP addresses, each of them judged.
 
         Raises:
             WebError: of kind `refused`, or `unreachable` for a name without an address.
@@ -252,11 +226,7 @@ class Boundary:
         return address, found
 
     def check_peer(self, address: Address, ip: str) -> None:
-        """Judge the other end of a connection once more.
-
-        Raises:
-            WebError: of kind `refused`; it is written down.
-        """
+        """Judge the other end of a connection once more; a refusal is written down and raised as a WebError."""
         if (address.host, address.port) in self._private:
             return
         try:
@@ -265,7 +235,7 @@ class Boundary:
             raise self._noted(address, error) from None
 
     def _noted(self, address: Address, error: WebError) -> WebError:
-        """Write down what is not reached; in the message stands the place, the scheme is not known here."""
+        """Write down what is not reached; the message names the place, as the scheme is not known here."""
         said = str(error).replace(shown_address(address.url), address.place, 1)
         self.note(address.host, address.port, "refused" if error.kind == "refused" else "failed", said)
         return WebError(said, kind=error.kind, url=address.place)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import resource
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -30,22 +31,18 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, Playwright
 
 T = TypeVar("T")
-
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 """What a Chromium is called on the PATH."""
 
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 """Of this process's environment; keys and tokens in it are nothing for a browser."""
 
+_NEEDED = ("playwright", "PIL", "h11", "psutil")
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
 
 
 def playwright_api() -> Any:
-    """The module `playwright.async_api`.
-
-    Raises:
-        MissingExtraError: if it is not installed.
-    """
+    """Return the module `playwright.async_api`; a MissingExtraError if it is not installed."""
     try:
         import playwright.async_api
     except ImportError as exc:
@@ -57,14 +54,11 @@ def playwright_api() -> Any:
 
 
 def find_chromium(executable: str = "", own: str = "") -> str:
-    """The path of the Chromium that is used.
+    """Return the path of the Chromium that is used; a ToolError if there is none.
 
     Args:
         executable: of the settings: a path, or a name on the PATH; "" for any that is there.
         own: where playwright keeps its own.
-
-    Raises:
-        ToolError: if there is none.
     """
     if executable:
         found = shutil.which(executable)
@@ -85,18 +79,43 @@ def find_chromium(executable: str = "", own: str = "") -> str:
     )
 
 
+def check_installed(executable: str = "") -> str:
+    """Return the Chromium, or the folder in which playwright keeps its own.
+
+    Raises:
+        MissingExtraError: with what has to be installed.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"the environment browser needs the extra browser ({missing[0]} is not installed); install it with "
+            "`pip install 'agentorchestra[browser]'`, and a Chromium"
+        )
+    try:
+        return find_chromium(executable, _own_chromium())
+    except ToolError as exc:
+        raise MissingExtraError(f"the environment browser has no browser: {exc}") from None
+
+
+def _own_chromium() -> str:
+    """Return playwright's own Chromium, "" for none; playwright itself says so only when it runs."""
+    given = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
+    return next((str(one) for one in sorted(base.glob("chromium-*")) if one.is_dir()), "")
+
+
 def flags() -> list[str]:
-    """What the browser is started with."""
+    """Return what the browser is started with."""
     return ["--disable-dev-shm-usage", *FLAGS]
 
 
 def has_sandbox(settings: BrowserSettings) -> bool:
-    """Whether Chromium keeps pages in its own sandbox: Playwright does not ask for it, and root cannot have it."""
+    """Return True if Chromium keeps pages in its own sandbox: Playwright does not ask for it, root cannot have it."""
     return settings.sandbox and os.geteuid() != 0
 
 
 def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
-    """The environment of the browser: what it writes to its home goes with it."""
+    """Return the environment of the browser: what it writes to its home goes with it."""
     given: dict[str, str | float | bool] = {name: os.environ[name] for name in _PASSED_ON if name in os.environ}
     authority = Path(os.environ.get("XAUTHORITY") or Path.home() / ".Xauthority")
     if window and authority.exists():
@@ -105,7 +124,7 @@ def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
 
 
 def _drivers() -> set[int]:
-    """Playwright's drivers that this process has started."""
+    """Return Playwright's drivers that this process has started."""
     found = set()
     for one in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
@@ -131,22 +150,16 @@ _LONGEST = 40
 
 
 def _folder() -> Path:
-    """A new folder for what a browser has on disk. Blocks for a moment."""
+    """Make a folder for what a browser has on disk. Blocks for a moment."""
     short = len(tempfile.gettempdir()) <= _LONGEST or not os.access("/tmp", os.W_OK)
     return Path(tempfile.mkdtemp(prefix="agentorchestra-browser-", dir=None if short else "/tmp"))
 
 
 class _Launched:
-    """A browser that was started, by the driver that was started for it.
+    """A browser that was started, with the driver that was started for it."""
 
-    Attributes:
-        folder: what it has on disk, with its profile's.
-        pid: of the browser's main process.
-        driver: of the driver's process.
-    """
-
-    def __init__(self, guard: Guard) -> None:
-        self.guard = guard
+    def __init__(self) -> None:
+        self.guard = Guard()
         self.folder = _folder()
         self.artifacts = self.folder / "artifacts"
         self.artifacts.mkdir()
@@ -157,11 +170,11 @@ class _Launched:
         self.pid = self.driver = 0
         self._group = 0
         self._killed = False
-        guard.tell(f"folder {self.folder}")
+        self.guard.tell(f"folder {self.folder}")
 
     @property
     def alive(self) -> bool:
-        """Whether the browser is connected and its driver runs."""
+        """Return True if the browser is connected and its driver runs."""
         if self._killed or self.browser is None or not self.browser.is_connected():
             return False
         try:
@@ -171,11 +184,7 @@ class _Launched:
         return True
 
     async def start(self, settings: BrowserSettings) -> None:
-        """Start both.
-
-        Raises:
-            ToolError: if that is not possible.
-        """
+        """Start driver and browser; a ToolError if that is not possible."""
         api = playwright_api()
         try:
             async with asyncio.timeout(settings.launch_s):
@@ -214,7 +223,7 @@ class _Launched:
         self._learn(next(int(one["id"]) for one in found["processInfo"] if one["type"] == "browser"))
 
     def _learn(self, pid: int) -> None:
-        """What has to be ended, and removed, if this process cannot."""
+        """Tell the guard what has to be ended, and removed, if this process cannot."""
         process = psutil.Process(pid)
         self.pid = pid
         self._group = os.getpgid(pid) if os.getpgid(pid) != os.getpgrp() else 0
@@ -225,10 +234,10 @@ class _Launched:
                 lines.append(f"folder {self.profile}")
         self.guard.tell(*lines)
         assert self.browser is not None
-        self.browser.on("disconnected", lambda *_: self._disconnected())
+        self.browser.on("disconnected", self._withdraw)
 
-    def _disconnected(self) -> None:
-        """It ended by itself: its numbers may be those of other processes soon."""
+    def _withdraw(self, *_: Any) -> None:
+        """Withdraw the processes of a browser that ended: their numbers may be those of others soon."""
         if not self._killed:
             self.guard.tell("gone", f"process {self.driver}" if self.driver else "")
 
@@ -253,28 +262,19 @@ class _Launched:
             if self.driver:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.driver, signal.SIGKILL)
-        await asyncio.to_thread(self._remove)
-        self.guard.tell("nothing")
-
-    def _remove(self) -> None:
-        for folder in (self.folder, self.profile):
-            if folder is not None:
-                for _ in range(3):  # a process that is ending may still write
-                    shutil.rmtree(folder, ignore_errors=True)
+        for folder in 3 * [self.folder, *([self.profile] if self.profile is not None else [])]:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)  # a process that ends may still write
+        self.guard.end()
 
 
 async def within(call: Awaitable[T], seconds: float) -> T:
-    """The result of a call that has so many seconds.
-
-    Raises:
-        TimeoutError: if it takes longer.
-    """
+    """Return the result of a call; a TimeoutError if it takes longer than so many seconds."""
     async with asyncio.timeout(seconds):
         return await call
 
 
 def first_line(exc: BaseException) -> str:
-    """What an error of Playwright says, without the log of the call."""
+    """Return what an error of Playwright says, without the log of the call."""
     lines = [line.strip() for line in str(exc).splitlines() if line.strip()]
     return lines[0][:300] if lines else type(exc).__name__
 
@@ -285,45 +285,38 @@ class SharedBrowser:
     Args:
         settings: of the first session: what is started, how long that takes, how many look at the same time. They hold
             until nobody uses it any more.
-
-    Attributes:
-        generation: counts launches; pages and contexts of an earlier one are gone.
     """
 
     def __init__(self, settings: BrowserSettings) -> None:
         self.settings = settings
         self._lock = asyncio.Lock()
-        self._guard: Guard | None = None
         self._now: _Launched | None = None
         self._users: set[object] = set()
         self._looks = asyncio.Semaphore(settings.looks_at_once)
-        self.generation = 0
+        self.generation = 0  # counts launches; pages and contexts of an earlier one are gone
 
     @property
     def alive(self) -> bool:
-        """Whether there is a browser that is connected."""
+        """Return True if there is a browser that is connected."""
         return self._now is not None and self._now.alive
 
     @property
     def pid(self) -> int | None:
-        """Of the browser's main process; None without one."""
+        """Return the id of the browser's main process; None without one."""
         return self._now.pid or None if self._now is not None else None
 
     @property
     def artifacts(self) -> Path | None:
-        """Where downloads lie while they come."""
+        """Return the folder in which downloads lie while they come."""
         return self._now.artifacts if self._now is not None else None
 
     @property
     def idle(self) -> bool:
-        """Whether nobody uses it, and none is started."""
+        """Return True if nobody uses it, and none is started."""
         return not self._users and self._now is None and not self._lock.locked()
 
     async def browser(self, user: object) -> Browser:
-        """The browser, launched if there is none.
-
-        Args:
-            user: who needs it until `release`.
+        """Return the browser, launched if there is none, for a user until its `release`.
 
         Raises:
             ToolError: if none can be started.
@@ -339,26 +332,20 @@ class SharedBrowser:
     async def _launch(self) -> None:
         playwright_api()
         await self._end()
-        if self._guard is None:
-            self._guard = Guard()
         self.generation += 1
-        self._now = _Launched(self._guard)
+        self._now = _Launched()
         try:
             await self._now.start(self.settings)
         except BaseException:
             await self._end()
-            if not self._users:
-                self._dismiss()
             raise
 
-    @contextlib.asynccontextmanager
-    async def look(self) -> AsyncIterator[None]:
-        """A turn to look at a page; few do at the same time, and the time in the queue is nobody's."""
-        async with self._looks:
-            yield
+    def look(self) -> asyncio.Semaphore:
+        """Return the queue for looks at pages; few look at the same time, and the time in it is nobody's."""
+        return self._looks
 
     async def answers(self, seconds: float) -> bool:
-        """Whether the browser itself does what it is asked to."""
+        """Return True if the browser itself does what it is asked to."""
         if self._now is None or self._now.cdp is None or not self._now.alive:
             return False
         try:
@@ -368,46 +355,32 @@ class SharedBrowser:
         return True
 
     def kill(self, generation: int) -> None:
-        """End a browser that does not answer; not one that was started since.
-
-        Args:
-            generation: of the browser that was found so.
-        """
+        """End a browser of this generation, which does not answer; not one that was started since."""
         if self._now is not None and generation == self.generation:
             self._now.kill()
 
     def serves_others(self, user: object) -> bool:
-        """Whether anybody else uses a browser that is there."""
+        """Return True if anybody else uses a browser that is there."""
         return self.alive and bool(self._users - {user})
 
     async def release(self, user: object) -> None:
-        """Whoever used it does not any more; the last one closes it."""
+        """Note that a user is done; the last one closes it."""
         async with self._lock:
             self._users.discard(user)
             if not self._users:
                 await self._end()
-                self._dismiss()
 
     async def _end(self) -> None:
         now, self._now = self._now, None
         if now is not None:
             await now.end(self.settings.call_s)
 
-    def _dismiss(self) -> None:
-        guard, self._guard = self._guard, None
-        if guard is not None:
-            guard.end()
-
 
 _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
 
 
 def shared_browser(settings: BrowserSettings) -> SharedBrowser:
-    """The browser of the running event loop.
-
-    Args:
-        settings: of whoever asks; used if there is none yet, or nobody uses the one that there is.
-    """
+    """Return the browser of the running event loop; the settings are used if there is none yet, or nobody uses it."""
     loop = asyncio.get_running_loop()
     found = _SHARED.get(loop)
     if found is None or (found.idle and found.settings != settings):
@@ -415,4 +388,4 @@ def shared_browser(settings: BrowserSettings) -> SharedBrowser:
     return found
 
 
-__all__ = ["SharedBrowser", "find_chromium", "first_line", "flags", "playwright_api", "shared_browser", "within"]
+__all__ = ["SharedBrowser", "check_installed", "find_chromium", "flags", "playwright_api", "shared_browser", "within"]

@@ -21,14 +21,9 @@ if TYPE_CHECKING:
     from agentorchestra.environments.browser.session.tabs import Tab
     from agentorchestra.environments.folder import FolderGround
 
-FOLDER = "downloads"
-"""Where they land in the run's folder."""
-
-MOST = 50
-"""Downloads of a run that are remembered; as many as may be under way are MOST_AT_ONCE."""
-
+FOLDER = "downloads"  # where they land in the run's folder
+MOST = 50  # downloads of a run that are remembered; as many as may be under way are MOST_AT_ONCE
 MOST_AT_ONCE = 10
-
 _LOOK_S = 0.1
 _NAMES = 1000
 _NAME_BYTES = 120
@@ -37,29 +32,19 @@ _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 @dataclass
 class Loaded:
-    """A download.
+    """A download."""
 
-    Attributes:
-        name: as it was suggested, made harmless.
-        url: it came from.
-        state: how it stands.
-        path: in the run's folder, when it is complete.
-        size: in bytes, so far or in all.
-        why: it is not complete, in a few words.
-        told: whether an agent was told how it ended.
-    """
-
-    name: str
-    url: str
-    state: Literal["under way", "complete", "failed", "refused", "cut off"] = "under way"
-    path: str = ""
-    size: int = 0
-    why: str = ""
-    told: bool = False
+    name: str  # as it was suggested, made harmless
+    url: str  # it came from
+    state: Literal["under way", "complete", "failed", "refused", "cut off"] = "under way"  # how it stands
+    path: str = ""  # in the run's folder, when it is complete
+    size: int = 0  # in bytes, so far or in all
+    why: str = ""  # it is not complete, in a few words
+    told: bool = False  # whether an agent was told how it ended
 
     @property
     def sentence(self) -> str:
-        """For the state."""
+        """Describe it for the state."""
         if self.state == "complete":
             return f"{self.path} ({self.size:,} bytes, complete)"
         received = f", {self.size:,} bytes so far" if self.state == "under way" and self.size else ""
@@ -67,7 +52,7 @@ class Loaded:
 
 
 def harmless(name: str) -> str:
-    """A file's name from what a page suggests: no path, not hidden, nothing that a shell or a screen takes amiss."""
+    """Make a file's name of what a page suggests: no path, not hidden, nothing that a shell or a screen takes amiss."""
     plain = unicodedata.normalize("NFC", name).replace("\\", "/").rpartition("/")[2]
     plain = "".join(char if char.isprintable() and char not in "/:*?\"<>|`$;&!'" else "_" for char in plain)
     # What turns the direction of writing makes `gpj.exe` look like `exe.jpg`.
@@ -79,24 +64,13 @@ def harmless(name: str) -> str:
 
 
 class Downloads:
-    """The downloads of one run and world.
-
-    Args:
-        settings: sizes and times.
-        ground: whose folder they land in.
-        kept: how they stand, for after a crash.
-    """
+    """The downloads of one run and world, which land in the folder of its ground."""
 
     def __init__(self, settings: BrowserSettings, ground: FolderGround) -> None:
         self._settings = settings
         self._ground = ground
         self._tasks: set[asyncio.Task[None]] = set()
         self.all: list[Loaded] = []
-
-    @property
-    def under_way(self) -> bool:
-        """Whether any is."""
-        return bool(self._tasks)
 
     def begin(self, tab: Tab, download: Any, artifacts: Path | None) -> None:
         """Take a download that a page began."""
@@ -124,8 +98,6 @@ class Downloads:
         except asyncio.CancelledError:
             one.state = "cut off"
             raise
-        except ToolError as exc:
-            one.state, one.why = "failed", str(exc)
         except Exception as exc:  # of Playwright, or of the disk
             one.state, one.why = "failed", first_line(exc)
         finally:
@@ -133,18 +105,16 @@ class Downloads:
                 await within(download.delete(), self._settings.call_s)
 
     async def _wait(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
-        """Until it has ended; one that grows too large is cancelled."""
+        """Wait until it has ended; one that grows too large is cancelled."""
         ended = asyncio.ensure_future(download.failure())
-        most = int(self._settings.download_mib * (1 << 20))
         name = _taken_from(tab.begun, download.url)
         try:
             while not ended.done():
                 await asyncio.wait({ended}, timeout=_LOOK_S)
                 name = name or await asyncio.to_thread(_newest, artifacts)
                 one.size = await asyncio.to_thread(_received, artifacts, name)
-                if one.size > most:
+                if self._too_large(one):
                     await within(download.cancel(), self._settings.call_s)
-                    one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
                     return
             problem = ended.result()
         finally:
@@ -152,14 +122,18 @@ class Downloads:
         if problem:
             one.state, one.why = "failed", str(problem)[:200]
 
+    def _too_large(self, one: Loaded) -> bool:
+        if one.size > int(self._settings.download_mib * (1 << 20)):
+            one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+        return one.state == "refused"
+
     async def _save(self, download: Any, one: Loaded) -> None:
         """Put it on disk and look whether it is there."""
         made = await asyncio.to_thread(self._ground.temporary)
         try:
             await within(download.save_as(made), self._settings.call_s + self._settings.download_s)
             one.size = (await asyncio.to_thread(made.stat)).st_size
-            if one.size > int(self._settings.download_mib * (1 << 20)):
-                one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+            if self._too_large(one):
                 return
             one.path = await asyncio.to_thread(self._placed, made, one.name)
             one.state = "complete"
@@ -167,7 +141,7 @@ class Downloads:
             await asyncio.to_thread(made.unlink, missing_ok=True)
 
     def _placed(self, made: Path, name: str) -> str:
-        """Where it lies in the run's folder; nothing that is there is replaced. Blocks."""
+        """Put it into the run's folder and return where; nothing that is there is replaced. Blocks."""
         made.chmod(0o644)
         size = made.stat().st_size
         stem, dot, suffix = name.rpartition(".")
@@ -190,20 +164,17 @@ class Downloads:
             await asyncio.wait({*self._tasks}, timeout=seconds)
 
     def news(self) -> list[str]:
-        """What has ended and nobody was told yet."""
+        """Return what has ended and nobody was told yet."""
         found = [one for one in self.all if not one.told and one.state != "under way"]
         for one in found:
             one.told = True
         return [f"download: {one.sentence}" for one in found]
 
-    # -- over a crash ------------------------------------------------------------------------------------------------
-
     def to_json(self) -> JsonValue:
-        """How they stand."""
         return [[one.name, one.url, one.state, one.path, one.size, one.why, one.told] for one in self.all]
 
     def take_up(self, kept: JsonValue) -> None:
-        """As they stood; what was under way did not come."""
+        """Load them as they stood; what was under way did not come."""
         self.all = []
         for one in kept if isinstance(kept, list) else []:
             if isinstance(one, list) and len(one) == 7:
@@ -214,14 +185,13 @@ class Downloads:
 
     async def close(self) -> None:
         """End what is under way."""
-        tasks = [*self._tasks]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _taken_from(begun: list[tuple[str, str]], url: str) -> str:
-    """What the browser calls the download from this address, "" where it did not say."""
+    """Return what the browser calls the download from this address, "" where it did not say."""
     for one in begun:
         if one[0] == url:
             begun.remove(one)
@@ -230,18 +200,17 @@ def _taken_from(begun: list[tuple[str, str]], url: str) -> str:
     return ""
 
 
-_KNOWN: set[str] = set()
-"""What the browser calls downloads that are taken care of."""
+_KNOWN: set[str] = set()  # what the browser calls downloads that are taken care of
 
 
 def _newest(artifacts: Path | None) -> str:
-    """A download that nobody knows yet: of a page that came for it alone, of which the browser told nothing. Blocks."""
-    found = [*artifacts.glob("*.crdownload")] if artifacts is not None else []
-    unknown = {one.stem: one for one in found if one.stem not in _KNOWN}
-    for name in sorted(unknown, key=lambda name: _changed(unknown[name]), reverse=True):
-        _KNOWN.add(name)
-        return name
-    return ""
+    """Return a download that the browser told nothing of: its page came for it alone. Blocks."""
+    found = artifacts.glob("*.crdownload") if artifacts is not None else ()
+    newest = max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)
+    if newest is None:
+        return ""
+    _KNOWN.add(newest.stem)
+    return newest.stem
 
 
 def _changed(path: Path) -> float:
@@ -251,7 +220,7 @@ def _changed(path: Path) -> float:
 
 
 def _received(artifacts: Path | None, name: str) -> int:
-    """Bytes on disk of a download that the browser calls so. Blocks."""
+    """Return the bytes on disk of a download that the browser calls so. Blocks."""
     if artifacts is None:
         return 0
     for place in (artifacts / name, artifacts / f"{name}.crdownload") if name else ():

@@ -30,7 +30,7 @@ class Guard:
             self._process.stdin.flush()
 
     def end(self) -> None:
-        """It has nothing to do any more. Blocks for a moment."""
+        """End it; it has nothing to do any more. Blocks for a moment."""
         self.tell("nothing")
         self._process.kill()
         assert self._process.stdin is not None

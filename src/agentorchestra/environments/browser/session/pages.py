@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -14,22 +14,9 @@ from agentorchestra.core.errors import AgentOrchestraError, ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.session.boundary import Boundary
-from agentorchestra.environments.browser.session.chromium import (
-    SharedBrowser,
-    first_line,
-    shared_browser,
-    within,
-)
+from agentorchestra.environments.browser.session.chromium import SharedBrowser, first_line, shared_browser, within
 from agentorchestra.environments.browser.session.downloads import Downloads
-from agentorchestra.environments.browser.session.persistence import (
-    CURRENT,
-    DOWNLOADS,
-    NEXT,
-    TABS,
-    Keeper,
-    addresses,
-    tabs_of,
-)
+from agentorchestra.environments.browser.session.persistence import Keeper, addresses, tabs_of
 from agentorchestra.environments.browser.session.proxy import BoundaryProxy
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab, refuse
 from agentorchestra.environments.browser.view.references import listen
@@ -45,6 +32,17 @@ AGAIN = (
 )
 
 
+@contextlib.contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn Playwright's errors into one sentence."""
+    try:
+        yield
+    except AgentOrchestraError:
+        raise
+    except Exception as exc:
+        raise ToolError(f"{what}: {first_line(exc)}") from None
+
+
 class Pages:
     """The context of one run and world, and its tabs.
 
@@ -53,12 +51,6 @@ class Pages:
         ground: the folder that downloads land in, and the store.
         kept: what the environment remembers; read when the context is opened, written by `save`.
         web: settings of the web: name servers, private services.
-
-    Attributes:
-        tabs: of the run, by their numbers.
-        current: each agent's tab.
-        boundary: judges where pages connect to.
-        downloads: what pages gave.
     """
 
     def __init__(
@@ -72,43 +64,37 @@ class Pages:
         self.kept = kept
         self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
         self.downloads = Downloads(settings, ground)
-        self.tabs: dict[int, Tab] = {}
-        self.current: dict[str, int] = {}
         self._keeper = Keeper(ground, kept, settings.call_s)
         self._proxy: BoundaryProxy | None = None
         self._shared: SharedBrowser | None = None
         self._context: BrowserContext | None = None
         self._generation = 0
-        self._next = 1
         self._uses = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._take_up()
-
-    def _take_up(self) -> None:
-        """Tabs and downloads as they are kept; no page is open."""
-        self.tabs = tabs_of(self.kept.get(TABS))
-        current, after = self.kept.get(CURRENT), self.kept.get(NEXT)
+        self.tabs = tabs_of(kept.get("tabs"))  # by their numbers; no page is open
+        current, after = kept.get("current"), kept.get("next")
+        # each agent's tab
         self.current = {name: int(str(n)) for name, n in current.items()} if isinstance(current, dict) else {}
         self._next = after if isinstance(after, int) else 1
-        self.downloads.take_up(self.kept.get(DOWNLOADS))
+        self.downloads.take_up(kept.get("downloads"))
 
     @property
     def shared(self) -> SharedBrowser:
-        """The browser of this event loop."""
+        """Return the browser of this event loop."""
         if self._shared is None:
             self._shared = shared_browser(self.settings)
         return self._shared
 
     @property
     def _open(self) -> bool:
-        """Whether the context is there, in the browser that runs now."""
+        """Return True if the context is there, in the browser that runs now."""
         return self._context is not None and self.shared.alive and self.shared.generation == self._generation
 
     # -- the context -------------------------------------------------------------------------------------------------
 
     async def context(self) -> BrowserContext:
-        """The run's context, opened with what is kept if there is none."""
-        if self._open and self._context is not None:
+        """Return the run's context, opened with what is kept if there is none."""
+        if self._context is not None and self._open:
             return self._context
         if self._context is not None:
             self._lose("the browser ended unexpectedly and was started again")
@@ -119,12 +105,8 @@ class Pages:
         except Exception:
             # Started, and not of use: it is ended, and another one started.
             self.shared.kill(self._generation)
-            try:
+            with explained("the browser does not work on this machine now"):
                 self._context = await self._opened()
-            except AgentOrchestraError:
-                raise
-            except Exception as exc:
-                raise ToolError(f"the browser does not work on this machine now: {first_line(exc)}") from None
         return self._context
 
     async def _opened(self) -> BrowserContext:
@@ -150,7 +132,7 @@ class Pages:
         return made
 
     def _lose(self, why: str) -> None:
-        """Context and pages are gone; the next use opens them again."""
+        """Forget context and pages, which are gone; the next use opens them again."""
         self._context = None
         for tab in self.tabs.values():
             if tab.page is not None:
@@ -160,7 +142,7 @@ class Pages:
     # -- tabs --------------------------------------------------------------------------------------------------------
 
     def _new_tab(self) -> Tab:
-        """A tab more. Of as many as there may be, the one that was used longest ago goes: nobody's, if there is one."""
+        """Add a tab. If there are too many, close the one used longest ago, preferably one that nobody works in."""
         if len(self.tabs) >= self.settings.tabs:
             taken = self.current.values()
             oldest = min(self.tabs.values(), key=lambda tab: (tab.number in taken, tab.used))
@@ -191,20 +173,19 @@ class Pages:
     def _watch(self, tab: Tab, page: Page) -> None:
         tab.watch(
             page,
-            closed=tab.stir,
             popped=lambda popup: self._popped(tab, popup),
             loads=lambda download: self.downloads.begin(tab, download, self.shared.artifacts),
         )
 
     async def _attach(self, tab: Tab, page: Page) -> None:
-        """What the browser itself can be told about a page, also when the page does not listen any more."""
+        """Listen to what the browser itself says of a page, also when the page does not answer any more."""
         cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
         cdp.on("Page.downloadWillBegin", lambda told: tab.begun.append((told["url"], told["guid"])))
         await within(cdp.send("Page.enable"), self.settings.call_s)
         tab.cdp = cdp
 
     def _popped(self, opener: Tab, page: Page) -> None:
-        """A page that a page opened: a tab more, and the current one of whoever worked in the other."""
+        """Add a tab for a page that a page opened, the current one of whoever worked in the other."""
         if len(self.tabs) >= self.settings.tabs:
             opener.note(
                 f"the page opened another tab, which was closed: {self.settings.tabs} are open, the most there are"
@@ -237,7 +218,7 @@ class Pages:
             self._forget(tab, f"tab {tab.number} was closed by its page")
 
     def _forget(self, tab: Tab, why: str) -> None:
-        """A tab is no more; whoever worked in it goes on in the newest one that nobody else works in."""
+        """Drop a tab; whoever worked in it goes on in the newest one that nobody else works in."""
         tab.lose()
         self.tabs.pop(tab.number, None)
         for agent in [name for name, number in self.current.items() if number == tab.number]:
@@ -248,7 +229,6 @@ class Pages:
                 self.tabs[max(free)].note(why)
 
     async def close_tab(self, tab: Tab) -> None:
-        """Close a tab."""
         page = tab.page
         self._forget(tab, f"tab {tab.number} was closed")
         if page is not None:
@@ -270,10 +250,8 @@ class Pages:
 
     async def save(self) -> None:
         """Note in `kept` what has to be there after a crash."""
-        self.kept[TABS] = addresses(self.tabs.values())
-        self.kept[CURRENT] = dict(self.current)
-        self.kept[NEXT] = self._next
-        self.kept[DOWNLOADS] = self.downloads.to_json()
+        self.kept |= {"tabs": addresses(self.tabs.values()), "current": dict(self.current), "next": self._next}
+        self.kept["downloads"] = self.downloads.to_json()
         if self._open and self._context is not None:
             await self._keeper.keep(self._context, self.tabs.values())
 
@@ -281,7 +259,7 @@ class Pages:
         """Leave nothing open."""
         context, self._context = self._context, None
         await self.downloads.close()
-        for task in [*self._tasks]:
+        for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._shared is not None:

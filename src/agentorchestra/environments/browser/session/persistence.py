@@ -22,25 +22,14 @@ if TYPE_CHECKING:
 STORED = "stored"
 """In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`)."""
 
-TABS, CURRENT, NEXT, DOWNLOADS = "tabs", "current", "next", "downloads"
-"""In `kept`: [number, address] of each tab, each agent's tab, the next tab's number, the downloads."""
-
-MOST_BYTES = 16 << 20
-"""Of what sites stored. Of more, only the cookies are kept."""
-
+MOST_BYTES = 16 << 20  # of what sites stored. Of more, only the cookies are kept.
 _MOST_FRAMES = 20
 _MOST_ADDRESS = 2_000
 _STORED_S = 2.0
 
 
 class Keeper:
-    """Keeps what sites stored, and gives it back.
-
-    Args:
-        ground: where it is kept.
-        kept: what the environment remembers.
-        seconds: that each call has.
-    """
+    """Keeps what sites stored, and gives it back; each call on a page has so many seconds."""
 
     def __init__(self, ground: FolderGround, kept: dict[str, JsonValue], seconds: float) -> None:
         self._ground = ground
@@ -49,7 +38,7 @@ class Keeper:
         self._state: dict[str, Any] = {}
 
     async def stored(self, tabs: Iterable[Tab]) -> dict[str, Any]:
-        """What the context of a browser begins with; each tab is given what belongs to it alone."""
+        """Return what the context of a browser begins with; each tab is given what belongs to it alone."""
         name = self._kept.get(STORED)
         data = await self._ground.hidden(name) if isinstance(name, str) else None
         found = json.loads(data) if data is not None else {}
@@ -59,14 +48,10 @@ class Keeper:
         return self._state
 
     async def keep(self, context: BrowserContext, tabs: Iterable[Tab]) -> None:
-        """Keep it as it is now; what cannot be read, because a page does not answer, is kept as it was.
-
-        A blob is written only for what changed.
-        """
+        """Keep what sites stored; what cannot be read, because a page does not answer, is kept as it was."""
         tabs = [*tabs]
-        waits = any(tab.dialog is not None for tab in tabs)
         try:
-            if waits:
+            if any(tab.dialog is not None for tab in tabs):
                 raise TimeoutError
             self._state = dict(await within(context.storage_state(indexed_db=True), self._seconds))
         except Exception:  # a page that does not answer, or a browser that is gone
@@ -81,7 +66,7 @@ class Keeper:
 
 
 async def _read(tab: Tab) -> None:
-    """What the sites in a tab keep for it."""
+    """Read what the sites in a tab keep for it."""
     if tab.page is None:
         return
     found: dict[str, dict[str, str]] = {}
@@ -96,24 +81,19 @@ async def _read(tab: Tab) -> None:
 
 
 def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
-    """The tabs for `kept`."""
+    """Return the tabs for `kept`."""
     found: list[JsonValue] = []
     for tab in tabs:
-        if tab.page is not None and not tab.crashed:
-            tab.url = tab.page.url
+        tab.url = tab.url if tab.crashed else tab.address
         # What is longer is data, not an address that leads to the same page again.
         found.append([tab.number, tab.url if len(tab.url) <= _MOST_ADDRESS else BLANK])
     return found
 
 
 def tabs_of(kept: JsonValue) -> dict[int, Tab]:
-    """The tabs as they were kept, without pages."""
-    found = {}
-    for one in kept if isinstance(kept, list) else []:
-        if isinstance(one, list) and len(one) == 2:
-            number = int(str(one[0]))
-            found[number] = Tab(number, url=str(one[1]))
-    return found
+    """Return the tabs as they were kept, without pages."""
+    pairs = [one for one in kept if isinstance(one, list) and len(one) == 2] if isinstance(kept, list) else []
+    return {int(str(number)): Tab(int(str(number)), url=str(url)) for number, url in pairs}
 
 
-__all__ = ["CURRENT", "DOWNLOADS", "NEXT", "STORED", "TABS", "Keeper", "addresses", "tabs_of"]
+__all__ = ["STORED", "Keeper", "addresses", "tabs_of"]

@@ -16,43 +16,30 @@ import ipaddress
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from agentorchestra.core.errors import MissingExtraError, WebError
+import h11  # also without the extra: openai's client brings it
+
+from agentorchestra.core.errors import WebError
 from agentorchestra.environments.browser.session.boundary import BYPASS, Boundary
 from agentorchestra.tools.web.addresses import Address
 
 if TYPE_CHECKING:
-    import h11
     from playwright.async_api import ProxySettings
 
 _PIECE = 32 * 1024
-_MAX_HEAD = 128 * 1024
-"""Bytes of the head of a request or an answer."""
-
+_MAX_HEAD = 128 * 1024  # bytes of the head of a request or an answer
 _MOST_CONNECTIONS = 400
 """At the same time; more than Chromium opens by itself (32 for requests, 255 WebSockets), so that no page can take them
 all."""
 
-_HEAD_S = 60.0
-"""Until a request's head is there; browsers open connections before they need them."""
-
+_HEAD_S = 60.0  # until a request's head is there; browsers open connections before they need them
 _CONNECT_S = 15.0
-_IDLE_S = 300.0
-"""Without a byte in either direction."""
-
+_IDLE_S = 300.0  # without a byte in either direction
 _LINGER_S = 2.0
 
 _HOP_BY_HOP = frozenset(
     {
-        b"connection",
-        b"expect",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
+        *(b"connection", b"expect", b"keep-alive", b"proxy-authenticate", b"proxy-authorization"),
+        *(b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
     }
 )
 _Headers = list[tuple[bytes, bytes]]
@@ -67,34 +54,21 @@ class _GoneError(ConnectionError):
 
 
 class BoundaryProxy:
-    """A checking forward proxy for one run.
-
-    Args:
-        boundary: judges each connection and keeps the log.
-
-    Raises:
-        MissingExtraError: without the extra `browser`.
-    """
+    """A forward proxy for one run; its boundary judges each connection and keeps the log."""
 
     def __init__(self, boundary: Boundary) -> None:
-        try:
-            import h11  # noqa: F401
-        except ImportError:
-            raise MissingExtraError(
-                "the environment `browser` needs the extra `browser`: pip install 'agentorchestra[browser]'"
-            ) from None
         self.boundary = boundary
         self._server: asyncio.Server | None = None
-        self._port = 0
+        self.port = 0  # on 127.0.0.1; 0 before it started
         self._open: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Listen, at a port that is free."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_PIECE)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """End every connection and stop listening; calling it again does nothing."""
+        """End every connection and stop listening."""
         if self._server is None:
             return
         server, self._server = self._server, None
@@ -113,19 +87,12 @@ class BoundaryProxy:
         await self.close()
 
     @property
-    def port(self) -> int:
-        """Where it listens on 127.0.0.1; 0 before it started."""
-        return self._port
-
-    @property
     def for_context(self) -> ProxySettings:
-        """For `browser.new_context(proxy=...)`."""
-        return {"server": f"http://127.0.0.1:{self._port}", "bypass": BYPASS}
-
-    # -- connections -------------------------------------------------------------------------------------------------
+        """Return the argument for `browser.new_context(proxy=...)`."""
+        return {"server": f"http://127.0.0.1:{self.port}", "bypass": BYPASS}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """One connection of the browser."""
+        """Serve one connection of the browser."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         if self._server is None:
             writer.transport.abort()
@@ -147,11 +114,7 @@ class BoundaryProxy:
             self._open.discard(task)
 
     async def connect(self, authority: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        """A connection to `HOST:PORT`, at an address that was judged.
-
-        Raises:
-            WebError: it is refused, or nothing answers there.
-        """
+        """Connect to `HOST:PORT`, at an address that was judged; a WebError if it is refused or nothing answers."""
         try:
             async with asyncio.timeout(_CONNECT_S):
                 address, found = await self.boundary.judge(authority)
@@ -167,7 +130,7 @@ class BoundaryProxy:
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         why = ""
         for ip in found:
-            if address.port == self._port and ipaddress.ip_address(ip).is_loopback:
+            if address.port == self.port and ipaddress.ip_address(ip).is_loopback:
                 why = "it is the browser's own proxy"
                 break
             try:
@@ -192,9 +155,6 @@ class _Exchange:
     """One request of the browser, and its answer."""
 
     def __init__(self, proxy: BoundaryProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        import h11
-
-        self._h11 = h11
         self._proxy = proxy
         self._reader, self._writer = reader, writer
         self._browser = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
@@ -202,7 +162,6 @@ class _Exchange:
 
     async def run(self) -> None:
         """Serve it; every problem is an answer of one sentence, where there was none yet."""
-        h11 = self._h11
         try:
             async with asyncio.timeout(_HEAD_S):
                 request = await _event(self._browser, self._reader)
@@ -221,7 +180,7 @@ class _Exchange:
         await self._linger()
 
     async def _tunnel(self, request: h11.Request) -> None:
-        """CONNECT: bytes in both directions, whatever they mean."""
+        """Serve CONNECT: pass on bytes in both directions, whatever they mean."""
         authority = request.target.decode("ascii")
         if not authority.rpartition(":")[2].isdecimal():
             raise _BadRequestError("CONNECT without a port")
@@ -238,7 +197,7 @@ class _Exchange:
             writer.transport.abort()
 
     async def _forward(self, request: h11.Request) -> None:
-        """A request with an absolute address."""
+        """Serve a request with an absolute address."""
         authority, path = _split(request.target)
         headers = _passed_on(request.headers)
         names = [name for name, _ in request.headers]
@@ -251,7 +210,7 @@ class _Exchange:
         try:
             async with asyncio.timeout(_IDLE_S) as limit:
                 alive = _longer(limit)
-                sent = self._h11.Request(method=request.method, target=path, headers=headers)
+                sent = h11.Request(method=request.method, target=path, headers=headers)
                 await _write(writer, self._site.send(sent) or b"")
                 body = asyncio.ensure_future(self._body(writer, alive))
                 answer = asyncio.ensure_future(self._relay(reader, alive))
@@ -260,8 +219,7 @@ class _Exchange:
             writer.transport.abort()
 
     async def _body(self, writer: asyncio.StreamWriter, alive: Callable[[], None]) -> None:
-        """What the browser sends along; ends with an error when the browser goes away."""
-        h11 = self._h11
+        """Pass on what the browser sends along; ends with an error when the browser goes away."""
         while True:
             if self._browser.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[])
@@ -282,8 +240,7 @@ class _Exchange:
         await asyncio.Event().wait()  # a second request on this connection is not read
 
     async def _relay(self, reader: asyncio.StreamReader, alive: Callable[[], None]) -> None:
-        """The site's answer to the browser."""
-        h11 = self._h11
+        """Pass on the site's answer to the browser."""
         try:
             head = await _event(self._site, reader)
             while isinstance(head, h11.InformationalResponse):
@@ -315,8 +272,8 @@ class _Exchange:
                 return
 
     async def _answer(self, status: int, sentence: str) -> None:
-        """An answer of the proxy's own, where the browser was told nothing yet."""
-        if self._browser.our_state not in (self._h11.IDLE, self._h11.SEND_RESPONSE):
+        """Send an answer of the proxy's own, where the browser was told nothing yet."""
+        if self._browser.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
         body = f"{sentence}\n".encode()
         head = (
@@ -335,9 +292,7 @@ class _Exchange:
 
 
 async def _event(connection: h11.Connection, reader: asyncio.StreamReader) -> Any:
-    """The next event of a side."""
-    import h11
-
+    """Return the next event of a side."""
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
@@ -351,7 +306,7 @@ async def _event(connection: h11.Connection, reader: asyncio.StreamReader) -> An
 async def _pass_on(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, alive: Callable[[], None], early: bytes = b""
 ) -> None:
-    """One direction of a tunnel, to its end."""
+    """Pass on one direction of a tunnel, to its end."""
     piece = early or await reader.read(_PIECE)
     while piece:
         alive()
@@ -360,11 +315,7 @@ async def _pass_on(
 
 
 async def _first(*jobs: asyncio.Future[None]) -> None:
-    """Until one of them has ended; the others are ended with it.
-
-    Raises:
-        Exception: the one that the first of them in order, of those that ended, ended with.
-    """
+    """Wait until one of them has ended, raise its error (the first of them in order), and end the others."""
     try:
         await asyncio.wait(jobs, return_when=asyncio.FIRST_COMPLETED)
         next(job for job in jobs if job.done()).result()
@@ -381,13 +332,13 @@ async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 
 def _longer(limit: asyncio.Timeout) -> Callable[[], None]:
-    """Puts off the end of what is not idle."""
+    """Return a function that puts off the end of what is not idle."""
     loop = asyncio.get_running_loop()
     return lambda: limit.reschedule(loop.time() + _IDLE_S)
 
 
 def _split(target: bytes) -> tuple[bytes, bytes]:
-    """(authority, path and query) of an absolute address."""
+    """Return (authority, path and query) of an absolute address."""
     if target[:7].lower() != b"http://":
         raise _BadRequestError("its address is not absolute, or not http")
     rest = target[7:].partition(b"#")[0]
@@ -401,7 +352,7 @@ def _with_port(authority: str) -> str:
 
 
 def _passed_on(headers: Any) -> _Headers:
-    """Those that are meant for the other side, without `Host`."""
+    """Return the headers that are meant for the other side, without `Host`."""
     given = [(bytes(name), bytes(value)) for name, value in headers.raw_items()]
     named = {one.strip().lower() for name, value in given if name.lower() == b"connection" for one in value.split(b",")}
     left_out = _HOP_BY_HOP | named | {b"host"}

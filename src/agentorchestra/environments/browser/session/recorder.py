@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from agentorchestra.environments.browser.actions.arguments import point_of
 from agentorchestra.environments.browser.view.references import locate
-from agentorchestra.environments.browser.view.screenshots import BLACK, secret_fields
+from agentorchestra.environments.browser.view.screenshots import picture_options
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -29,9 +29,7 @@ if TYPE_CHECKING:
 RECORD = "agent:browser:record"
 """Name in an agent's own state that holds the name of its record; without it nothing is recorded."""
 
-PLACE = "browser"
-"""Where records lie below a run's folder, a folder for each."""
-
+PLACE = "browser"  # where records lie below a run's folder, a folder for each
 FRAMES, STEPS = "frames", "frames.jsonl"
 MOST_FRAMES = 50
 WIDTH, COLOURS = 640, 64
@@ -40,44 +38,32 @@ _SHOT_S, _POINT_S = 3.0, 0.3
 _JPEG_QUALITY = 50
 _MARK_RADIUS = 12
 
+Place = tuple[float, float]
+
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture of a record.
+    """One picture of a record."""
 
-    Attributes:
-        file: its name.
-        action: after which it was taken.
-        address: of the page.
-        x, y: where was clicked, in CSS pixels of the view; None for nowhere.
-    """
-
-    file: str
-    action: str
-    address: str
-    x: float | None = None
+    file: str  # its name
+    action: str  # after which it was taken
+    address: str  # of the page
+    x: float | None = None  # x, y: where was clicked, in CSS pixels of the view; None for nowhere
     y: float | None = None
 
 
 def record_folder(run_folder: Path, name: str) -> Path:
-    """Where a record lies."""
     return run_folder / PLACE / name
 
 
 def recorded_as(ctx: Any) -> str:
-    """The name of the record that an action belongs to, "" for none."""
+    """Return the name of the record that an action belongs to, "" for none."""
     state = getattr(ctx, "vars", None)
     return str(state.get(RECORD) or "") if state is not None else ""
 
 
-async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> tuple[float, float] | None:
-    """Where an action that is about to be recorded points: its position, or the middle of its element.
-
-    Args:
-        page: the agent's tab; None where there is none that answers.
-        ctx: of the action.
-        arguments: of the action.
-    """
+async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> Place | None:
+    """Return where an action that is about to be recorded points: its position, or the middle of its element."""
     if page is None or not recorded_as(ctx):
         return None
     ref = str(arguments.get("ref") or arguments.get("start") or "")
@@ -94,46 +80,21 @@ async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonVa
 
 
 async def take_frame(
-    page: Page | None,
-    ctx: Any,
-    action: str,
-    looking: AbstractAsyncContextManager[None],
-    point: tuple[float, float] | None = None,
+    page: Page | None, ctx: Any, action: str, looking: AbstractAsyncContextManager[None], point: Place | None = None
 ) -> None:
-    """Add a picture of a page as it is now to the record that an action belongs to, if there is one.
-
-    Args:
-        page: the agent's tab; None where there is none that answers.
-        ctx: of the action.
-        action: its name.
-        looking: a turn to look at a page.
-        point: where was clicked, in CSS pixels of the view.
-    """
+    """Add a picture of a page (None if it does not answer) to the record that an action belongs to, if there is one."""
     name = recorded_as(ctx)
     if not name or page is None:
         return
     with contextlib.suppress(Exception):  # a page in trouble, a full disk: the action counts, not its picture
         async with asyncio.timeout(_SHOT_S), looking:
-            taken = await page.screenshot(
-                type="jpeg",
-                quality=_JPEG_QUALITY,
-                scale="css",
-                animations="allow",
-                mask=secret_fields(page),
-                mask_color=BLACK,
-                timeout=_SHOT_S * 1000,
-            )
+            options = picture_options(page) | {"quality": _JPEG_QUALITY, "timeout": _SHOT_S * 1000}
+            taken = await page.screenshot(type="jpeg", animations="allow", **options)
         await asyncio.to_thread(add_frame, record_folder(ctx.folder, name), taken, action, page.url, point)
 
 
-def add_frame(folder: Path, taken: bytes, action: str, address: str, point: tuple[float, float] | None) -> None:
-    """Add a picture to a record. Of a long work every second one goes now and then. Blocks.
-
-    Args:
-        folder: of the record.
-        taken: a JPEG.
-        action, address, point: see `take_frame`.
-    """
+def add_frame(folder: Path, taken: bytes, action: str, address: str, point: Place | None) -> None:
+    """Add a JPEG to a record, after an action at a point; of a long record every second one goes. Blocks."""
     frames = folder / FRAMES
     frames.mkdir(parents=True, exist_ok=True)
     there = sorted(frames.glob("*.jpg"))
@@ -148,7 +109,7 @@ def add_frame(folder: Path, taken: bytes, action: str, address: str, point: tupl
 
 
 def frames_of(folder: Path) -> list[Frame]:
-    """The pictures of a record in order, at most MOST_FRAMES, evenly over the whole; the first and last are kept."""
+    """Return the pictures of a record in order, at most MOST_FRAMES over the whole, the first and last included."""
     try:
         lines = (folder / STEPS).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError:
@@ -167,10 +128,7 @@ def frames_of(folder: Path) -> list[Frame]:
 
 
 def moving_picture(folder: Path) -> bytes | None:
-    """The record as a GIF: at most WIDTH pixels wide, COLOURS colours, marks where was clicked; None without pictures.
-
-    Blocks.
-    """
+    """Return the record as a GIF with marks where was clicked; None without pictures. Blocks."""
     from PIL import Image, ImageDraw
 
     shown = []
@@ -204,17 +162,4 @@ def moving_picture(folder: Path) -> bytes | None:
     return made.getvalue()
 
 
-__all__ = [
-    "FRAMES",
-    "MOST_FRAMES",
-    "PLACE",
-    "RECORD",
-    "Frame",
-    "add_frame",
-    "frames_of",
-    "moving_picture",
-    "pointed_at",
-    "record_folder",
-    "recorded_as",
-    "take_frame",
-]
+__all__ = ["PLACE", "RECORD", "add_frame", "frames_of", "moving_picture", "pointed_at", "record_folder", "take_frame"]

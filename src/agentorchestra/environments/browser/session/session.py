@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from agentorchestra.core.errors import AgentOrchestraError, ToolError
+from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.session.chromium import first_line, playwright_api, within
-from agentorchestra.environments.browser.session.pages import AGAIN, Pages
+from agentorchestra.environments.browser.session.pages import AGAIN, Pages, explained
 from agentorchestra.environments.browser.session.tabs import BLANK, MOST_DIALOGS, Tab
 
 T = TypeVar("T")
@@ -23,11 +23,7 @@ class BrowserSession(Pages):
     """The pages of one run and world, as actions use them."""
 
     async def tab(self, agent: str) -> Tab:
-        """An agent's current tab with a page that answers; opened if it has none.
-
-        Args:
-            agent: what names it.
-        """
+        """Return an agent's current tab with a page that answers; opened if it has none."""
         await self._tidy()
         context = await self.context()
         tab = self.tabs.get(self.current.get(agent, 0))
@@ -44,30 +40,17 @@ class BrowserSession(Pages):
                 await self._open_page(context, tab)
             except Exception:
                 await self._begin_again()
-                await self._opened_once_more(tab)
+                with explained("the browser opens no pages on this machine now"):
+                    await self._open_page(await self.context(), tab)
         return tab
 
-    async def _opened_once_more(self, tab: Tab) -> None:
-        try:
-            await self._open_page(await self.context(), tab)
-        except AgentOrchestraError:
-            raise
-        except Exception as exc:
-            raise ToolError(f"the browser opens no pages on this machine now: {first_line(exc)}") from None
-
     def release(self, agents: Iterable[str]) -> None:
-        """Agents that have ended have no tab any more; whoever wants it may take or close it."""
+        """Take the tabs from agents that have ended; whoever wants one may take or close it."""
         for agent in agents:
             self.current.pop(agent, None)
 
     async def answer(self, tab: Tab, accept: bool, text: str | None = None) -> None:
-        """Answer the dialog that a tab waits with.
-
-        Args:
-            tab: one that has a dialog.
-            accept: whether to accept or to dismiss it.
-            text: for a prompt.
-        """
+        """Answer the dialog that a tab waits with; `text` is for a prompt."""
         dialog, tab.dialog = tab.dialog, None
         if dialog is None:
             return
@@ -82,22 +65,14 @@ class BrowserSession(Pages):
         with contextlib.suppress(TimeoutError):
             await within(tab.stirred.wait(), 0.1)
 
-    # -- calls, and what helps when they do not end ------------------------------------------------------------------
-
     async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
-        """The result of a call on a tab, which has so many seconds.
-
-        Args:
-            tab: whose page is used.
-            what: of the call, for the sentence.
-            make: makes it.
-            seconds: None for `call_s` of the settings.
+        """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
 
         Raises:
             DialogOpened: the call goes on when the dialog was answered.
-            ToolError: one sentence; the page answers again, or was replaced.
+            ToolError: one sentence with `what`; the page answers again, or was replaced.
         """
-        if tab.asks:
+        if tab.dialog is not None:
             raise DialogOpened
         api = playwright_api()
         limit = seconds if seconds is not None else self.settings.call_s
@@ -107,18 +82,18 @@ class BrowserSession(Pages):
         stir = asyncio.ensure_future(tab.stirred.wait())
         try:
             await asyncio.wait({call, stir}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if not call.done() and stir.done() and not tab.asks:
+            if not call.done() and stir.done() and tab.dialog is None:
                 # Of a page that is gone the call knows, too.
                 await asyncio.wait({call}, timeout=1)
             if call.done():
                 return call.result()
-            if tab.asks:
+            if tab.dialog is not None:
                 raise DialogOpened
             why = f"{what} took longer than {limit:g} s"
         except api.TimeoutError as exc:
             why = f"{what} was not possible in time ({first_line(exc)})"
         except api.Error as exc:
-            if tab.asks:
+            if tab.dialog is not None:
                 raise DialogOpened from None
             if self._open and not tab.crashed and not (tab.page is None or tab.page.is_closed()):
                 raise ToolError(f"{what} failed: {first_line(exc)}") from None
@@ -136,11 +111,7 @@ class BrowserSession(Pages):
         raise ToolError(f"{why}{f'; {told}' if told else ''}")
 
     async def heal(self, tab: Tab) -> str:
-        """Make a tab well whose page does not do what it should: one measure after the other, the mildest first.
-
-        Returns:
-            What was done about it, "" if nothing was wrong.
-        """
+        """Help a page that does not do what it should, as mildly as possible; return what was done, "" for nothing."""
         await self._tidy()
         if not self._open:
             await self._begin_again()
@@ -156,34 +127,25 @@ class BrowserSession(Pages):
             return f"the browser did not answer any more, and another one was started; {AGAIN}"
         if tab.cdp is not None:
             with contextlib.suppress(Exception):
-                await within(tab.cdp.send("Page.stopLoading"), self._ping_s)
+                await within(tab.cdp.send("Page.stopLoading"), self.settings.call_s / 2)
             if await self._answers(tab):
                 tab.loading = False
                 return "its loading was stopped; what is there can be used"
         return await self._replace(tab, "did not answer any more")
 
-    @property
-    def _ping_s(self) -> float:
-        return self.settings.call_s / 2
-
     async def _answers(self, tab: Tab) -> bool:
-        """Whether a page does what it is asked to."""
+        """Return True if a page does what it is asked to."""
         if tab.page is None or tab.crashed or tab.page.is_closed():
             return False
         try:
-            await within(tab.page.evaluate("1"), self._ping_s)
+            await within(tab.page.evaluate("1"), self.settings.call_s / 2)
         except Exception:  # whatever is wrong with it
             return tab.dialog is not None
         return True
 
     async def _replace(self, tab: Tab, what: str) -> str:
-        """Close a tab's page and give it an empty one.
-
-        Args:
-            tab: that is not well.
-            what: is wrong, as in "the page crashed".
-        """
-        page, was = tab.page, (tab.page.url if tab.page is not None else tab.url)
+        """Close a tab's page, which `what` (`crashed`) is wrong with, and give it an empty one."""
+        page, was = tab.page, tab.address
         tab.lose()
         tab.url = BLANK
         told = f"the page {what} and was closed, its tab is empty now; open {was[:200]} again, or go another way"
@@ -199,7 +161,7 @@ class BrowserSession(Pages):
         return told
 
     async def _reopen(self) -> bool:
-        """Close the whole context and open another one; whether that was possible."""
+        """Close the whole context and open another one; return whether that was possible."""
         context = self._context
         if context is None or not await self.shared.answers(self.settings.call_s):
             return False
@@ -212,7 +174,7 @@ class BrowserSession(Pages):
         return True
 
     async def _begin_again(self) -> None:
-        """Another browser, in place of one that ended or that does not answer; the other runs have it too."""
+        """Start another browser, in place of one that ended or does not answer; the other runs have it too."""
         self.shared.kill(self._generation)
         self._lose("the browser was started again")
         await self.context()

@@ -14,10 +14,7 @@ if TYPE_CHECKING:
     from playwright.async_api import CDPSession, Dialog, Page
 
 BLANK = "about:blank"
-
-MOST_DIALOGS = 10
-"""One after the other, without anything else done: a page that opens more of them is closed."""
-
+MOST_DIALOGS = 10  # one after the other, without anything else done: a page that opens more of them is closed
 _MOST_NOTES = 20
 _MOST_VISITED = 100
 _MANY = "(many sites)"
@@ -26,85 +23,59 @@ _NOTE_CHARS = 300
 
 @dataclass
 class Tab:
-    """A tab of the run.
+    """A tab of the run."""
 
-    Attributes:
-        number: by which it is named; no other tab of the run is ever given it.
-        page: None where it was not opened yet, or not again after the browser was lost.
-        url: its address, as it was last kept; what is opened again.
-        dialog: that waits for an answer; until then the page does nothing else.
-        dialogs: that opened since anything else was done.
-        used: when it was used last, by counting uses.
-        crashed: whether its renderer died.
-        error: the last error of its scripts.
-        media_type: of the document, as its server calls it.
-        loading: whether a new document was asked for and is not there yet.
-        notes: what happened and nobody was told yet, one sentence each.
-        stored: what its sites keep in `sessionStorage`, by their origins.
-        visited: sites whose documents came since anybody was told, in frames too.
-        stirred: set by whatever an action must not wait beyond: a dialog, a crash, the end of the page.
-        changed: set by that, and by a document that was asked for, came, or did not come.
-    """
-
-    number: int
-    page: Page | None = None
-    url: str = BLANK
-    dialog: Dialog | None = None
-    dialogs: int = 0
-    used: int = 0
-    crashed: bool = False
-    error: str = ""
-    media_type: str = ""
+    number: int  # by which it is named; no other tab of the run is ever given it
+    page: Page | None = None  # None where it was not opened yet, or not again after the browser was lost
+    url: str = BLANK  # its address, as it was last kept; what is opened again
+    dialog: Dialog | None = None  # that waits for an answer; until then the page does nothing else
+    dialogs: int = 0  # that opened since anything else was done
+    used: int = 0  # when it was used last, by counting uses
+    crashed: bool = False  # whether its renderer died
+    error: str = ""  # the last error of its scripts
+    media_type: str = ""  # of the document, as its server calls it
     coming: str | None = None  # of a document that was answered and is not shown yet
-    loading: bool = False
-    notes: list[str] = field(default_factory=list)
+    loading: bool = False  # whether a new document was asked for and is not there yet
+    notes: list[str] = field(default_factory=list)  # what happened and nobody was told yet, one sentence each
+    # what its sites keep in `sessionStorage`, by their origins
     stored: dict[str, dict[str, str]] = field(default_factory=dict)
     cdp: CDPSession | None = None
-    visited: set[str] = field(default_factory=set)
+    visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
+    # set by whatever an action must not wait beyond: a dialog, a crash, the end of the page
     stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    # set by that, and by a document that was asked for, came, or did not come
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     begun: list[tuple[str, str]] = field(default_factory=list)  # downloads that the browser told of: address, its id
-    received: dict[str, float] = field(default_factory=dict)  # bytes of them so far, by that id
 
     @property
-    def asks(self) -> bool:
-        """Whether a dialog waits."""
-        return self.dialog is not None
+    def address(self) -> str:
+        """Return the address of its page, or that at which it is opened again."""
+        return self.page.url if self.page is not None else self.url
 
     def note(self, sentence: str) -> None:
-        """Keep what the agent is told next."""
+        """Keep a sentence for the agent."""
         if len(self.notes) < _MOST_NOTES:
             self.notes.append(sentence[:_NOTE_CHARS])
 
     def told(self) -> list[str]:
-        """What nobody was told yet."""
+        """Return what nobody was told yet."""
         notes, self.notes = self.notes, []
         return notes
 
     def lose(self) -> None:
-        """The page is gone; its address is what can be opened again."""
+        """Forget the page, which is gone; its address is what can be opened again."""
         self.page, self.cdp, self.dialog = None, None, None
         self.crashed = self.loading = False
         self.media_type = self.error = ""
         self.begun.clear()
-        self.received.clear()
 
     def stir(self) -> None:
-        """Something happened that nothing here waits beyond."""
+        """Wake whoever waits: something happened that no action waits beyond."""
         self.stirred.set()
         self.changed.set()
 
-    def watch(
-        self, page: Page, *, closed: Callable[[], None], popped: Callable[[Page], None], loads: Callable[[Any], None]
-    ) -> None:
-        """Take a page and note what happens in it.
-
-        Args:
-            page: an open one.
-            closed: called when it is gone.
-            popped: called with a page that it opened.
-            loads: called with a download that it began.
-        """
+    def watch(self, page: Page, *, popped: Callable[[Page], None], loads: Callable[[Any], None]) -> None:
+        """Take an open page and note what happens in it; callbacks get pages that it opens, downloads it begins."""
         self.page = page
 
         def mine(then: Callable[..., None]) -> Callable[..., None]:
@@ -112,13 +83,13 @@ class Tab:
             return lambda *told: then(*told) if self.page is page else None
 
         page.on("dialog", mine(self._asked))
-        page.on("crash", mine(lambda *_: self._crashed()))
-        page.on("close", mine(lambda *_: closed()))
+        page.on("crash", mine(self._crashed))
+        page.on("close", mine(lambda *_: self.stir()))
         page.on("popup", mine(popped))
         page.on("download", lambda download: loads(download) if self.page is page else refuse(download))
         page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
-        page.on("request", mine(self._asks))
-        page.on("requestfailed", mine(self._failed))
+        page.on("request", mine(lambda request: self._load(request, True)))
+        page.on("requestfailed", mine(lambda request: self._load(request, False)))
         page.on("response", mine(self._answered))
         page.on("framenavigated", mine(self._moved))
 
@@ -131,12 +102,12 @@ class Tab:
         self.dialogs += 1
         self.stir()
 
-    def _crashed(self) -> None:
+    def _crashed(self, *_: Any) -> None:
         self.crashed, self.loading = True, False
         self.stir()
 
     def _of_the_document(self, request: Any) -> bool:
-        """Whether a request is for the page itself, not for something in it."""
+        """Return True if a request is for the page itself, not for something in it."""
         if self.page is None or not request.is_navigation_request():
             return False
         try:
@@ -144,31 +115,23 @@ class Tab:
         except Exception:  # Playwright does not know the frame of a page that is just beginning
             return False
 
-    def _asks(self, request: Any) -> None:
+    def _load(self, request: Any, loading: bool) -> None:
         if self._of_the_document(request):
-            self.loading = True
-            self.changed.set()
-
-    def _failed(self, request: Any) -> None:
-        if self._of_the_document(request):
-            self.loading = False
+            self.loading = loading
             self.changed.set()
 
     def sources(self) -> list[str]:
-        """The page's address, and the other sites whose words may have been seen in this tab since this was asked last.
+        """Return the page's address, and the other sites whose words this tab may have shown since the last call.
 
-        What a page shows in its frames, and what was there a moment ago, is not its own: whoever asks where words come
-        from is told of all of them.
+        What a page shows in its frames, and what was there a moment ago, is not its own.
         """
         found, self.visited = self.visited, set()
-        page = self.page
-        first = page.url if page is not None else self.url
-        for frame in page.frames if page is not None else ():
+        for frame in self.page.frames if self.page is not None else ():
             _add_site(found, frame.url)
-        return [first, *sorted(found - {site_of(first)})]
+        return [self.address, *sorted(found - {site_of(self.address)})]
 
     def note_site(self, url: str) -> None:
-        """Keep that words of another document are told with those of this tab."""
+        """Note that words of another document are told with those of this tab."""
         _add_site(self.visited, url)
 
     def _moved(self, frame: Any) -> None:
@@ -195,7 +158,7 @@ def _add_site(sites: set[str], url: str) -> None:
 
 
 def refuse(download: Any) -> None:
-    """Cancel what a page began to download that nobody looks at any more."""
+    """Cancel a download of a page that nobody looks at any more."""
     _apart(download.cancel())
 
 

@@ -15,89 +15,54 @@ from agentorchestra.environments.browser.view.probe import Found, Probe
 from agentorchestra.environments.browser.view.snapshot import Box, Node
 from agentorchestra.environments.browser.view.text import quoted
 
-INTERACTIVE = frozenset(
-    [
-        "button",
-        "link",
-        "textbox",
-        "searchbox",
-        "combobox",
-        "checkbox",
-        "radio",
-        "switch",
-        "slider",
-        "spinbutton",
-        "option",
-        "tab",
-        "menuitem",
-        "menuitemcheckbox",
-        "menuitemradio",
-        "treeitem",
-        "listbox",
-        "scrollbar",
-        "gridcell",
-        "canvas",
-        "clickable",
-    ]
-)
 _TYPED = frozenset(("textbox", "searchbox", "combobox", "spinbutton"))
+_CHOSEN = frozenset(("checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio", "listbox"))
+_PRESSED = frozenset(("button", "link", "tab", "menuitem", "treeitem", "gridcell", "clickable"))
+INTERACTIVE = _TYPED | _CHOSEN | _PRESSED | frozenset(("slider", "scrollbar", "canvas"))
 _CLICKS = frozenset(("listens", "pointer", "drags", "focus"))
-_ROLES = {
-    "canvas": "canvas",
-    "listens": "clickable",
-    "pointer": "clickable",
-    "drags": "clickable",
-    "focus": "clickable",
-}
+_ROLES = {"canvas": "canvas"} | dict.fromkeys(_CLICKS, "clickable")
 _FIELD_ROLES = {"select": "combobox", "checkbox": "checkbox", "radio": "radio", "submit": "button", "button": "button"}
 _NATIVE_ROLES = {"a": "link", "area": "link", "button": "button", "summary": "button", "option": "option"}
 HIDDEN_VALUE = "(the value is hidden)"
-
 _MOST_ADDED = 400
 
 
 @dataclass(slots=True)
 class Part:
-    """A frame of the page.
+    """A frame of the page."""
 
-    Attributes:
-        key: names the frame for whoever gives references.
-        probe: what it says of itself.
-        inner: the frames in it, by the number of their element.
-    """
-
-    key: Any
-    probe: Probe
-    inner: dict[int, Part] = field(default_factory=dict)
+    key: Any  # names the frame for whoever gives references
+    probe: Probe  # what it says of itself
+    inner: dict[int, Part] = field(default_factory=dict)  # the frames in it, by the number of their element
 
     def parts(self) -> Iterator[Part]:
-        """It and all frames in it."""
+        """Return it and all frames in it."""
         yield self
         for one in self.inner.values():
             yield from one.parts()
 
+    def secrets(self) -> frozenset[str]:
+        """Return the values that must not be shown, of all frames in it."""
+        return frozenset(secret for one in self.parts() for secret in one.probe.secrets)
 
-Give = Callable[[Part, int], str]
-"""The reference of an element: its frame, its number there."""
+
+Give = Callable[[Part, int], str]  # the reference of an element: its frame, its number there
 
 
 def join(page: Node, part: Part, give: Give) -> None:
-    """Say in the nodes of a snapshot what the frames say, add what the snapshot misses, and move all boxes.
-
-    Args:
-        page: the snapshot; changed.
-        part: the main frame.
-        give: gives references of our own.
-    """
-    secrets = frozenset(secret for one in part.parts() for secret in one.probe.secrets)
-    _join(page, part, give, secrets, (0, 0))
+    """Say in a snapshot's nodes what the frames say, add what the snapshot misses, and move all boxes to the page."""
+    _join(page, part, give, part.secrets(), (0, 0))
 
 
 def join_drawn(page: Node, part: Part, give: Give) -> None:
-    """The same for the plain views of the frames: their nodes have the numbers of their elements for references."""
-    secrets = frozenset(secret for one in part.parts() for secret in one.probe.secrets)
-    page.children, page.above, page.below = part.probe.drawn.children, part.probe.drawn.above, part.probe.drawn.below
-    _join_drawn(page, part, give, secrets, (0, 0))
+    """Do the same for the plain views of the frames: their nodes have their elements' numbers for references."""
+    _show_drawn(page, part)
+    _join_drawn(page, part, give, part.secrets(), (0, 0))
+
+
+def _show_drawn(place: Node, part: Part) -> None:
+    drawn = part.probe.drawn
+    place.children, place.above, place.below = drawn.children, drawn.above, drawn.below
 
 
 def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
@@ -108,19 +73,14 @@ def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], or
     for node in _of_frame(place):
         about = found.get(node.ref, [])
         number = int(node.ref or 0)
-        if any(one.kind != "scrolls" for one in about):
-            _say(node, about)
-            node.ref = give(part, number)
-            if node.role == "generic":
-                node.role = "clickable"
-                node.interactive = True
-        else:
-            _say(node, about)
-            node.ref = ""
+        used = any(one.kind != "scrolls" for one in about)
+        _say(node, about)
+        node.ref = give(part, number) if used else ""
+        if used and node.role == "generic":
+            node.role, node.interactive = "clickable", True
         _mask(node, about, secrets)
         if (inner := part.inner.get(number)) is not None:
-            node.children = inner.probe.drawn.children
-            node.above, node.below = inner.probe.drawn.above, inner.probe.drawn.below
+            _show_drawn(node, inner)
             _join_drawn(node, inner, give, secrets, _inside(origin, about))
         _move(node, origin)
 
@@ -147,7 +107,7 @@ def _join(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: 
 
 
 def _of_frame(place: Node) -> Iterator[Node]:
-    """The elements of one frame: below a place, but not in frames below it."""
+    """Return the elements of one frame: below a place, but not in frames below it."""
     stack = [child for child in reversed(place.children) if isinstance(child, Node)]
     while stack:
         one = stack.pop()
@@ -157,7 +117,7 @@ def _of_frame(place: Node) -> Iterator[Node]:
 
 
 def _inside(origin: tuple[int, int], about: list[Found]) -> tuple[int, int]:
-    """Where the page in a frame begins, on the whole page."""
+    """Return where the page in a frame begins, on the whole page."""
     frame = next((one for one in about if one.kind == "frame"), about[0])
     inner = frame.facts.get("inner")
     dx, dy = (round(float(one)) for one in inner) if isinstance(inner, list) and len(inner) == 2 else (0, 0)
@@ -170,7 +130,7 @@ def _move(node: Node, origin: tuple[int, int]) -> None:
 
 
 def _move_all(place: Node, origin: tuple[int, int]) -> None:
-    """What is in a frame of which nothing is known: near enough to be counted as in view or not."""
+    """Move what is in a frame of which nothing is known: near enough to be counted as in view or not."""
     x, y = (place.box or (0, 0, 0, 0))[:2]
     for child in place.children:
         if isinstance(child, Node):
@@ -179,7 +139,7 @@ def _move_all(place: Node, origin: tuple[int, int]) -> None:
 
 
 def _say(node: Node, about: list[Found]) -> None:
-    """What is known of an element besides its role and name."""
+    """Add what is known of an element besides its role and name."""
     node.interactive = node.interactive or node.role in INTERACTIVE or node.pointer
     for one in about:
         if one.kind == "field":
@@ -223,12 +183,9 @@ def _facts(one: Found) -> list[str]:
 
 def _mask(node: Node, about: list[Found], secrets: frozenset[str]) -> None:
     """Put nothing secret into words: by the field, and wherever the same value stands."""
-    secret = [one for one in about if one.secret]
-    if secret:
-        filled = any(one.filled for one in secret)
+    if secret := [one for one in about if one.secret]:
         node.children = [child for child in node.children if isinstance(child, Node)]
-        if filled:
-            node.children.append(HIDDEN_VALUE)
+        node.children += [HIDDEN_VALUE] if any(one.filled for one in secret) else []
     if secrets:
         node.children = [_masked(child, secrets) if isinstance(child, str) else child for child in node.children]
         node.name = _masked(node.name, secrets)
@@ -244,16 +201,13 @@ def _masked(text: str, secrets: frozenset[str]) -> str:
 
 
 def unmatched_fields(page: Node, part: Part) -> list[Node]:
-    """Fields with a value that no probe knows: they moved between the two looks."""
+    """Return fields with a value that no probe knows: they moved between the two looks."""
     known = {one.box for each in part.parts() for one in each.probe.found if one.kind == "field"}
     return [
         node
         for node in page.elements()
         if node.role in _TYPED and node.ref and node.box not in known and any(isinstance(c, str) for c in node.children)
     ]
-
-
-# -- what the snapshot misses -----------------------------------------------------------------------------------------
 
 
 def _add_missing(place: Node, nodes: list[Node], part: Part, give: Give) -> None:
@@ -313,7 +267,7 @@ def _missing(one: Found, part: Part, give: Give) -> Node:
 
 
 def _home(around: list[Node], box: Box) -> Node | None:
-    """The first element around a box."""
+    """Return the first element around a box."""
     left, upper, right, lower = box[0], box[1], box[0] + box[2], box[1] + box[3]
     for node in around:
         x, y, width, height = node.box or (0, 0, 0, 0)
@@ -327,7 +281,7 @@ def _area(node: Node) -> int:
 
 
 def _put(home: Node, node: Node) -> None:
-    """Among the children of a place, by where it is: before the first that lies below it, or right of it."""
+    """Insert a node by where it is: before the first child that lies below it, or right of it."""
     if node.box is None:
         home.children.append(node)
         return

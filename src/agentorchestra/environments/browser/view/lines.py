@@ -17,17 +17,8 @@ _MOST_INDENT = 12
 _NAME_CHARS = 200
 _MOST_OPTIONS = 20
 _STEPS = (
-    (100_000, 1500),
-    (400, 800),
-    (200, 500),
-    (100, 300),
-    (60, 200),
-    (40, 160),
-    (25, 120),
-    (15, 100),
-    (10, 80),
-    (6, 60),
-    (4, 40),
+    *((100_000, 1500), (400, 800), (200, 500), (100, 300), (60, 200), (40, 160), (25, 120)),
+    *((15, 100), (10, 80), (6, 60), (4, 40)),
 )
 """How many children of a place, and how many characters of a text, are shown: the first that fits."""
 
@@ -36,19 +27,14 @@ def keep_seen(page: Node, width: float, height: float, floating: list[Box] | Non
     """Drop what is not in view, and count it in the place it was in.
 
     What a scrolling place cuts off is not in view either, unless it lies in one of the floating boxes: menus and
-    dialogs that leave the place they were written in.
-
-    Args:
-        page: changed; its boxes are of what is seen of the page.
-        width, height: of what is seen, in CSS pixels.
-        floating: boxes.
+    dialogs that leave the place they were written in. `width` and `height` are of what is seen, in CSS pixels.
     """
     seen = (0, 0, int(width), int(height))
     _keep(page, seen, seen, floating or [])
 
 
 def _keep(node: Node, clip: Box, seen: Box, floating: list[Box]) -> bool:
-    """Whether anything of an element is in view; what has no size is where the place it is in is."""
+    """Drop what is not in view; return True if anything of the element is. No size: where its place is."""
     box = node.box
     flat = box is None or not (box[2] and box[3])
     at = seen if box is not None and any(_within(box, one) for one in floating) else clip
@@ -108,25 +94,19 @@ def _common(one: Box, other: Box) -> Box:
     return x, y, max(right - x, 0), max(lower - y, 0)
 
 
-def tidy(page: Node) -> None:
+def tidy(node: Node) -> None:
     """Leave out what says nothing: elements without a meaning around others, names that repeat what is in them."""
-    _tidy(page)
-
-
-def _tidy(node: Node) -> None:
     children: list[Node | str] = []
     for child in node.children:
         if isinstance(child, str):
             if child.strip():
                 children.append(child)
             continue
-        _tidy(child)
+        tidy(child)
         if _says_nothing(child):
-            node.above, node.below, node.beside = (
-                node.above + child.above,
-                node.below + child.below,
-                node.beside + child.beside,
-            )
+            node.above += child.above
+            node.below += child.below
+            node.beside += child.beside
             children += child.children
         else:
             children.append(child)
@@ -156,7 +136,7 @@ def _says_nothing(node: Node) -> bool:
 
 
 def _tell_options(node: Node) -> None:
-    """The options of a field as a note, and the chosen ones as its value; those of an open list stay as they are."""
+    """Note the options of a field, with the chosen ones as its value; those of an open list stay as they are."""
     options = [child for child in node.children if isinstance(child, Node)]
     if not options or any(one.role != "option" or one.ref or one.children for one in options):
         return
@@ -185,12 +165,7 @@ def _pressed(text: str) -> str:
 
 
 def lines_of(page: Node, budget: int) -> tuple[str, ...]:
-    """The page in lines of together at most `budget` characters; where something is left out, a line says how much.
-
-    Args:
-        page: as it is to be shown.
-        budget: in characters, line ends counted.
-    """
+    """Return the page in at most `budget` characters, line ends counted; a line says how much is left out."""
     lines: list[str] = []
     for most, chars in _STEPS:
         lines = _lines(page, most, chars, budget * 4)
@@ -206,13 +181,7 @@ def lines_of(page: Node, budget: int) -> tuple[str, ...]:
 
 
 def lines_with(lines: Sequence[str], words: str, budget: int) -> tuple[str, ...]:
-    """The lines that hold some words, capitals or not, with those of the places they are in; the first that fit.
-
-    Args:
-        lines: of a page.
-        words: what is looked for.
-        budget: in characters, line ends counted.
-    """
+    """Return the first lines that hold some words, capitals or not, with those of the places they are in."""
     wanted = " ".join(words.lower().split())
     places: list[int] = []
     kept: list[int] = []
@@ -237,7 +206,7 @@ def _level(line: str) -> int:
 
 
 def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
-    """All lines, or more than enough of them."""
+    """Return all lines, or more than enough of them."""
     lines: list[str] = []
     size = 0
     stack: list[tuple[Node | str, int]] = []  # a text is a line as it is
@@ -279,7 +248,7 @@ def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
 
 
 def _only(node: Node) -> Node | None:
-    """The element in a cell or the like that holds nothing else."""
+    """Return the element in a cell or the like that holds nothing else."""
     if node.role not in _HOLDERS or node.name or node.states or node.notes or node.above or node.below or node.beside:
         return None
     only = node.children[0] if len(node.children) == 1 else None
@@ -287,7 +256,7 @@ def _only(node: Node) -> Node | None:
 
 
 def _row(node: Node, most: int, chars: int) -> str | None:
-    """A row of a table on one line; None if its cells hold more than a text or one element each."""
+    """Return a row of a table on one line; None if its cells hold more than a text or one element each."""
     if node.role != "row" or not node.children or len(node.children) > most:
         return None
     cells = []

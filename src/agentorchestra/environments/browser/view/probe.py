@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.snapshot import Box, Node
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame
+
+T = TypeVar("T")
 
 _MOST_FOUND = 3000
 _MOST_NODES = 3000
@@ -20,84 +23,61 @@ _STATES = ("active", "disabled", "checked", "selected", "expanded")
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """How far a page is scrolled, in CSS pixels.
-
-    Attributes:
-        width, height: of the whole page.
-        seen_width, seen_height: of the part that is seen.
-    """
+    """How far a page is scrolled, in CSS pixels."""
 
     x: float = 0
     y: float = 0
-    width: float = 0
+    width: float = 0  # width, height: of the whole page
     height: float = 0
-    seen_width: float = 1
+    seen_width: float = 1  # seen_width, seen_height: of the part that is seen
     seen_height: float = 1
 
     @property
     def above(self) -> float:
-        """How many times what is seen lies above it."""
+        """Return how many times what is seen lies above it."""
         return max(self.y, 0) / max(self.seen_height, 1)
 
     @property
     def below(self) -> float:
-        """How many times what is seen lies below it."""
+        """Return how many times what is seen lies below it."""
         return max(self.height - self.seen_height - self.y, 0) / max(self.seen_height, 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """An element with something that the snapshot does not say.
+    """An element with something that the snapshot does not say."""
 
-    Attributes:
-        kind: `field`, `native` (a link, a button), `listens` (to the pointer), `pointer` (its cursor), `drags`,
-            `focus`, `canvas`, `frame`, `scrolls`, `floats` (not cut off by the scrolling place it lies in).
-        number: its own in the document.
-        secret: its value is nobody's business: passwords, cards, one-time codes.
-        covered: what lies over its middle.
-        facts: of a field: `type`, `required`, ...
-    """
-
+    # `field`, `native` (a link, a button), `listens` (to the pointer), `pointer` (its cursor), `drags`, `focus`,
+    # `canvas`, `frame`, `scrolls`, `floats` (not cut off by the scrolling place it lies in)
     kind: str
     box: Box
     tag: str
-    number: int
+    number: int  # its own in the document
     label: str = ""
     hint: str = ""
-    secret: bool = False
+    secret: bool = False  # its value is nobody's business: passwords, cards, one-time codes
     filled: bool = False
     unseen: bool = False
-    covered: str = ""
-    facts: dict[str, Any] = field(default_factory=dict)
+    covered: str = ""  # what lies over its middle
+    facts: dict[str, Any] = field(default_factory=dict)  # of a field: `type`, `required`, ...
 
 
 @dataclass(frozen=True, slots=True)
 class Probe:
-    """A frame as probe.js saw it.
+    """A frame as probe.js saw it."""
 
-    Attributes:
-        token: names the document: another after each navigation.
-        elements: how many it has.
-        weight: characters that a snapshot of it would have to carry at least.
-        depth: of its elements in one another.
-        stopped: not everything was looked at.
-        secrets: values that must not be shown.
-        drawn: the plain view, where it was asked for.
-        broken: the page lets no script look into it.
-    """
-
-    token: str = ""
+    token: str = ""  # names the document: another after each navigation
     url: str = ""
     title: str = ""
-    elements: int = 0
-    weight: int = 0
-    depth: int = 0
-    stopped: bool = False
+    elements: int = 0  # how many it has
+    weight: int = 0  # characters that a snapshot of it would have to carry at least
+    depth: int = 0  # of its elements in one another
+    stopped: bool = False  # not everything was looked at
     scroll: Scroll = Scroll()
     found: tuple[Found, ...] = ()
-    secrets: frozenset[str] = frozenset()
-    drawn: Node = field(default_factory=lambda: Node("page"))
-    broken: bool = False
+    secrets: frozenset[str] = frozenset()  # values that must not be shown
+    drawn: Node = field(default_factory=lambda: Node("page"))  # the plain view, where it was asked for
+    broken: bool = False  # the page lets no script look into it
 
 
 async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, seconds: float = 1.0) -> Probe | None:
@@ -144,57 +124,33 @@ def _broken(frame: Frame) -> Probe:
 
 
 def _read(said: dict[str, Any]) -> Probe:
-    scroll = said.get("scroll")
-    scroll = scroll if isinstance(scroll, dict) else {}
-    found = said.get("found")
-    secrets = said.get("secrets")
-    page = Node("page")
-    if isinstance(start := said.get("start"), dict):
-        page.above, page.below = _whole(start.get("above")), _whole(start.get("below"))
-        _nodes(start.get("children"), page)
-    return Probe(
+    start = _dict(said.get("start"))
+    page = Node("page", above=_whole(start.get("above")), below=_whole(start.get("below")))
+    _nodes(start.get("children"), page)
+    found = (_found(_dict(item)) for item in _list(said.get("found"))[:_MOST_FOUND])
+    return _typed(
+        Probe,
+        said,
         token=_text(said.get("token"))[:20],
-        url=_text(said.get("url")),
-        title=_text(said.get("title")),
-        elements=_whole(said.get("elements")),
-        weight=_whole(said.get("weight")),
-        depth=_whole(said.get("depth")),
-        stopped=bool(said.get("stopped")),
-        scroll=Scroll(*(_number(scroll.get(k)) for k in ("x", "y", "width", "height", "seenWidth", "seenHeight"))),
-        found=tuple(one for item in found[:_MOST_FOUND] if (one := _found(item)) is not None)
-        if isinstance(found, list)
-        else (),
-        secrets=frozenset(one for one in secrets if isinstance(one, str) and one)
-        if isinstance(secrets, list)
-        else frozenset(),
+        scroll=_typed(Scroll, _dict(said.get("scroll"))),
+        found=tuple(one for one in found if one is not None),
+        secrets=frozenset(one for one in _list(said.get("secrets")) if isinstance(one, str) and one),
         drawn=page,
+        broken=False,
     )
 
 
-def _found(item: Any) -> Found | None:
-    if not isinstance(item, dict) or (box := _box(item.get("box"))) is None:
-        return None
-    return Found(
-        kind=_text(item.get("kind")),
-        box=box,
-        tag=_text(item.get("tag"))[:40],
-        number=_whole(item.get("number")),
-        label=_text(item.get("label")),
-        hint=_text(item.get("hint")),
-        secret=bool(item.get("secret")),
-        filled=bool(item.get("filled")),
-        unseen=bool(item.get("unseen")),
-        covered=_text(item.get("covered")),
-        facts=item,
-    )
+def _found(item: dict[str, Any]) -> Found | None:
+    box = _box(item.get("box"))
+    return _typed(Found, item, box=box, tag=_text(item.get("tag"))[:40], facts=item) if box is not None else None
 
 
 def _nodes(tree: Any, page: Node) -> None:
-    """The plain view as nodes; a reference is the element's number until it gets one of ours."""
+    """Return the plain view as nodes; a reference is the element's number until it gets one of ours."""
     stack: list[tuple[Any, Node]] = [(tree, page)]
     while stack:
         items, parent = stack.pop()
-        for item in items if isinstance(items, list) else []:
+        for item in _list(items):
             if isinstance(item, str):
                 parent.children.append(item)
             elif isinstance(item, dict):
@@ -226,6 +182,23 @@ def _number(value: Any) -> float:
 
 def _whole(value: Any) -> int:
     return int(_number(value))
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+_TYPES: dict[Any, Callable[[Any], Any]] = {"str": _text, "float": _number, "int": _whole, "bool": bool}
+
+
+def _typed(kind: Callable[..., T], said: dict[str, Any], **given: Any) -> T:
+    """Return a dataclass of what a script said, each field by its type: what is of another type is empty."""
+    named = {one.name: one.type for one in fields(kind) if one.name not in given}  # type: ignore[arg-type]
+    return kind(**{name: _TYPES[its](said.get(name)) for name, its in named.items()}, **given)
 
 
 def _box(value: Any) -> Box | None:

@@ -23,20 +23,15 @@ _MOST_GIVEN = 20_000
 
 @dataclass(slots=True)
 class Numbers:
-    """Our own references of one page.
+    """Our own references of one page."""
 
-    Attributes:
-        views: how many views were taken of the page.
-        last: the number of the last reference; none is given twice.
-    """
-
-    views: int = 0
-    last: int = 0
+    views: int = 0  # how many views were taken of the page
+    last: int = 0  # the number of the last reference; none is given twice
     given: dict[tuple[str, int], str] = field(default_factory=dict)
     places: dict[str, tuple[Frame, str, int]] = field(default_factory=dict)
 
     def give(self, frame: Frame, token: str, number: int) -> str:
-        """The reference of an element, by its document and its number there."""
+        """Return the reference of an element, by its document and its number there."""
         found = self.given.get((token, number))
         if found is None:
             if self.last % _MOST_GIVEN == _MOST_GIVEN - 1:  # a page that makes new elements all the time
@@ -52,11 +47,8 @@ _numbers: WeakKeyDictionary[Page, Numbers] = WeakKeyDictionary()
 
 
 def numbers_of(page: Page) -> Numbers:
-    """A page's own references; they end with it."""
-    found = _numbers.get(page)
-    if found is None:
-        found = _numbers[page] = Numbers()
-    return found
+    """Return a page's own references; they end with it."""
+    return _numbers.setdefault(page, Numbers())
 
 
 async def teach(playwright: Playwright) -> None:
@@ -70,12 +62,7 @@ async def listen(context: BrowserContext) -> None:
 
 
 async def locate(page: Page, ref: str) -> Locator | None:
-    """The element that a reference stands for; None if there is none any more.
-
-    Args:
-        page: of which a view was taken.
-        ref: as the view has it: `e12`, `f1e3`, `x3`.
-    """
+    """Return the element of a view's reference (`e12`, `f1e3`, `x3`); None if there is none any more."""
     from playwright.async_api import Error
 
     ref = ref.strip().strip("[]")

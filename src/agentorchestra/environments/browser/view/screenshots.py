@@ -6,6 +6,7 @@ import asyncio
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import MissingExtraError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
-    from playwright.async_api import Locator, Page
+    from playwright.async_api import Page
 
 _COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
 """Dark enough for white letters on them, and to be told apart."""
@@ -24,7 +25,6 @@ _CONTRAST = 60
 _FONT, _SMALL_FONT = 12, 9
 _MOST_MARKS = 400
 _MOST_FRAMES = 20
-BLACK = "#000000"
 _JPEG_QUALITY = 80
 _SECRET_FIELDS = (
     'input[type="password"], input[autocomplete*="cc-" i], input[autocomplete*="one-time-code" i], '
@@ -33,12 +33,7 @@ _SECRET_FIELDS = (
 
 
 def wants_picture(setting: str, ctx: Any) -> bool:
-    """Whether an agent is shown a picture of its page.
-
-    Args:
-        setting: `screenshots` of the section `browser`.
-        ctx: the context of its look.
-    """
+    """Return True if an agent is shown a picture of its page, by the setting `browser.screenshots`."""
     if setting != "auto":
         return setting == "always"
     manifest = getattr(ctx, "manifest", None)
@@ -50,53 +45,29 @@ def wants_picture(setting: str, ctx: Any) -> bool:
     return model in manifest.media_models.get("image", ())
 
 
-def secret_fields(page: Page) -> list[Locator]:
-    """The fields that are black on every picture (`mask` of Playwright's screenshots): what is in them is secret.
-
-    Args:
-        page: its frames too.
-    """
-    return [frame.locator(_SECRET_FIELDS) for frame in page.frames[:_MOST_FRAMES]]
+def picture_options(page: Page) -> dict[str, Any]:
+    """Return what all screenshots of a page are taken with: in CSS pixels, secret fields black, in frames too."""
+    fields = [frame.locator(_SECRET_FIELDS) for frame in page.frames[:_MOST_FRAMES]]
+    return {"scale": "css", "mask": fields, "mask_color": "#000000"}
 
 
 async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
-    """A PNG of what is seen of a page, in CSS pixels: a pixel is a place of the mouse. Secret fields are blackened.
-
-    Args:
-        page: which.
-        seconds: after which Playwright gives up.
-    """
-    return await page.screenshot(
-        type="png",
-        scale="css",
-        animations="disabled",
-        timeout=seconds * 1000,
-        mask=secret_fields(page),
-        mask_color=BLACK,
-    )
+    """Return a PNG of what is seen of a page, in CSS pixels, which are places of the mouse. Secret fields are black."""
+    options = picture_options(page)
+    return await page.screenshot(type="png", animations="disabled", timeout=seconds * 1000, **options)
 
 
 async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> bytes:
-    """A JPEG of what is seen of a page, with the references of its view; in CSS pixels.
-
-    Args:
-        page: which.
-        view: of it, taken just before.
-        seconds: for the picture.
-    """
+    """Return a JPEG of what is seen of a page, with the references of a view taken just before; in CSS pixels."""
     picture = await clear_screenshot(page, seconds=seconds)
     return await asyncio.to_thread(draw_marks, picture, view.marks)
 
 
 def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
-    """The picture as a JPEG, each element with a frame and its reference beside it.
+    """Return the picture as a JPEG, each element with a frame and its reference beside it.
 
     No label covers another one, or more than it must of an element: it stands where there is room around its element,
-    else, in a small font, as near as there is, with a line to it.
-
-    Args:
-        picture: in any format that Pillow reads.
-        marks: what is marked; of more than 400 the largest elements are left out.
+    else, in a small font, as near as there is, with a line to it. Of more than 400 marks the largest are left out.
     """
     try:
         from PIL import ImageDraw
@@ -129,16 +100,12 @@ class Label:
 
 
 def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
-    """Where labels go.
-
-    Args:
-        marks: what is marked.
-        grey: the picture without colours.
-    """
-    from PIL import ImageDraw, ImageFont
+    """Return where labels go on a picture without colours."""
+    from PIL import ImageDraw
+    from PIL.ImageFont import FreeTypeFont, load_default
 
     canvas = ImageDraw.Draw(grey)
-    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := ImageFont.load_default(size), _font_type())]
+    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := load_default(size), FreeTypeFont)]
     # Small elements first: they have the least room.
     shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
     boxes = [mark.box for mark in shown]
@@ -151,51 +118,27 @@ def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
     return labels
 
 
-def _font_type() -> type[FreeTypeFont]:
-    from PIL.ImageFont import FreeTypeFont
-
-    return FreeTypeFont
-
-
 def _place(
-    mark: Mark,
-    canvas: ImageDraw,
-    fonts: list[FreeTypeFont],
-    taken: list[Box],
-    boxes: list[Box],
-    grey: Image,
+    mark: Mark, canvas: ImageDraw, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image
 ) -> tuple[Box, FreeTypeFont]:
-    """Where its label goes, and in which font."""
+    """Return where a label goes, and its font."""
     x, y, width, height = mark.box
     for font in fonts:
         wide, high = _extent(mark.ref, canvas, font)
+        right, lower = x + width - wide, y + height - high
         around = [
-            (x - wide, y),
-            (x + width, y),
-            (x, y - high),
-            (x + width - wide, y - high),
-            (x, y + height),
-            (x + width - wide, y + height),
-            (x, y),
-            (x + width - wide, y),
-            (x, y + height - high),
-            (x + width - wide, y + height - high),
+            *((x - wide, y), (x + width, y), (x, y - high), (right, y - high), (x, y + height), (right, y + height)),
+            *((x, y), (right, y), (x, lower), (right, lower)),
         ]
         free = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, taken)]
         if free:
-            return min(
-                free, key=lambda one: (_hidden(one, mark, boxes) + _drawn(one, grey), around.index(one[:2]))
-            ), font
+            return min(free, key=lambda one: _hidden(one, mark, boxes) + _drawn(one, grey)), font
     wide, high = _extent(mark.ref, canvas, fonts[-1])
     for away in range(1, 30):
-        ring = [
-            (x + dx * wide, y + dy * high)
-            for dx in range(-away, away + 1)
-            for dy in range(-away, away + 1)
-            if max(abs(dx), abs(dy)) == away
-        ]
-        for left, upper in ring:
-            if _fits(one := (left, upper, wide, high), grey.size, taken):
+        steps = range(-away, away + 1)
+        for dx, dy in product(steps, steps):
+            one = (x + dx * wide, y + dy * high, wide, high)
+            if max(abs(dx), abs(dy)) == away and _fits(one, grey.size, taken):
                 return one, fonts[-1]
     return (x, y, wide, high), fonts[-1]
 
@@ -213,13 +156,13 @@ def _fits(box: Box, size: tuple[int, int], taken: list[Box]) -> bool:
 
 
 def _hidden(box: Box, mark: Mark, boxes: list[Box]) -> int:
-    """How much of elements a label would hide; of those that lie around the marked one, nothing that counts."""
+    """Return how much of elements a label would hide; those that lie around the marked one do not count."""
     own = mark.box[2] * mark.box[3]
     return sum(_common(box, other) for other in boxes if other == mark.box or other[2] * other[3] <= own * 4)
 
 
 def _drawn(box: Box, grey: Image) -> int:
-    """What of a picture, words for one, a label would hide: nothing where there is one colour."""
+    """Return what of a picture, words for one, a label would hide: nothing where there is one colour."""
     x, y, width, height = box
     low, high = grey.crop((x, y, x + width, y + height)).getextrema()
     return width * height // 2 if float(high) - float(low) > _CONTRAST else 0  # type: ignore[arg-type]
@@ -240,13 +183,4 @@ def _draw(canvas: ImageDraw, label: Label, colour: str) -> None:
     canvas.text((x + 2, y + 1), label.mark.ref, fill="white", font=label.font)
 
 
-__all__ = [
-    "BLACK",
-    "Label",
-    "clear_screenshot",
-    "draw_marks",
-    "marked_screenshot",
-    "place_labels",
-    "secret_fields",
-    "wants_picture",
-]
+__all__ = ["clear_screenshot", "draw_marks", "marked_screenshot", "picture_options", "place_labels", "wants_picture"]

@@ -12,12 +12,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-Box = tuple[int, int, int, int]
-"""x, y, width, height in CSS pixels."""
-
-MOST_LEVELS = 100
-"""What lies deeper is read as if it lay here."""
-
+Box = tuple[int, int, int, int]  # x, y, width, height in CSS pixels
+MOST_LEVELS = 100  # what lies deeper is read as if it lay here
 _ATTRIBUTE = re.compile(r"\[([a-z-]+)(?:=([^\]]*))?\]")
 _KEY = re.compile(r"(?P<key>'(?:[^']|'')*'|.*?)(?P<colon>:(?= |$)|$)")
 _ESCAPE = re.compile(r'\\(x[0-9a-fA-F]{2}|[\\"bfnrt])')
@@ -27,38 +23,25 @@ _SHOWN_STATES = ("checked", "disabled", "expanded", "active", "invalid", "level"
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An element of a page.
+    """An element of a page."""
 
-    Attributes:
-        role: `link`, `textbox`, ... of ARIA; `generic` for none.
-        name: its accessible name.
-        ref: its reference; empty if it has none.
-        box: where it is, None if that is not known.
-        states: `checked`, `level=2`, ... as the snapshot says.
-        notes: what else is said of it: `required`, `covered by ...`.
-        pointer: it has the cursor of something that can be clicked.
-        interactive: something can be done with it.
-        above, below, beside: how many of its children were left out, by where they lie.
-        children: elements and texts, in their order.
-    """
-
-    role: str
-    name: str = ""
-    ref: str = ""
-    box: Box | None = None
-    states: tuple[str, ...] = ()
+    role: str  # `link`, `textbox`, ... of ARIA; `generic` for none
+    name: str = ""  # its accessible name
+    ref: str = ""  # its reference; empty if it has none
+    box: Box | None = None  # where it is, None if that is not known
+    states: tuple[str, ...] = ()  # `checked`, `level=2`, ... as the snapshot says
     url: str = ""
     placeholder: str = ""
-    pointer: bool = False
-    interactive: bool = False
-    notes: list[str] = field(default_factory=list)
-    above: int = 0
+    pointer: bool = False  # it has the cursor of something that can be clicked
+    interactive: bool = False  # something can be done with it
+    notes: list[str] = field(default_factory=list)  # what else is said of it: `required`, `covered by ...`
+    above: int = 0  # above, below, beside: how many of its children were left out, by where they lie
     below: int = 0
     beside: int = 0
-    children: list[Node | str] = field(default_factory=list)
+    children: list[Node | str] = field(default_factory=list)  # elements and texts, in their order
 
     def elements(self) -> Iterator[Node]:
-        """It and all elements below it, in the order of the page."""
+        """Return it and all elements below it, in the order of the page."""
         stack = [self]
         while stack:
             one = stack.pop()
@@ -67,10 +50,7 @@ class Node:
 
 
 def parse(text: str) -> Node:
-    """The page of a snapshot, as a node that holds its parts.
-
-    Lines that are in no form known are left out.
-    """
+    """Return the page of a snapshot, as a node that holds its parts. Lines that are in no form known are left out."""
     page = Node("page")
     path = [page]
     for line in text.split("\n"):

@@ -8,19 +8,12 @@ import unicodedata
 _REFERENCE = re.compile(r"[\[［【⟦][\[［【⟦\s]*((?:f\d+)?[ex]\d+)[\s\]］】⟧]*[\]］】⟧]", re.IGNORECASE)
 _SPACE = re.compile(r"\s+")
 _MARKS = re.compile(r"([̀-ͯ҃-҉᪰-᫿᷀-᷿⃐-⃿︠-︯]{3})[̀-ͯ҃-҉᪰-᫿᷀-᷿⃐-⃿︠-︯]+")
-_BLANK = frozenset("ㅤᅟᅠﾠ⠀")
-"""Letters that show nothing."""
-_FINE = re.compile(r"[ -Z\\^-z|~]*")
-"""Text in which nothing has to be looked at."""
+_BLANK = frozenset("ㅤᅟᅠﾠ⠀")  # letters that show nothing
+_FINE = re.compile(r"[ -Z\\^-z|~]*")  # text in which nothing has to be looked at
 
 
 def plain(text: str, most: int) -> str:
-    """A page's text on one line: no control or invisible characters, no references of ours, cut to `most` characters.
-
-    Args:
-        text: of the page.
-        most: characters; what is left out is counted.
-    """
+    """Return a page's text on one line: no control or invisible characters, no references of ours, cut and counted."""
     whole = len(text)
     # What is cut away need not be cleaned: a name may have a million characters.
     kept = text[: most * 4 + 200]
@@ -35,12 +28,12 @@ def plain(text: str, most: int) -> str:
 
 
 def quoted(text: str, most: int) -> str:
-    """The same in quotation marks, which the text cannot end."""
+    """Return the same in quotation marks, which the text cannot end."""
     return '"' + plain(text, most).replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def address(url: str, most: int = 120) -> str:
-    """An address, shortened in the middle, with nothing in it that is not of an address."""
+    """Return an address, shortened in the middle, with nothing in it that is not of an address."""
     if url.startswith("data:"):
         return url[:30].split(",")[0] + ",..."
     cleaned = plain(url, 4000).replace(" ", "%20")

@@ -1,13 +1,14 @@
 """What an agent sees of a page: `look`.
 
-The accessibility snapshot that Playwright makes for models, with what it leaves out (joined.py), cut to what is in view
-and to a budget (shown.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
+The accessibility snapshot that Playwright makes for models, with what it leaves out (frames.py), cut to what is in view
+and to a budget (lines.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
 page draws itself in bounded time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -24,12 +25,11 @@ if TYPE_CHECKING:
     from playwright.async_api import Frame, Page
 
 logger = logging.getLogger(__name__)
-
-MOST_ELEMENTS = 8000
-"""In a frame: a snapshot takes some 100 ms for 1,000 of them, and more than in proportion beyond."""
+MOST_ELEMENTS = 8000  # in a frame: a snapshot takes some 100 ms for 1,000 of them, and more than in proportion beyond
 _MOST_WEIGHT = 3_000_000
 _MOST_DEPTH = 300
 _MOST_FRAMES = 20
+_MOST_COMPARED = 1500  # lines of a view that is compared with the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,34 +44,22 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page as it was seen.
+    """A page as it was seen."""
 
-    Attributes:
-        number: counts the views of a page; references are those of the latest.
-        url: shortened.
-        document: names the document: another one after a navigation.
-        lines: the elements that are shown.
-        scroll: where the page stood.
-        marks: elements with references that can be used and are in view.
-        whole: what is not in view was asked for too.
-        drawn: the plain view of a page that is too large for a snapshot.
-        remarks: on what was left out.
-    """
-
-    number: int
-    url: str
+    number: int  # counts the views of a page; references are those of the latest
+    url: str  # shortened
     title: str
-    document: str
-    lines: tuple[str, ...]
-    scroll: Scroll
-    marks: tuple[Mark, ...]
-    whole: bool = False
-    drawn: bool = False
-    remarks: tuple[str, ...] = ()
+    document: str  # names the document: another one after a navigation
+    lines: tuple[str, ...]  # the elements that are shown
+    scroll: Scroll  # where the page stood
+    marks: tuple[Mark, ...]  # elements with references that can be used and are in view
+    whole: bool = False  # what is not in view was asked for too
+    drawn: bool = False  # the plain view of a page that is too large for a snapshot
+    remarks: tuple[str, ...] = ()  # on what was left out
 
     @property
     def place(self) -> str:
-        """Which part of the page it is, in a few words."""
+        """Return which part of the page it is, in a few words."""
         above, below = self.scroll.above, self.scroll.below
         if not self.scroll.height:
             return "how far the page is scrolled is not known"
@@ -84,21 +72,18 @@ class View:
 
     @property
     def text(self) -> str:
-        """What a model is shown of it."""
+        """Return what a model is shown of it."""
         return "\n".join((f"scroll: {self.place}", *self.remarks, *(self.lines or ("(the page shows nothing)",))))
 
 
 async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0) -> View:
-    """Look at a page.
+    """Look at a page; a TimeoutError of Playwright if it does not answer.
 
     Args:
         page: which.
         budget: characters that its lines may have.
         whole: what is not in view too.
         seconds: for a snapshot; the plain view then gets a few more.
-
-    Raises:
-        playwright.async_api.TimeoutError: if the page does not answer.
     """
     numbers = numbers_of(page)
     main = await _part(page.main_frame, whole=whole, drawn=False)
@@ -119,7 +104,8 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
         join_drawn(tree, main, give)
     seen = main.probe.scroll
     if not whole:
-        keep_seen(tree, seen.seen_width, seen.seen_height, _floating(main))
+        floating = [one.box for one in main.probe.found if one.kind == "floats"]  # menus and dialogs
+        keep_seen(tree, seen.seen_width, seen.seen_height, floating)
     tidy(tree)
     numbers.views += 1
     return View(
@@ -137,7 +123,7 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
 
 
 async def _snapshot(page: Page, seconds: float) -> str | None:
-    """Playwright's snapshot; None if it takes too long."""
+    """Return Playwright's snapshot; None if it takes too long."""
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     try:
@@ -149,7 +135,7 @@ async def _snapshot(page: Page, seconds: float) -> str | None:
 
 
 async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
-    """What the page says of itself, its frames in view among it."""
+    """Return what the page says of itself, with its frames in view."""
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     said = await probe(frame, whole=whole, drawn=drawn, most_elements=MOST_ELEMENTS)
@@ -170,7 +156,7 @@ async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
 
 
 async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Part | None:
-    """A frame in another one; None if it is not in view, or gone."""
+    """Return a frame in another one; None if it is not in view, or gone."""
     from playwright.async_api import Error
 
     try:
@@ -193,7 +179,7 @@ _SILENT = Probe(stopped=True)
 
 
 def _too_large(said: Probe) -> bool:
-    """Whether a snapshot could take more than a few seconds, or gigabytes; also of a frame that does not answer."""
+    """Return True if a snapshot could take more than a few seconds, or gigabytes; also if a frame does not answer."""
     return said.elements > MOST_ELEMENTS or said.weight > _MOST_WEIGHT or said.depth > _MOST_DEPTH or said is _SILENT
 
 
@@ -223,11 +209,6 @@ async def _mask_exactly(page: Page, node: Node) -> None:
         node.children = [HIDDEN_VALUE]
 
 
-def _floating(main: Part) -> list[Box]:
-    """Boxes of what no scrolling place cuts off; in the main frame, where menus and dialogs are."""
-    return [one.box for one in main.probe.found if one.kind == "floats"]
-
-
 def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
     marks = []
     for node in tree.elements():
@@ -239,4 +220,28 @@ def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-__all__ = ["MOST_ELEMENTS", "Mark", "View", "look"]
+def difference(previous: View | None, now: View) -> str | None:
+    """Return what is different now, in lines that begin with `-` (gone) and `+` (new).
+
+    None if only the page itself says it: nothing was seen before, after a navigation, of another part of the page or in
+    another form, or where the changes are as long as the page.
+    """
+    if previous is None or previous.document != now.document or previous.number >= now.number:
+        return None
+    if (previous.whole, previous.drawn) != (now.whole, now.drawn):
+        return None
+    if max(len(previous.lines), len(now.lines)) > _MOST_COMPARED:
+        return None
+    changes = [
+        line
+        for line in difflib.unified_diff(previous.lines, now.lines, lineterm="", n=1)
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+    if not any(line[0] in "+-" for line in changes):
+        moved = "" if previous.scroll == now.scroll else f"; {now.place}"
+        return f"nothing changed since view {previous.number} of the page{moved}"
+    told = "\n".join((f"changed since view {previous.number} of the page (- gone, + new; {now.place}):", *changes))
+    return told if len(told) < sum(map(len, now.lines)) + len(now.lines) else None
+
+
+__all__ = ["MOST_ELEMENTS", "Mark", "View", "difference", "look"]

@@ -12,19 +12,13 @@ from typing import Any
 from .base import Job, Refused, need, one_line
 from .media import MOST_FRAMES, _only, _probe, _run, _seconds, clock, frames
 
-LONGEST = 1_568
-"""Pixels of a picture's longer side: what models read without scaling it themselves."""
-
-SMALLEST = 640
-"""A region is enlarged to this: models see little in very small pictures."""
-
+LONGEST = 1_568  # pixels of a picture's longer side: what models read without scaling it themselves
+SMALLEST = 640  # a region is enlarged to this: models see little in very small pictures
 MOST_PIXELS = 120_000_000
 MOST_PAGES = 8
 MOST_SOUND_S = 1_200.0
 MOST_CLIP_S = 180.0
-MOST_BYTES = 15_000_000
-"""Of one recording or video; about what providers take in one request."""
-
+MOST_BYTES = 15_000_000  # of one recording or video; about what providers take in one request
 _SENT_AS_IT_IS = 5_000_000
 _PNG_BYTES = 1_000_000
 _READ_BY = {
@@ -44,7 +38,7 @@ _PLAIN_VIDEO = ("video/mp4", "video/webm", "video/quicktime")
 
 
 def shaped(job: Job, data: bytes, media_type: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """One file in one form.
+    """Return one file in one form.
 
     Args:
         asked: `form` ("facts", "pictures", "sound", "frames", "clip"), and what it needs: `region` (fractions of width
@@ -52,9 +46,6 @@ def shaped(job: Job, data: bytes, media_type: str, asked: dict[str, Any]) -> dic
 
     Returns:
         `pieces` (each with `place`, `media_type` and `data` in base64), `notes`; of "facts" what it is.
-
-    Raises:
-        Refused: if it cannot be had in this form.
     """
     form = asked["form"]
     if form == "facts":
@@ -96,7 +87,7 @@ def _facts(data: bytes, media_type: str) -> dict[str, Any]:
 
 
 def _page_count(data: bytes) -> int:
-    """Pages of a PDF, 0 where they cannot be counted; who wants to see one is told why."""
+    """Return pages of a PDF, 0 where they cannot be counted; who wants to see one is told why."""
     pypdfium2 = need("pypdfium2")
     try:
         return len(pypdfium2.PdfDocument(data))
@@ -112,7 +103,7 @@ def _piece(place: str, media_type: str, data: bytes) -> dict[str, Any]:
 
 
 def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The picture, or the pages of one that has several (TIFF, GIF)."""
+    """Return the picture, or the pages of one that has several (TIFF, GIF)."""
     image = _pillow()
     if media_type not in _READ_BY:
         raise Refused("medium", f"{media_type} is not read here; save it as PNG or JPEG")
@@ -138,7 +129,7 @@ def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list
 
 
 def _pages(data: bytes, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Pages of a PDF as pictures."""
+    """Return pages of a PDF as pictures."""
     _pillow()
     pypdfium2 = need("pypdfium2")
     try:
@@ -192,7 +183,7 @@ def _placed(place: str, asked: dict[str, Any]) -> str:
 
 
 def _drawn(picture: Any, region: list[float] | None) -> tuple[str, bytes]:
-    """Upright, cut to the region, on white, within `LONGEST`: as PNG where that is small, else as JPEG."""
+    """Return it upright, cut to the region, on white, within `LONGEST`: as PNG where that is small, else as JPEG."""
     from PIL import Image, ImageOps
 
     ImageOps.exif_transpose(picture, in_place=True)
@@ -244,7 +235,7 @@ def _probed(data: bytes, media_type: str) -> dict[str, Any]:
 
 
 def _range(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[float, float, list[str]]:
-    """The seconds that are asked for, within the recording, and what is left out of them."""
+    """Return the seconds that are asked for, within the recording, and what is left out of them."""
     duration = _seconds(_probed(data, media_type).get("format", {}).get("duration"))
     first, last = asked["from_s"] or 0.0, asked["to_s"] or duration or MOST_SOUND_S
     if duration and first >= duration:

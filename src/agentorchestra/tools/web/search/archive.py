@@ -21,28 +21,17 @@ _ADDRESS = re.compile(
 )
 
 
-class Archive:
+class Archive(Service):
     """The interfaces of the Wayback Machine: the list of captures (CDX), and the nearest one (availability)."""
 
-    name = "archive"
-
     def __init__(self, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
-        self._service = Service(web, settings, base=_BASE, environ=environ)
+        about = "pages as they were on a day, found by their address only"
+        traits = Traits(frozenset({"past"}), dated=True, about=about)
+        super().__init__("archive", web, settings, environ, base=_BASE, traits=traits)
         self._nearest = settings.base_url or _NEAREST
-        self.traits = Traits(
-            frozenset({"past"}),
-            dated=True,
-            timeout_s=settings.timeout_s,
-            cost_usd=settings.cost_usd,
-            about="pages as they were on a day, found by their address only",
-        )
-
-    def missing(self) -> str:
-        """Nothing."""
-        return ""
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """The captures of the page whose address is in the query, newest first."""
+        """Return the captures of the page whose address is in the query, newest first."""
         page = address_in(query)
         if not page:
             raise ToolError("finds pages by their address: give it in the query, or the site")
@@ -50,23 +39,19 @@ class Archive:
         return [self._capture(page, time) for time in reversed(rows)]
 
     async def copy_of(self, address: str, day: date) -> SearchResult | None:
-        """The last capture of a page up to the end of a day; if there is none, the first one after it.
-
-        Raises:
-            EngineError: the archive does not answer.
-        """
+        """Return the last capture of a page up to the end of a day; if there is none, the first one after it."""
         rows = await self._captures(address, until=day, limit=-1)
         if rows:
             return self._capture(address, rows[-1])
         params = {"url": address, "timestamp": f"{day:%Y%m%d}235959"}
-        data = await self._service.json("GET", "/wayback/available", params=params, base=self._nearest)
+        data = await self.json("GET", "/wayback/available", params=params, base=self._nearest)
         snapshots = data.get("archived_snapshots") if isinstance(data, dict) else None
         nearest = snapshots.get("closest") if isinstance(snapshots, dict) else None
         time = nearest.get("timestamp") if isinstance(nearest, dict) and nearest.get("available") else None
         return self._capture(address, time) if isinstance(time, str) and _day(time) else None
 
     async def _captures(self, page: str, *, since: date | None = None, until: date | None, limit: int) -> list[str]:
-        """The times of captures, oldest first; a negative limit means the last ones."""
+        """Return the times of captures, oldest first; a negative limit means the last ones."""
         params = {
             "url": page,
             "output": "json",
@@ -77,7 +62,7 @@ class Archive:
             "to": f"{until:%Y%m%d}" if until else "",
             "limit": limit,
         }
-        data = await self._service.json("GET", "/cdx/search/cdx", params=params)
+        data = await self.json("GET", "/cdx/search/cdx", params=params)
         if not isinstance(data, list):
             raise EngineError("answered JSON that is no list of captures")
         if not data:
@@ -91,7 +76,7 @@ class Archive:
         return sorted(time for time in times if _day(time))
 
     def _capture(self, page: str, time: str) -> SearchResult:
-        copy = clean_address(f"{self._service.base}/web/{time}/{page}")
+        copy = clean_address(f"{self.base}/web/{time}/{page}")
         day = _day(time)
         # The address of the page itself may be one that nobody has received: it stands inside the copy's only.
         title = f"Copy of {day} of {re.sub(r'^https?://', '', page)[:200]}"
@@ -99,7 +84,7 @@ class Archive:
 
 
 def address_in(query: Query) -> str:
-    """The address of a page in the words of a query, or the site's; "" where there is none."""
+    """Return the address of a page in the words of a query, or the site's; "" where there is none."""
     match = _ADDRESS.search(query.text)
     if match is not None:
         return match[0].rstrip(".,;:!?)]}")

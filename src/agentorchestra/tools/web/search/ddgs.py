@@ -17,7 +17,7 @@ from urllib.parse import parse_qs, urlsplit
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.service import Service, result, taken
+from agentorchestra.tools.web.search.service import Service, results
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 NAMES: dict[str, str] = {
@@ -36,7 +36,7 @@ _THEIRS = {"brave_web": "brave"}
 
 
 class _Cookies:
-    """What the library takes for its client while it makes a request up."""
+    """Stands in for the library's client while it makes a request up."""
 
     def __init__(self) -> None:
         self.kept: dict[str, str] = {}
@@ -46,30 +46,23 @@ class _Cookies:
         self.kept |= cookies
 
     def headers_update(self, _headers: Mapping[str, str]) -> None:
-        """Nothing: the engine's class has them."""
+        """Do nothing: the engine's class has them."""
 
 
-class Ddgs:
-    """One of the library's engines.
-
-    Args:
-        name: one of `NAMES`.
-    """
+class Ddgs(Service):
+    """One of the library's engines, by one of `NAMES`."""
 
     def __init__(self, name: str, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
-        self.name = name
-        self._service = Service(web, settings, base=NAMES[name], environ=environ)
-        self.traits = Traits(
-            timeout_s=settings.timeout_s, cost_usd=settings.cost_usd, about="the web, by its page for browsers"
-        )
+        traits = Traits(about="the web, by its page for browsers")
+        super().__init__(name, web, settings, environ, base=NAMES[name], traits=traits)
 
     def missing(self) -> str:
-        """The library."""
+        """Return what it needs: the library."""
         there = importlib.util.find_spec("ddgs") is not None
         return "" if there else "needs the extra `search`: pip install 'agentorchestra[search]'"
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """What it finds, best first."""
+        """Return what it finds, best first."""
         if problem := self.missing():
             raise EngineError(problem)
         engine, path, payload, cookies = await asyncio.to_thread(self._request, query)
@@ -77,14 +70,14 @@ class Ddgs:
         if cookies:
             headers["cookie"] = "; ".join(f"{name}={value}" for name, value in cookies.items())
         if engine.search_method == "POST":
-            answer = await self._service.ask("POST", path, form=payload, headers=headers)
+            answer = await self.ask("POST", path, form=payload, headers=headers)
         else:
-            answer = await self._service.ask("GET", path, params=payload, headers=headers)
+            answer = await self.ask("GET", path, params=payload, headers=headers)
         found = await asyncio.to_thread(self._read, engine, answer.text)
         if not found and "no results" not in answer.text.lower():
             # An empty list and a puzzle for robots look alike to the library.
             raise EngineError("answered HTML that is no list of results (it may take us for a robot)")
-        return taken([one for each in found for one in result(*each, query=query)], query)
+        return results(found, ("title", "address", "snippet", "date"), query)
 
     def _request(self, query: Query) -> tuple[Any, str, dict[str, str], dict[str, str]]:
         from ddgs.engines import ENGINES
@@ -100,16 +93,16 @@ class Ddgs:
         place = urlsplit(engine.search_url)
         return engine, place.path, {name: str(value) for name, value in payload.items()}, jar.kept
 
-    def _read(self, engine: Any, text: str) -> list[tuple[str, str, str]]:
+    def _read(self, engine: Any, text: str) -> list[dict[str, str]]:
         try:
             listed = engine.post_extract_results(_extracted(engine, text))
         except Exception as error:  # of lxml, on pages that are none
             raise EngineError(f"answered HTML that cannot be read ({type(error).__name__})") from None
-        return [(one.title, _unwrapped(one.href), one.body) for one in listed]
+        return [{"title": one.title, "address": _unwrapped(one.href), "snippet": one.body} for one in listed]
 
 
 def _extracted(engine: Any, text: str) -> list[Any]:
-    """What the library's `extract_results` gives, but of a page made to be large: so many items, so much of each."""
+    """Do as the library's `extract_results`, but of a page made to be large: so many items, so much of each."""
     tree = engine.extract_tree(engine.pre_process_html(text[:_MOST_CHARS]))
     found = []
     for item in tree.xpath(engine.items_xpath)[:_MOST_ITEMS]:
@@ -122,7 +115,7 @@ def _extracted(engine: Any, text: str) -> list[Any]:
 
 
 def _unwrapped(href: str) -> str:
-    """The address behind a link that leads through the engine's own counter."""
+    """Return the address behind a link that leads through the engine's own counter."""
     text = f"https:{href}" if href.startswith("//") else href
     if "/l/?" in text and "uddg=" in text:
         return next(iter(parse_qs(urlsplit(text).query).get("uddg", [])), "")

@@ -19,7 +19,7 @@ from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.ddgs import NAMES, Ddgs
 from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.model_engine import AskedModel
-from agentorchestra.tools.web.search.services import SERVICES
+from agentorchestra.tools.web.search.services import SERVICES, ServiceEngine
 from agentorchestra.tools.web.search.tool import Engines
 from agentorchestra.tools.web.search.types import SearchEngine
 from agentorchestra.tools.web.search.wikipedia import Wikipedia
@@ -49,7 +49,7 @@ def engines_of(
     environ: Mapping[str, str],
     given: Sequence[SearchEngine] = (),
 ) -> Engines:
-    """The engines that the settings name, and what those lack that cannot be asked.
+    """Return the engines that the settings name, and what those lack that cannot be asked.
 
     Args:
         settings: of search.
@@ -62,7 +62,7 @@ def engines_of(
     Raises:
         SettingsError: for a name that no engine has, or two engines of one name.
     """
-    makers: dict[str, Any] = {one.name: one for one in SERVICES}
+    makers: dict[str, Any] = {one.name: partial(ServiceEngine, one) for one in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
     makers |= {name: partial(Ddgs, name) for name in NAMES}
     installed = {one.name: one for one in _installed(tuple(sys.path))}
@@ -105,16 +105,12 @@ def engines_of(
 
 @functools.lru_cache(maxsize=1)
 def _installed(places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """The engines of other distributions: looking for them opens a file of every one."""
+    """Return the engines of other distributions: looking for them opens a file of every one."""
     return tuple(entry_points(group=GROUP))
 
 
 def _check(name: str, said: SearchEngineSettings, used: tuple[str, ...] | None) -> None:
-    """Refuse what an engine would ignore, and an address that is none.
-
-    Raises:
-        SettingsError: with what it can have.
-    """
+    """Refuse what an engine would ignore, and an address that is none."""
     for field in sorted(said.model_fields_set):
         if used is not None and field not in used:
             can = f"it can have: {', '.join(used)}" if used else "an engine of your own has its settings in its code"
@@ -136,7 +132,7 @@ def _checked(one: Any) -> SearchEngine:
 
 
 def key_variables(settings: SearchSettings) -> tuple[str, ...]:
-    """The environment variables that hold keys of engines."""
+    """Return the environment variables that hold keys of engines."""
     theirs = {one.name: one.key_env for one in SERVICES if one.key_env}
     theirs |= {name: one.key_env for name, one in settings.engine.items() if one.key_env}
     return tuple(sorted({*theirs.values()}))

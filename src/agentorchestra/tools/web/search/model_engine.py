@@ -10,7 +10,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.service import result, rows, taken
+from agentorchestra.tools.web.search.service import results, rows
 from agentorchestra.tools.web.search.types import INVENTIVE, EngineError, Query, SearchResult, Traits
 
 _LISTED: dict[str, Any] = {
@@ -39,11 +39,11 @@ class AskedModel:
         )
 
     def missing(self) -> str:
-        """The model."""
+        """Return what it needs: the model."""
         return "" if self._model else "needs the model that searches: set search.engine.model.model"
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """The pages that it lists."""
+        """Return the pages that it lists."""
         outcome = await ctx.ask_model(
             "web_search",
             role="search",
@@ -61,14 +61,7 @@ class AskedModel:
             listed = read_output(outcome.response.text, _LISTED)
         except OutputError:
             raise EngineError("answered something that is no list of results") from None
-        return taken(
-            [
-                found
-                for one in rows(listed, "results")
-                for found in result(one.get("title"), one.get("address"), one.get("snippet"), one.get("date"), query)
-            ],
-            query,
-        )
+        return results(rows(listed, "results"), ("title", "address", "snippet", "date"), query)
 
 
 __all__ = ["AskedModel"]

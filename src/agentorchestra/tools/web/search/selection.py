@@ -13,9 +13,7 @@ from agentorchestra.tea.calling.structured_output import read_output
 from agentorchestra.tools.web.search.archive import address_in
 from agentorchestra.tools.web.search.types import Query, SearchEngine, Strength
 
-_PAST = timedelta(days=30)
-"""What was wanted before this counts as the past: engines of today's web know little of it."""
-
+_PAST = timedelta(days=30)  # what was wanted before this counts as the past: engines of today's web know little of it
 _CHINESE = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")
 _JAPANESE = re.compile(r"[\u3040-\u30ff]")
 _SCHOLARLY = re.compile(
@@ -41,7 +39,7 @@ _CHOSEN: dict[str, Any] = {
 
 
 def language_of(query: Query) -> str:
-    """The language that a query is in, where its writing says so and nothing else was said."""
+    """Return the language that a query is in, where its writing says so and nothing else was said."""
     if query.language:
         return query.language
     if _JAPANESE.search(query.text):
@@ -50,7 +48,7 @@ def language_of(query: Query) -> str:
 
 
 def by_rules(query: Query, ready: Sequence[SearchEngine], *, files: bool, most: int) -> dict[str, str]:
-    """The engines for a query and why each of them, by rules.
+    """Return the engines for a query and why each of them, by rules.
 
     What the question calls for comes first, then engines of the whole web in the order of the settings:
 
@@ -109,14 +107,7 @@ def _past(query: Query) -> str:
 async def by_model(
     query: Query, ready: Mapping[str, str], ctx: RunContext[Any], *, today: date, most: int
 ) -> dict[str, str]:
-    """The engines that the model of the role `search` chooses, with its reasons.
-
-    Args:
-        query: with the language it is in.
-        ready: the engines that can be asked, and what each is.
-        ctx: asks the model.
-        today: the day of the run.
-        most: engines at most.
+    """Return the engines that the model of the role `search` chooses, with its reasons.
 
     Raises:
         ToolError: it cannot be asked, or chooses none that there is.
@@ -148,11 +139,7 @@ async def by_model(
 
 
 def named(asked: Sequence[str], ready: Mapping[str, SearchEngine], others: Mapping[str, str]) -> dict[str, str]:
-    """The engines that the caller named.
-
-    Raises:
-        ToolError: there is none of a name, or it lacks something.
-    """
+    """Return the engines that the caller named; ToolError for one that is not there, or lacks something."""
     for name in asked:
         if name not in ready:
             known = ", ".join(sorted(ready)) or "none"

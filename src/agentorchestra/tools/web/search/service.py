@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from html import unescape
@@ -17,69 +18,69 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import Answer, WebClient
 from agentorchestra.tools.web.search.dates import day_of
-from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult
+from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
-MAX_BYTES = 4 * 1024 * 1024
-"""Of one answer: a list of fifty results has some hundred thousand."""
-
+MAX_BYTES = 4 * 1024 * 1024  # of one answer: a list of fifty results has some hundred thousand
 _LONGEST_WAIT = 3_600.0
 _SNIPPET = 600
 _TITLE = 300
 _ADDRESS = 2_000
 
+Field = str | Callable[[Mapping[str, Any]], Any]
+Fields = tuple[Field, Field, Field, Field]  # where a row has its title, address, snippet and date
+
 
 class Service:
-    """Where a service is asked.
+    """An engine that is asked over HTTP; each subclass says how.
 
-    Args:
-        web: asks it.
-        settings: of the engine.
-        base: the maker's own address of it.
-        key_env: the variable that holds its key; "" for a service without one.
-        environ: where the variable is looked for, before a run is there.
+    `traits` has all but its cost and time limit, which are the settings'; `environ` is where the variable with its key
+    is looked for, before a run is there.
     """
 
     def __init__(
         self,
+        name: str,
         web: WebClient,
         settings: SearchEngineSettings,
+        environ: Mapping[str, str],
         *,
         base: str,
+        traits: Traits,
         key_env: str = "",
-        environ: Mapping[str, str] | None = None,
     ) -> None:
-        self._web = web
+        self.name = name
+        self.traits = replace(traits, cost_usd=settings.cost_usd, timeout_s=settings.timeout_s)
         self.base = (settings.base_url or base).rstrip("/")
         self.key_env = settings.key_env or key_env
-        self._environ = environ or {}
+        self._web = web
+        self._environ = environ
         # Whoever gives another address has chosen it: it may lie on this machine.
         self._own = (settings.base_url,) if settings.base_url else ()
         self._again = 0.0
 
     def missing(self) -> str:
-        """What it needs and has not."""
+        """Return what it needs and has not."""
         if not self.base:
-            return "needs its address: set search.engine.NAME.base_url"
+            return f"needs its address: set search.engine.{self.name}.base_url"
         return f"needs a key: set {self.key_env}" if self.key_env and not self._environ.get(self.key_env) else ""
 
     def key(self, ctx: RunContext[Any]) -> str:
-        """Its key, which the log shows as the variable's name.
-
-        Raises:
-            EngineError: it is not set.
-        """
+        """Return its key, which the log shows as the variable's name."""
         try:
             return ctx.secret(self.key_env)
         except MissingKeyError:
             raise EngineError(f"needs a key: set {self.key_env}") from None
 
     async def json(self, method: str, path: str, **options: Any) -> Any:
-        """What it answers, as JSON; see `ask`."""
+        """Return what it answers, as JSON; see `ask`."""
         answer = await self.ask(method, path, **options)
         try:
             return json.loads(answer.body)
         except (ValueError, RecursionError):
-            raise EngineError(_no_json(answer)) from None
+            start = answer.body[:200].lstrip().lower()
+            html = start.startswith(b"<")
+            said = "HTML that is no list of results" if html else "broken JSON" if start else "nothing"
+            raise EngineError(f"answered {said}") from None
 
     async def ask(
         self,
@@ -92,7 +93,7 @@ class Service:
         form: Mapping[str, str] | None = None,
         base: str = "",
     ) -> Answer:
-        """What it answers.
+        """Return what it answers.
 
         Args:
             method: of HTTP.
@@ -159,19 +160,8 @@ def _unread(error: WebError) -> str:
     }[error.kind]
 
 
-def _no_json(answer: Answer) -> str:
-    start = answer.body[:200].lstrip().lower()
-    if not start:
-        return "answered nothing"
-    return "answered HTML that is no list of results" if start.startswith(b"<") else "answered broken JSON"
-
-
 def rows(data: Any, *path: str) -> list[dict[str, Any]]:
-    """The objects of a list inside an answer; [] where the list is not there, as services leave out an empty one.
-
-    Raises:
-        EngineError: something else is there.
-    """
+    """Return the objects of a list inside an answer; none where it is not there, as services leave out an empty one."""
     for name in path:
         if not isinstance(data, dict):
             raise EngineError("answered JSON that is no list of results")
@@ -183,18 +173,21 @@ def rows(data: Any, *path: str) -> list[dict[str, Any]]:
     return [one for one in data if isinstance(one, dict)]
 
 
-def result(
-    title: Any, address: Any, snippet: Any = "", date: Any = None, query: Query | None = None
-) -> Iterator[SearchResult]:
-    """One result, or none where it has no address that could be read."""
-    link = clean_address(address)
-    if link:
-        day = day_of(date, query.now if query is not None else None)
-        yield SearchResult(title=plain(title, _TITLE) or link, address=link, snippet=plain(snippet, _SNIPPET), date=day)
+def results(found: Iterable[Mapping[str, Any]], fields: Fields, query: Query) -> list[SearchResult]:
+    """Return the rows that have an address, those of the wanted host only, as many as were wanted."""
+    listed = []
+    for row in found:
+        title, address, snippet, date = (field(row) if callable(field) else row.get(field) for field in fields)
+        link = clean_address(address)
+        if link and (not query.site or of_site(link, query.site)):
+            day = day_of(date, query.now)
+            found_title = plain(title, _TITLE) or link
+            listed.append(SearchResult(title=found_title, address=link, snippet=plain(snippet, _SNIPPET), date=day))
+    return listed[: query.limit]
 
 
 def clean_address(address: Any) -> str:
-    """An address of the web as it is written, "" for anything else.
+    """Return an address of the web as it is written, "" for anything else.
 
     Quotes are escaped: whoever looks for links in a text takes them for its end.
     """
@@ -207,7 +200,7 @@ def clean_address(address: Any) -> str:
 
 
 def plain(text: Any, most: int = _SNIPPET) -> str:
-    """Words without tags, escapes, control characters and superfluous white space."""
+    """Return words without tags, escapes, control characters and superfluous white space."""
     if not isinstance(text, str):
         return ""
     words = unescape(re.sub(r"<[^<>]{0,200}>", "", text[: most * 6]))
@@ -215,19 +208,12 @@ def plain(text: Any, most: int = _SNIPPET) -> str:
     return words if len(words) <= most else f"{words[: most - 1].rstrip()}…"
 
 
-def taken(found: Sequence[SearchResult], query: Query) -> list[SearchResult]:
-    """Of what an engine listed what is from the host that was asked for, as many as were wanted."""
-    if query.site:
-        found = [one for one in found if of_site(one.address, query.site)]
-    return list(found[: query.limit])
-
-
 def of_site(address: str, site: str) -> bool:
-    """Whether an address is of a host or of one below it."""
+    """Return True if an address is of a host or of one below it."""
     place = re.sub(r"^https?://(?:[^/@]*@)?", "", address.lower()).partition("/")[0].partition("?")[0]
     wanted = site.removeprefix("www.")
     host = place if ":" in wanted else place.partition(":")[0]
     return host == wanted or host.endswith(f".{wanted}")
 
 
-__all__ = ["Service", "clean_address", "of_site", "plain", "result", "rows", "taken"]
+__all__ = ["Fields", "Service", "clean_address", "of_site", "plain", "results", "rows"]

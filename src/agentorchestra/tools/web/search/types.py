@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import calendar
 import re
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -12,12 +13,8 @@ from pydantic import BaseModel, ConfigDict
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 
-MOST_RESULTS = 50
-"""That are asked for at once."""
-
-INVENTIVE = "model"
-"""The engine that may make up what it lists: what another one lists as well is had from that one."""
-
+MOST_RESULTS = 50  # that are asked for at once
+INVENTIVE = "model"  # the engine that may make up what it lists: what another one lists as well is had from that one
 _LONGEST_QUERY = 1_000
 _HOST = re.compile(r"(?!-)[a-z0-9-]+(?:\.[a-z0-9-]+)*(?::\d{1,5})?")
 _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_]([a-z]{2,4}))?", re.IGNORECASE)
@@ -26,8 +23,7 @@ _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_]([a-z]{2,4}))?", re.IGNORECASE)
 class EngineError(ToolError):
     """An engine that gave no results: the rest of a sentence that begins with its name.
 
-    Attributes:
-        wait_s: seconds that it asks to be left alone.
+    `wait_s` has the seconds that it asks to be left alone.
     """
 
     def __init__(self, message: str, *, wait_s: float = 0.0) -> None:
@@ -37,7 +33,7 @@ class EngineError(ToolError):
 
 @dataclass(frozen=True)
 class Query:
-    """What is searched for.
+    """The words to search for, and what narrows the search.
 
     Attributes:
         text: the words.
@@ -99,13 +95,12 @@ class SearchResult(BaseModel):
     archived_date: str | None = None
 
 
-Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "local"]
-"""What an engine is chosen for."""
+Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "local"]  # what an engine is chosen for
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What an engine says about itself.
+    """The properties of an engine.
 
     Attributes:
         strengths: what it is chosen for.
@@ -143,15 +138,15 @@ class SearchEngine(Protocol):
 
     @property
     def traits(self) -> Traits:
-        """What it says about itself."""
+        """Its properties."""
         ...
 
     def missing(self) -> str:
-        """What it needs and has not, as the rest of a sentence that begins with its name; "" if it is ready."""
+        """Return what it needs and has not, as the rest of a sentence that begins with its name; "" if it is ready."""
         ...
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """What it finds, best first.
+        """Return what it finds, best first.
 
         Raises:
             EngineError: it gave no results.
@@ -171,11 +166,7 @@ def query_of(
     site: str | None = None,
     now: datetime | None = None,
 ) -> Query:
-    """A query from what a model wrote.
-
-    Raises:
-        ToolError: with the value that does not fit and what does.
-    """
+    """Return a query from what a model wrote; a ToolError names the value that does not fit and what does."""
     words = " ".join(text.split())
     if not words:
         raise ToolError("The query is empty; give the words to search for.")
@@ -214,7 +205,7 @@ def _host(site: str | None) -> str:
 
 
 def _day(text: str | None, name: str, *, end: bool) -> date | None:
-    """`2024-01-31`, `2024-01` or `2024`: the first or last day of it."""
+    """Return the first or last day of `2024-01-31`, `2024-01` or `2024`."""
     if not text:
         return None
     match = re.fullmatch(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?(?:T.*)?", text.strip())
@@ -224,15 +215,11 @@ def _day(text: str | None, name: str, *, end: bool) -> date | None:
         year, month, day = int(match[1]), int(match[2] or (12 if end else 1)), match[3]
         if day:
             return date(year, month, int(day))
-        return date(year, month, _last(year, month) if end else 1)
+        return date(year, month, calendar.monthrange(year, month)[1] if end else 1)
     except ValueError:
         raise ToolError(
             f"{name} is {text[:40]!r}; give a day like 2024-01-31, a month like 2024-01, or a year."
         ) from None
-
-
-def _last(year: int, month: int) -> int:
-    return 31 if month == 12 else (date(year, month + 1, 1) - date(year, month, 1)).days
 
 
 __all__ = [

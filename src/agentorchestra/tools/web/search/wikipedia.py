@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import date
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -12,62 +13,47 @@ from urllib.parse import quote, urlencode
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import WebClient
-from agentorchestra.tools.web.search.service import Service, plain, result, rows
+from agentorchestra.tools.web.search.service import Fields, Service, plain, results, rows
 from agentorchestra.tools.web.search.types import Query, SearchResult, Traits
 
-_REVISIONS = 3
-"""Articles of which an earlier version is looked for."""
-
-_TITLES = 5
-"""Articles whose first sentences are shown."""
+_REVISIONS = 3  # articles of which an earlier version is looked for
+_TITLES = 5  # articles whose first sentences are shown
 
 
-class Wikipedia:
+class Wikipedia(Service):
     """MediaWiki's interface of Wikipedia, or of a wiki of your own.
 
     `base_url` may hold `{language}`, as its own does.
     """
 
-    name = "wikipedia"
-
     def __init__(self, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
-        base = settings.base_url or "https://{language}.wikipedia.org"
-        self._base = base.rstrip("/")
-        self._service = Service(web, settings, base=base, environ=environ)
-        self.traits = Traits(
+        traits = Traits(
             frozenset({"encyclopedia", "past"}),
             dated=True,
-            timeout_s=settings.timeout_s,
-            cost_usd=settings.cost_usd,
             about="Wikipedia, with the versions of its articles by date",
         )
-
-    def missing(self) -> str:
-        """Nothing."""
-        return ""
+        base = "https://{language}.wikipedia.org"
+        super().__init__("wikipedia", web, settings, environ, base=base, traits=traits)
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """Articles; with `until`, as they were on that day."""
-        base = self._base.replace("{language}", query.language or "en")
+        """Return articles; with `until`, as they were on that day."""
+        base = self.base.replace("{language}", query.language or "en")
         found = rows(await self._api(base, list="search", srsearch=query.text, srlimit=query.limit), "query", "search")
         titles = [str(one["title"]) for one in found if isinstance(one.get("title"), str)]
         if query.until is not None:
             earlier = await asyncio.gather(*(self._as_of(base, one, query.until) for one in titles[:_REVISIONS]))
             return [one for each in earlier for one in each]
         beginnings = await self._beginnings(base, titles[:_TITLES])
-        return [
-            one
-            for each in found
-            for one in result(
-                each.get("title"),
-                f"{base}/wiki/{_path(str(each.get('title')))}",
-                beginnings.get(str(each.get("title"))) or each.get("snippet"),
-                each.get("timestamp"),
-            )
-        ][: query.limit]
+        fields: Fields = (
+            "title",
+            lambda one: f"{base}/wiki/{_path(str(one.get('title')))}",
+            lambda one: beginnings.get(str(one.get("title"))) or one.get("snippet"),
+            "timestamp",
+        )
+        return results(found, fields, replace(query, site=""))
 
     async def _beginnings(self, base: str, titles: list[str]) -> dict[str, str]:
-        """The first sentences of articles, where the wiki can give them."""
+        """Return the first sentences of articles, where the wiki can give them."""
         if not titles:
             return {}
         data = await self._api(
@@ -77,7 +63,7 @@ class Wikipedia:
         return {str(one.get("title")): str(one["extract"]) for one in pages if isinstance(one.get("extract"), str)}
 
     async def _as_of(self, base: str, title: str, day: date) -> list[SearchResult]:
-        """The version of an article that stood at the end of a day."""
+        """Return the version of an article that stood at the end of a day."""
         data = await self._api(
             base,
             prop="revisions",
@@ -98,14 +84,14 @@ class Wikipedia:
                 main = slots.get("main") if isinstance(slots, dict) else None
                 text = main.get("content", "") if isinstance(main, dict) else ""
                 address = f"{base}/w/index.php?{urlencode({'title': title, 'oldid': number}, quote_via=quote)}"
-                for one in result(title, address, _without_markup(str(text)), revision.get("timestamp")):
-                    copy = {"archived": one.address, "archived_date": one.date}
-                    found.append(one.model_copy(update=copy))
+                row = {**revision, "title": title, "address": address, "text": _without_markup(str(text))}
+                for one in results([row], ("title", "address", "text", "timestamp"), Query("")):
+                    found.append(one.model_copy(update={"archived": one.address, "archived_date": one.date}))
         return found
 
     async def _api(self, base: str, **params: Any) -> Any:
         asked = {"action": "query", "format": "json", "formatversion": 2, **params}
-        return await self._service.json("GET", "/w/api.php", params=asked, base=base)
+        return await self.json("GET", "/w/api.php", params=asked, base=base)
 
 
 def _path(title: str) -> str:
@@ -118,7 +104,7 @@ _FILE = re.compile(r"\[\[(?:File|Image|Datei|文件):[^\[\]]*(?:\[\[[^\[\]]*\]\]
 
 
 def _without_markup(text: str) -> str:
-    """The first words of an article's source."""
+    """Return the first words of an article's source."""
     text = text[:8_000]
     for _ in range(4):  # templates stand inside templates
         text, count = _TEMPLATE.subn(" ", text)

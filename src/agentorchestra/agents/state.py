@@ -1,0 +1,45 @@
+"""What an agent keeps on its branch while it works."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from agentorchestra.agents.memory import Remembering
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.programs.functions import Functions
+
+
+@dataclass
+class AgentState:
+    """What an agent keeps on its branch; `core.protocols.AgentSlot` is what other rooms see of it.
+
+    Attributes:
+        own_tools: tools made for this agent alone (`done` with its answer's schema), by name.
+        functions: what its programs may call; None where it writes none.
+        result_chars: the longest result that its window has room for.
+        memory: of an agent whose workflow is code.
+    """
+
+    own_tools: dict[str, Tool[..., Any]] = field(default_factory=dict)
+    functions: Functions | None = None
+    result_chars: int | None = None
+    memory: Remembering | None = None
+
+    def for_rival(self) -> AgentState:
+        """Return what a rival continuation begins with."""
+        return AgentState(memory=self.memory)
+
+
+def agent_state(session: Session[Any]) -> AgentState:
+    """Return what the agent of a branch keeps, a new state where it has none."""
+    if not isinstance(session.agent, AgentState):
+        session.agent = AgentState()
+    return session.agent
+
+
+def add_tools(session: Session[Any], *tools: Tool[..., Any]) -> None:
+    """Let an agent call tools that were made for it alone."""
+    state = agent_state(session)
+    state.own_tools = {**state.own_tools, **{one.name: one for one in tools}}

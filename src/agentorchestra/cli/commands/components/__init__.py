@@ -1,0 +1,1 @@
+"""`agentorchestra components` and its short forms."""

@@ -1,0 +1,104 @@
+"""`agentorchestra components`, and its short forms `tools`, `environments`, `agents`, `prompts` and `memories`."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import click
+
+from agentorchestra.cli.commands.components.change import deprecate, export, import_, restore
+from agentorchestra.cli.commands.components.memories import entries, forget
+from agentorchestra.cli.commands.components.read import contract, diff, info, list_, search, versions
+from agentorchestra.cli.commands.components.shared import KINDS
+from agentorchestra.cli.commands.components.stats import COUNTED, stats
+from agentorchestra.cli.group import COMMANDS
+
+_COMMANDS: tuple[click.Command, ...] = (
+    list_,
+    info,
+    search,
+    stats,
+    versions,
+    diff,
+    restore,
+    deprecate,
+    export,
+    import_,
+    contract,
+)
+
+_EPILOG = """\b
+Examples:
+{examples}
+
+\b
+Exit codes: 0; 2 for a name or a version that is not there, and whatever else
+is refused before anything is done."""
+
+
+def _epilog(*examples: str) -> str:
+    return _EPILOG.format(examples="\n".join(f"  agentorchestra {one}" for one in examples))
+
+
+components = click.Group(
+    "components",
+    commands={str(one.name): one for one in _COMMANDS},
+    short_help=COMMANDS["components"].summary,
+    help="""Show and change what runs of this workspace are made of: the packaged components, those of its application,
+    and those that were registered.
+
+    `agentorchestra tools` is short for `components --kind tool`, and so for each kind.""",
+    epilog=_epilog(
+        "components list",
+        'components search "look something up in the documents"',
+        "components list --under package --kind agent",
+        "components info read_file --kind tool --json",
+        "components diff read_file 1.0.0 1.1.0",
+        "components export --as skills skills",
+        "components contract --kind agent",
+    ),
+)
+
+
+def _short_form(kind: str, example: str) -> click.Group:
+    """Return the same commands for one kind."""
+    plural = KINDS[kind]
+    return click.Group(
+        plural,
+        commands={str(one.name): _fixed(one, kind) for one in _COMMANDS if one is not stats or kind in COUNTED},
+        short_help=COMMANDS[plural].summary,
+        help=f"The commands of `agentorchestra components`, with `--kind {kind}`.",
+        epilog=_epilog(f"{plural} list", f"{plural} info {example}", f"{plural} versions {example} --json"),
+    )
+
+
+def _fixed(command: click.Command, kind: str) -> click.Command:
+    assert command.callback is not None
+    return click.Command(
+        command.name,
+        callback=partial(command.callback, kind=kind),
+        params=[one for one in command.params if one.name != "kind"],
+        help=command.help,
+        short_help=command.short_help,
+    )
+
+
+tools = _short_form("tool", "read_file")
+environments = _short_form("environment", "garden")
+agents = _short_form("agent", "reporter")
+prompts = _short_form("prompt", "planner")
+memories = _short_form("memory", "summary")
+memories.add_command(entries)
+memories.add_command(forget)
+memories.help = (
+    "What the workspace remembers; and the commands of `components`, with `--kind memory`, for what remembers it."
+)
+memories.epilog = _epilog(
+    "memories entries --search atlas",
+    "memories forget run_01KSA5ZQ0M3V7T9X2C4D6E8FGH:mem_3f2a9c41d0",
+    "memories forget --all --agent deep_analyzer",
+    "memories info summary",
+)
+
+
+__all__ = ["agents", "components", "environments", "memories", "prompts", "tools"]

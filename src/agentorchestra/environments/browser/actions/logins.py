@@ -1,0 +1,73 @@
+"""Passwords that agents use and never see, and what on a page is for a person: captchas and logins."""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from typing import Any
+
+from agentorchestra.core.errors import MissingKeyError, ToolError
+from agentorchestra.environments.browser.actions.arguments import Ref, Site, host_of, same_site
+from agentorchestra.environments.browser.actions.keyboard import KeyboardActions, refuse
+from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.view.script_results import Field, as_told
+from agentorchestra.tea.calling.environment import action
+
+_CAPTCHAS = re.compile(
+    r"^https?://[^/]*(?:recaptcha|hcaptcha|captcha-delivery|arkoselabs|funcaptcha|geetest|perimeterx|px-cloud)[^/]*/|"
+    r"/recaptcha/(?:api2|enterprise)/(?:anchor|bframe)|^https?://challenges\.cloudflare\.com/|/cdn-cgi/challenge-platform/"
+)
+
+
+class LoginActions(KeyboardActions):
+    """Passwords by their names."""
+
+    @action(tags=("send",))
+    async def fill_secret(self, ctx: Any, ref: Ref, name: Ref, site: Site) -> str:
+        """Fill a field with a user name or password that you know by its name only.
+
+        Args:
+            ref: the field's reference.
+            name: of the secret, as the task or the state gives it.
+            site: the host of the page or frame, as the state shows it.
+        """
+        found = await self.field(ctx, ref)
+        element = await self.handle(ref, found)
+        address = await self.address_of(element)
+        same_site(site, address)
+        value = self._secret(ctx, name.strip(), host_of(address))
+        refuse(ref, as_told(Field, await self.ask(f"looking at {ref}", element, "field")))
+        await self.on(ref, lambda ms: found.fill(value, timeout=ms))
+        return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
+
+    def _secret(self, ctx: Any, name: str, host: str) -> str:
+        """Return the value of a secret that this site may get."""
+        named = self.settings.logins.get(host, ())
+        if name not in named:
+            known = f"the secrets of {host}: {', '.join(named)}" if named else f"{host} has none"
+            raise ToolError(
+                f"{name!r} is no secret for {host}; {known} (settings: browser.logins names the environment variables)"
+            )
+        try:
+            return str(ctx.secret(name))
+        except MissingKeyError:
+            raise ToolError(f"the secret {name} is not set in the environment; set it and run again") from None
+
+    async def walls(self, ctx: Any) -> list[str]:
+        """Return a sentence for each wall that the page of this agent's tab looks like, and names of its secrets."""
+        page = await self.tab(ctx)
+        said = []
+        if any(_CAPTCHAS.search(frame.url) for frame in page.frames):
+            said.append("The page has a captcha. It is for a person: you may ask with browser_ask_human.")
+        with contextlib.suppress(ToolError):
+            if await self.within("looking for a login", lambda: page.evaluate(of_page("asksPassword"))):
+                said.append(
+                    "The page asks for a password. If the task needs it, use the one that the task gives; "
+                    "without one you may ask with browser_ask_human."
+                )
+        if named := self.settings.logins.get(host_of(page.url), ()):
+            said.append(f"Secrets for this site, by name with fill_secret: {', '.join(named)}.")
+        return said
+
+
+__all__ = ["LoginActions"]
