@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -37,14 +37,9 @@ class Reader:
     async def of_session(self, session: str) -> list[Entry]:
         """Return what the runs of a session wrote, as it is now, the newest entries, in their order."""
         found: list[Entry] = []
-        after: tuple[str, int] | None = None
-        while True:
-            query = LogQuery(session=session, types=("completed",))
-            page = await self.store.query(query, after=after, limit=_PAGE)
+        async for page in self._pages(LogQuery(session=session, types=("completed",))):
             found = [*found, *await self._of_page(page)][-MOST_EARLIER:]
-            if len(page) < _PAGE:
-                return found
-            after = page[-1].run, page[-1].seq
+        return found
 
     async def of_workspace(self, kind: EntryKind) -> list[Entry]:
         """Return what all runs but forks wrote of a kind, as it is now, the newest entries, in their order."""
@@ -55,14 +50,19 @@ class Reader:
     async def forgotten(self) -> frozenset[str]:
         """Return the references of all entries that were forgotten."""
         found: set[str] = set()
-        after: tuple[str, int] | None = None
-        while True:
-            page = await self.store.query(LogQuery(types=(Forgotten.type,)), after=after, limit=_PAGE)
+        async for page in self._pages(LogQuery(types=(Forgotten.type,))):
             for event in page:
                 names = event.body.get("entries")
                 found |= {f"{event.run}:{one}" for one in names} if isinstance(names, list) else set()
+        return frozenset(found)
+
+    async def _pages(self, query: LogQuery) -> AsyncIterator[Sequence[Event]]:
+        after: tuple[str, int] | None = None
+        while True:
+            page = await self.store.query(query, after=after, limit=_PAGE)
+            yield page
             if len(page) < _PAGE:
-                return frozenset(found)
+                return
             after = page[-1].run, page[-1].seq
 
     async def _of_page(self, page: Sequence[Event]) -> list[Entry]:
@@ -82,7 +82,7 @@ class Reader:
 
 
 def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, foreign: bool = False) -> Iterator[Entry]:
-    """Return the entries of a recorded writing; `run` is "" for the reader's own."""
+    """Yield the entries of a recorded writing; `run` is "" for the reader's own."""
     given = effect.get("arguments", {}).get("entries")
     if outcome.get("status", "ok") != "ok" or not isinstance(given, list):
         return

@@ -12,43 +12,24 @@
 
 The body is a Jinja2 template. Of a prompt for one question, what stands behind the line `{# user #}` goes into the
 user's message. Equal values render to equal text: there is no clock, no chance and no file in it. Values are inserted
-as they are and never read as templates themselves. `composing.py` has modules and trainable parts.
+as they are and never read as templates themselves. `composition.py` has modules and trainable parts.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Protocol
 
 from agentorchestra.core.errors import PromptError
 from agentorchestra.core.spec import Pinned
-from agentorchestra.tea.prompts.composition import Module
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 
-
-class Resource(Protocol):
-    """A file or folder: what pathlib and importlib.resources have in common."""
-
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-        ...
-
-    def iterdir(self) -> Iterable[Any]:
-        """Return what a folder holds."""
-        ...
-
-    def is_file(self) -> bool:
-        """Return True for a file."""
-        ...
-
-    def read_text(self, encoding: str) -> str:
-        """Return a file's text."""
-        ...
+Resource = Path | Traversable
+"""A file or folder, of the disk or of a package."""
 
 
 def load_prompt(file: Resource) -> Prompt:
@@ -145,15 +126,14 @@ class PromptLibrary:
         }
         making: list[str] = []
 
-        def module(name: str) -> Module:
+        def module(name: str) -> Prompt:
             asking = self._sources[making[-1]].where
             if name not in made and name not in self._sources:
                 known = sorted({*made, *self._sources})
                 near = difflib.get_close_matches(name, known, n=1)
                 guess = f"did you mean {near[0]!r}?" if near else f"the prompts: {', '.join(known) or 'none'}"
                 raise PromptError(f"{asking} includes {name!r}, which is not there; {guess}")
-            one = prompt(name)
-            return Module(one.name, one.version, one.template, one.variables, one.modules)
+            return prompt(name)
 
         def prompt(name: str) -> Prompt:
             if name in made:

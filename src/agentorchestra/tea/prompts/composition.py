@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Protocol, TypeVar
 
 from agentorchestra.core.errors import PromptError
 
@@ -41,39 +41,25 @@ LONGEST = 1_000_000
 """Characters of a composed prompt."""
 
 
-class Module(NamedTuple):
-    """A prompt as a module of another.
-
-    Attributes:
-        name, version: of the prompt.
-        template: its body, composed.
-        variables: what it needs.
-        modules: what it includes itself.
-    """
-
-    name: str
-    version: str
-    template: str
-    variables: tuple[str, ...]
-    modules: tuple[str, ...] = ()
+class _Body(Protocol):
+    """A prompt that others include."""
 
     @property
-    def component(self) -> str:
-        """`name@version`."""
-        return f"{self.name}@{self.version}"
+    def template(self) -> str:
+        """Its body, composed."""
+        ...
 
 
-Modules = Callable[[str], Module]
-"""Finds a module by name; raises PromptError where there is none."""
+B = TypeVar("B", bound=_Body)
 
 
-def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str, tuple[Module, ...]]:
+def composed(template: str, modules: Callable[[str], B] | None, *, where: str) -> tuple[str, tuple[B, ...]]:
     """Return a template with its includes replaced, and what was put in, each once, in order.
 
     Raises:
         PromptError: for a module that is not there.
     """
-    found: dict[str, Module] = {}
+    found: dict[str, B] = {}
     left = LONGEST - len(template)
 
     def put(match: re.Match[str]) -> str:
@@ -151,4 +137,4 @@ def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
     return spans
 
 
-__all__ = ["Module", "Modules", "composed", "parts_of", "with_parts"]
+__all__ = ["composed", "parts_of", "with_parts"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import PromptError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.tea.prompts.composition import Modules, composed, parts_of, with_parts
+from agentorchestra.tea.prompts.composition import composed, parts_of, with_parts
 
 if TYPE_CHECKING:
     import jinja2
@@ -149,7 +149,9 @@ def _normal(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-def parse_prompt(text: str, *, where: str, modules: Modules | None = None, check: bool = True) -> Prompt:
+def parse_prompt(
+    text: str, *, where: str, modules: Callable[[str], Prompt] | None = None, check: bool = True
+) -> Prompt:
     """Return a prompt from the text of its file.
 
     Args:

@@ -25,7 +25,7 @@ from agentorchestra.tea.retrieval.discovery import OPEN_TOOLS
 LINE_CHARS = 80
 
 
-class Shelf:
+class DeferredTools:
     """The toolset of an agent whose rarely used tools are opened when they are wanted.
 
     Args:
@@ -86,4 +86,4 @@ def _first_words(description: str) -> str:
     return said if len(said) <= LINE_CHARS else f"{said[: LINE_CHARS - 1]}…"
 
 
-__all__ = ["Shelf"]
+__all__ = ["DeferredTools"]
