@@ -133,7 +133,7 @@ class Tool(Generic[P, R]):
         self.carried: Any = None
         self.of_class = False
         self._function = function
-        self._async = _is_async(function)
+        self._async = inspect.iscoroutinefunction(function)
         self._settle(traits)
         self._arguments = arguments
         self._source = source
@@ -448,10 +448,6 @@ def _checked_number(name: str, what: str, value: float | None, *, zero: bool) ->
     if value is not None and not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
         raise ToolDefinitionError(f"tool {name!r} has {what}={value}; give a positive number, or leave it out")
     return value
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function)
 
 
 __all__ = ["EffectName", "Tool", "ToolResult", "Traits", "tool", "tool_from_schema"]

@@ -21,7 +21,6 @@ from agentorchestra.tea.registry.config import KindName
 from agentorchestra.tea.registry.history import (
     History,
     Maker,
-    Version,
     checked_component_name,
     checked_component_version,
     identity_of,
@@ -184,12 +183,8 @@ def _merged(kind: str, name: str, incoming: History, held: History) -> Iterable[
                 f"{kind} {name}@{one.version} is known here with other content; nothing was loaded. Load it into a "
                 "workspace of its own"
             )
-        yield Entry(kind, name, "registered", _body(one), one.created)
-
-
-def _body(one: Version) -> dict[str, JsonValue]:
-    fields: dict[str, Any] = one.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
-    return body_of(**fields)
+        fields = one.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
+        yield Entry(kind, name, "registered", body_of(**fields), one.created)
 
 
 __all__ = ["FORMAT", "SavedRegistry", "kind_of_saved", "read_saved", "saved", "taken_over"]

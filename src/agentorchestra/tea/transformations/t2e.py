@@ -20,14 +20,7 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.calling.actions import tool_result
 from agentorchestra.tea.calling.signatures import source_of
 from agentorchestra.tea.calling.tool import Tool
-from agentorchestra.tea.transformations.base import (
-    Carried,
-    Transformation,
-    carried_by,
-    first_twice,
-    made,
-    tools_in,
-)
+from agentorchestra.tea.transformations.base import Carried, Transformation, carried_by, first_twice, made, tools_in
 
 Branching = Literal["stateless", "snapshot", "none"]
 
