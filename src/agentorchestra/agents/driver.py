@@ -98,7 +98,7 @@ async def build_agent(
         agents=agents,
         environments=environments,
     )
-    session.sight.know((*sources, *described(schemas)))
+    session.seen.add((*sources, *described(schemas)))
     state = State(
         messages=(system_message(system), Message(role="user", content=told)),
         max_steps=spec.max_steps,
