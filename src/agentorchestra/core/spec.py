@@ -1,4 +1,4 @@
-"""What a run is asked, what it is pinned to and what it gives back: RunSpec, RunManifest, RunResult; AgentSpec."""
+"""The descriptions of a run: RunSpec (asked), RunManifest (pinned), RunResult (given back); AgentSpec of an agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agentorchestra.core.settings import (
 
 
 class RunStatus(StrEnum):
-    """How a run stands. `created`, `running` and `waiting`, `paused` go on; the others are ends."""
+    """The standing of a run. `created`, `running`, `waiting` and `paused` go on; the others are ends."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -52,12 +52,12 @@ EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1,
 
 
 def exit_code(status: RunStatus) -> int:
-    """0 completed, 1 failed, 130 cancelled, 3 any other end with a status."""
+    """Return 0 for completed, 1 for failed, 130 for cancelled, 3 for any other status."""
     return EXIT_CODES.get(status, 3)
 
 
 class RunSpec(BaseModel, frozen=True, extra="forbid"):
-    """What a run is asked: all of it that can be written down, as JSON too.
+    """The request for a run: all of it that can be written down, as JSON too.
 
     `ws.run(spec)` runs it; `ws.run("What is ...?", files=[...])` builds it from its arguments. What is left out or None
     is as the settings say.
@@ -242,7 +242,7 @@ class FileRef(BaseModel, frozen=True):
 
 
 def first_names(names: Iterable[str], most: int = 20) -> str:
-    """Names for a sentence: the first ones, how many more there are, `none` without any."""
+    """Return names for a sentence: the first ones, how many more there are, `none` without any."""
     listed = list(names)
     shown = ", ".join(listed[:most]) or "none"
     return f"{shown} and {len(listed) - most:,} more" if len(listed) > most else shown
@@ -278,7 +278,7 @@ class Exchange(BaseModel, frozen=True):
 
 
 CHECKS = 1
-"""How new runs check answers; see `RunManifest.checks`."""
+"""The way in which new runs check answers; see `RunManifest.checks`."""
 
 
 class RunManifest(BaseModel, frozen=True):
@@ -385,7 +385,7 @@ class Question(BaseModel, frozen=True):
 
 
 class RunResult(BaseModel):
-    """What `ws.run` returns and `run --json` prints.
+    """The result of a run, as `ws.run` returns and `run --json` prints it.
 
     Attributes:
         status: see RunStatus.
