@@ -14,10 +14,11 @@ from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
-from agentorchestra.core.content import Block, MediaBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus
@@ -34,22 +35,6 @@ class Attempt(Protocol):
         self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
     ) -> None:
         """Log that this attempt failed, what it cost, and when the next one starts."""
-
-
-class Letter(Protocol):
-    """A message to an agent: who sent it, what it says, how far it is trusted."""
-
-    @property
-    def sender(self) -> str:
-        """The agent, or whoever told it from outside."""
-
-    @property
-    def content(self) -> str:
-        """The text."""
-
-    @property
-    def trust(self) -> Trust:
-        """No further than what its sender had seen."""
 
 
 class RunContext(Protocol[DepsT_co]):
@@ -195,7 +180,7 @@ class RunContext(Protocol[DepsT_co]):
     async def ask(self, question: str, **details: JsonValue) -> str:
         """Ask a human (AskHuman); raises SuspendedError where nobody can answer now."""
 
-    async def wait_for_mail(self, seconds: float | None = None) -> Sequence[Letter]:
+    async def wait_for_mail(self, seconds: float | None = None) -> Sequence[Mail]:
         """Wait for messages to this agent, from its run or from outside (`tell --to`); return all unread ones.
 
         Where nobody else can act the job ends as `waiting` and costs nothing. Only composite components may.
@@ -625,7 +610,6 @@ __all__ = [
     "Grounded",
     "Handler",
     "Job",
-    "Letter",
     "Owner",
     "RunContext",
     "RunRecord",
