@@ -228,27 +228,7 @@ class Forgotten(Body):
     by: str = ""
 
 
-BODIES: dict[str, type[Body]] = {
-    cls.type: cls
-    for cls in (
-        RunCreated,
-        DrivingStarted,
-        RunEnded,
-        EffectStarted,
-        EffectCompleted,
-        AttemptFailed,
-        EffectInterrupted,
-        BudgetExhausted,
-        BudgetRaised,
-        Forked,
-        Noted,
-        Answered,
-        Told,
-        CancelRequested,
-        PauseRequested,
-        Forgotten,
-    )
-}
+BODIES: dict[str, type[Body]] = {cls.type: cls for cls in Body.__subclasses__()}
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 UPCASTERS: dict[tuple[str, int], Upcaster] = {}

@@ -32,7 +32,7 @@ from agentorchestra.workspace.handlers import Handlers
 
 
 class ReplayReport(BaseModel):
-    """How a replay ended.
+    """The end of a replay.
 
     Attributes:
         run_id: the run.
