@@ -270,22 +270,11 @@ class RunDriver:
         async with self.watched(run_id) as queue:
             work = asyncio.create_task(self.drive(run_id, given))
             self._tasks.add(work)
+            bus = self._buses[run_id]
+            work.add_done_callback(lambda _: bus.publish(Notice(kind="end", run=run_id)))  # a run that did not begin
             try:
-                while True:
-                    getter = asyncio.ensure_future(queue.get())
-                    await asyncio.wait({getter, work}, return_when=asyncio.FIRST_COMPLETED)
-                    if getter.done():
-                        notice = getter.result()
-                        if notice.kind == "end":
-                            break
-                        yield notice
-                        continue
-                    getter.cancel()
-                    while not queue.empty():
-                        notice = queue.get_nowait()
-                        if notice.kind != "end":
-                            yield notice
-                    break
+                while (notice := await queue.get()).kind != "end":
+                    yield notice
                 yield Notice(kind="end", run=run_id, result=await work)
             finally:
                 # A reader that stops reading stops the run; what is recorded can be resumed.
