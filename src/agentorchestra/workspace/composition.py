@@ -120,7 +120,7 @@ class Composition:
 
     def _components(self) -> Components:
         from agentorchestra.agents.components import Components
-        from agentorchestra.tea.registry.servers import Access
+        from agentorchestra.tea.registry.context import Access
 
         catalog, own = self.catalog, self.host.own
         access = Access(

@@ -81,7 +81,7 @@ class RunCreator:
             objects: what the run has besides.
             temporary_files: see Workspace.create.
         """
-        from agentorchestra.agents.kit import find_system
+        from agentorchestra.agents.handler import find_system
         from agentorchestra.tea.programs.sources import pin_of
 
         parts, settings, catalog = self._parts, self._settings, self._catalog

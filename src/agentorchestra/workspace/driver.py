@@ -18,11 +18,12 @@ from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.runtime import job
 from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
-from agentorchestra.runtime.run import Run, current_budget, make_result, open_questions, wait_for
+from agentorchestra.runtime.run import Run, current_budget, open_questions, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import end_undriven, not_yet, requested
 from agentorchestra.workspace.catalog import Equipment
@@ -72,7 +73,7 @@ class RunDriver:
         ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
         if not isinstance(ended, RunEnded) or ended.status != record.status:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
-        return make_result(run_id, record.manifest, ended, run)
+        return job.make_result(run_id, record.manifest, ended, run)
 
     async def resume(self, run_id: str, given: RunObjects, *, budget: Budget | None, pin: bool) -> RunResult:
         """Go on with a run; see Workspace.resume."""
@@ -137,7 +138,7 @@ class RunDriver:
                     run.note(change, level="warning")
                 for failure in self._parts.components.failures():
                     run.note(failure, level="warning")
-                result = await run.drive(top, owner=parts.engine.owner)
+                result = await job.drive(run, top, owner=parts.engine.owner)
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:
                     return result
@@ -176,7 +177,7 @@ class RunDriver:
 
     async def _top(self, manifest: RunManifest, hidden: frozenset[str], root: Session[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
-        from agentorchestra.agents.kit import agent_effect
+        from agentorchestra.agents.agent import agent_effect
 
         catalog = self._parts.catalog
         if manifest.system == CALLS:
@@ -308,7 +309,7 @@ class RunDriver:
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
         try:
-            result = await run.replay(partial(self._top, record.manifest, self._parts.catalog.hidden(equipment)))
+            result = await job.replay(run, partial(self._top, record.manifest, self._parts.catalog.hidden(equipment)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
             if record.imported is None:
                 raise

@@ -23,7 +23,7 @@ from agentorchestra.workspace.catalog import Equipment
 from agentorchestra.workspace.composition import Composition
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.kit import Kit
+    from agentorchestra.agents.types import Kit
 
 MAX_THREADS = 32
 """Plain functions among the tools that run at the same time, over all runs of a workspace."""
@@ -76,7 +76,8 @@ class Handlers:
         called: Mapping[str, Any] | None,
     ) -> Services:
         """Return services with all environments, of which agents are shown some."""
-        from agentorchestra.agents.kit import agent_effect, request_effect
+        from agentorchestra.agents.agent import agent_effect
+        from agentorchestra.agents.requests import request_effect
 
         parts, host = self._parts, self._parts.host
         hidden = parts.catalog.hidden(equipment)
@@ -124,8 +125,8 @@ class Handlers:
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
         """Return what the agents of a run are made with."""
         from agentorchestra.agents.generation.workshop import Workshop
-        from agentorchestra.agents.kit import Kit
-        from agentorchestra.agents.registry import wants_in_run
+        from agentorchestra.agents.registry import builtin_agents, wants_in_run
+        from agentorchestra.agents.types import Kit
 
         parts, catalog = self._parts, self._parts.catalog
         team: Mapping[str, Any] = catalog.team(equipment)
@@ -137,7 +138,7 @@ class Handlers:
         own = {*equipment.tools} - catalog.builtin | {*environments}
         bench, workshop = parts.builtin.workbench, None
         if bench.sandbox is not None:
-            workshop = Workshop(bench, lambda: parts.components.tcp, bench.sandbox.problem, parts.settings.generator)
+            workshop = Workshop(bench, lambda: parts.components.tools, bench.sandbox.problem, parts.settings.generator)
         return Kit(
             tools=equipment.tools,
             environments=environments,
@@ -151,12 +152,13 @@ class Handlers:
             behind=catalog.agents_behind,
             memories=catalog.memories,
             apart=hidden,
+            packaged=tuple(builtin_agents()),
             absent={name: wants_in_run(one) for name, one in catalog.agents.items() if name not in agents},
             workshop=workshop,
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
-        from agentorchestra.agents.kit import AgentHandler
+        from agentorchestra.agents.handler import AgentHandler
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.services import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.calling.handler import ToolHandler
