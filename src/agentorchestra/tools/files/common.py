@@ -63,16 +63,11 @@ async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]
     The index is only a cache: a read-only folder, a full disk or a damaged file make the work slower, not impossible.
     """
     try:
-        with await asyncio.to_thread(_open_index, folder) as index:
+        with await asyncio.to_thread(PassageIndex, folder) as index:
             return await work(index)
     except (OSError, sqlite3.Error):
         with PassageIndex(None) as index:
             return await work(index)
-
-
-def _open_index(folder: Path) -> PassageIndex:
-    folder.mkdir(parents=True, exist_ok=True)
-    return PassageIndex(folder)
 
 
 async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:

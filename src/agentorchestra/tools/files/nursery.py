@@ -20,7 +20,7 @@ from agentorchestra.tools.files.worker import (
     asked,
     environment,
     lifeline,
-    timed_out,
+    refused,
 )
 from agentorchestra.tools.files.worker import outcome as worker_outcome
 
@@ -103,7 +103,7 @@ class Nursery:
                 async with asyncio.timeout(limits.seconds):
                     status = await asyncio.shield(ended)
             except TimeoutError:
-                raise timed_out(request.path, limits) from None
+                raise refused(request.path, "time", "", limits) from None
             finally:
                 if not ended.done():
                     self._tell({"kill": name})

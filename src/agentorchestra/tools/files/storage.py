@@ -27,6 +27,7 @@ from typing import IO
 
 from agentorchestra.core.errors import FileInputError, UnseenScanError, WorkspaceNotWritableError
 from agentorchestra.core.spec import FileRef
+from agentorchestra.tools.files.cache_db import open_cache
 from agentorchestra.tools.files.common import WAY_TO_SEE
 from agentorchestra.tools.files.folders import (
     MAX_BYTES,
@@ -43,13 +44,12 @@ THREADS = 4  # files that are hashed and checked at the same time
 _VERSION = 2
 """Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside."""
 
-_TABLE = """
-CREATE TABLE IF NOT EXISTS seen (
-    path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, device INTEGER,
-    sha256 TEXT, media_type TEXT, problem TEXT, inside TEXT, checked_by TEXT
-) WITHOUT ROWID
-"""
-
+_TABLES = {
+    "seen": """CREATE TABLE seen (
+        path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, device INTEGER,
+        sha256 TEXT, media_type TEXT, problem TEXT, inside TEXT, checked_by TEXT
+    ) WITHOUT ROWID"""
+}
 _SETTLED_NS = 100_000_000
 """A file changed less than this before it was read may change again without another time: it is not remembered."""
 
@@ -457,35 +457,9 @@ class _SeenFiles:
     def __init__(self, path: Path | None) -> None:
         self._by = _checker()
         self._db: sqlite3.Connection | None = None
-        if path is None:
-            return
-        for _ in range(2):
-            try:
-                self._db = self._opened(path)
-                return
-            except sqlite3.OperationalError:
-                return
-            except sqlite3.DatabaseError:
-                for name in (path, *path.parent.glob(f"{path.name}-*")):
-                    with contextlib.suppress(OSError):
-                        name.unlink()
-
-    @staticmethod
-    def _opened(path: Path) -> sqlite3.Connection:
-        db = sqlite3.connect(path, timeout=10, isolation_level=None)
-        try:
-            db.execute("PRAGMA synchronous = NORMAL")
-            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                db.execute("BEGIN IMMEDIATE")
-                if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                    db.execute("DROP TABLE IF EXISTS seen")
-                    db.execute(_TABLE)
-                    db.execute(f"PRAGMA user_version = {_VERSION}")
-                db.execute("COMMIT")
-        except BaseException:
-            db.close()
-            raise
-        return db
+        if path is not None:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._db = open_cache(path, _VERSION, _TABLES, timeout_s=10)
 
     def __enter__(self) -> _SeenFiles:
         return self

@@ -75,24 +75,14 @@ def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     Raises:
         FileInputError: one sentence, for whatever it refuses.
     """
-    with lifeline() as child_end, tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(
-            _command(request, limits, child_end),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-            env=environment(),
-            pass_fds=(child_end,),
-            start_new_session=True,
-        )
-        with process:
-            try:
-                process.wait(limits.seconds)
-            except subprocess.TimeoutExpired:
-                raise _refused(request.path, "time", "", limits) from None
-            finally:
-                _end(process.pid)
-                process.kill()  # a no-op after a normal end; `with` reaps it
+    with _starting(request, limits) as (command, out, options), subprocess.Popen(command, **options) as process:
+        try:
+            process.wait(limits.seconds)
+        except subprocess.TimeoutExpired:
+            raise refused(request.path, "time", "", limits) from None
+        finally:
+            _end(process.pid)
+            process.kill()  # a no-op after a normal end; `with` reaps it
         return outcome(request.path, out, process.returncode, limits)
 
 
@@ -102,21 +92,13 @@ async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], b
     if forker is not None:
         with contextlib.suppress(WorkersGoneError):
             return await forker(request, limits)
-    with lifeline() as child_end, tempfile.TemporaryFile() as out:
-        process = await asyncio.create_subprocess_exec(
-            *_command(request, limits, child_end),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=out,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=environment(),
-            pass_fds=(child_end,),
-            start_new_session=True,
-        )
+    with _starting(request, limits) as (command, out, options):
+        process = await asyncio.create_subprocess_exec(*command, **options)
         try:
             async with asyncio.timeout(limits.seconds):
                 await process.wait()
         except TimeoutError:
-            raise _refused(request.path, "time", "", limits) from None
+            raise refused(request.path, "time", "", limits) from None
         finally:
             _end(process.pid)
             if process.returncode is None:
@@ -133,9 +115,14 @@ def _end(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _command(request: Request, limits: Limits, fd: int) -> list[str]:
-    told = asked(request, limits) | {"parent": os.getpid(), "fd": fd}
-    return [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), json.dumps(told)]
+@contextlib.contextmanager
+def _starting(request: Request, limits: Limits) -> Iterator[tuple[list[str], IO[bytes], dict[str, Any]]]:
+    """Give the command of a worker, the file it writes to, and the options of its process."""
+    with lifeline() as child_end, tempfile.TemporaryFile() as out:
+        told = asked(request, limits) | {"parent": os.getpid(), "fd": child_end}
+        command = [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), json.dumps(told)]
+        options = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.DEVNULL, "env": environment()}
+        yield command, out, {**options, "pass_fds": (child_end,), "start_new_session": True}
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
@@ -189,9 +176,9 @@ def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) 
     except ValueError:
         # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
         code = {-24: "time", -9: "time", 1: "memory", 3: "output"}.get(returncode or 0, "corrupt")
-        raise _refused(path, code, f"its reader ended with status {returncode}", limits) from None
+        raise refused(path, code, f"its reader ended with status {returncode}", limits) from None
     if "error" in result:
-        raise _refused(path, result["error"], result["detail"], limits)
+        raise refused(path, result["error"], result["detail"], limits)
     return result, out.read()
 
 
@@ -243,10 +230,5 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
     return f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}"
 
 
-def timed_out(path: Path, limits: Limits) -> FileInputError:
-    """Return the refusal of a file that took too long."""
-    return _refused(path, "time", "", limits)
-
-
-def _refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
+def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
     return FileInputError(refusal(path, code, detail, limits))

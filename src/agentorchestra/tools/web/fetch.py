@@ -48,7 +48,7 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
         document = await asyncio.to_thread(page.read)
         artifacts = await _artifacts(ctx, page, body)
         if part.strip().lower() in (LINKS, PICTURES):
-            content = _links(page) if part.strip().lower() == LINKS else _pictures(page)
+            content = _listed(page, part.strip().lower())
         else:
             content = await asyncio.to_thread(_shown, page, document, part.strip(), how_to_look(ctx))
         said = _head(page, document, artifacts[0].name, kept=kept, whole=not part.strip())
@@ -89,13 +89,15 @@ def _shown(page: Page, document: Document, part: str, way: str = "", limit: int 
     return document_blocks(document, page.final_url, part, "web", way=way, limit=limit)
 
 
-def _links(page: Page) -> list[Block]:
-    if not page.links:
-        return [note("It has no links.")]
-    lines = [f"- {words or '(no words)'}: {target}" for words, target in page.links[:_LINKS_SHOWN]]
-    if len(page.links) > _LINKS_SHOWN:
-        lines.append(f"and {len(page.links) - _LINKS_SHOWN} more")
-    return [_quoted(page, "\n".join(lines), LINKS)]
+def _listed(page: Page, part: str) -> list[Block]:
+    """Return the links or the pictures of a page, a line each."""
+    found, most = (page.links, _LINKS_SHOWN) if part == LINKS else (page.pictures, None)
+    if not found:
+        return [note(f"It has no {part}.")]
+    lines = [f"- {words or '(no words)'}: {target}" for words, target in found[:most]]
+    if len(found) > len(lines):
+        lines.append(f"and {len(found) - len(lines)} more")
+    return [_quoted(page, "\n".join(lines), part)]
 
 
 def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: bool) -> str:
@@ -125,13 +127,6 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
 def _says(page: Page, value: str | None) -> bool:
     """Return True if a value says more than the address does."""
     return bool(value) and str(value).lower() not in page.final_url.lower()
-
-
-def _pictures(page: Page) -> list[Block]:
-    if not page.pictures:
-        return [note("It has no pictures.")]
-    lines = [f"- {words or '(no words)'}: {target}" for words, target in page.pictures]
-    return [_quoted(page, "\n".join(lines), PICTURES)]
 
 
 async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:

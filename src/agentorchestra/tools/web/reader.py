@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.web.addresses import Address, parse_address, shown_address
+from agentorchestra.tools.web.addresses import Address, parse_address, web_error
 from agentorchestra.tools.web.http import Answer, WebClient
 from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page, page_of
@@ -143,7 +143,6 @@ def _same_site(page: Page) -> list[str]:
 
 
 def _no_success(answer: Answer) -> WebError:
-    shown = shown_address(answer.url)
     try:
         said = http.HTTPStatus(answer.status).phrase
     except ValueError:
@@ -156,9 +155,7 @@ def _no_success(answer: Answer) -> WebError:
         429: "it asks to be left alone for a while; read another source, or try it later",
     }
     way_out = ways.get(answer.status, "try it later" if answer.status >= 500 else "read another source")
-    return WebError(
-        f"{shown} answered {answer.status} ({said}): {way_out}", kind="bad_answer", url=shown, status=answer.status
-    )
+    return web_error(answer.url, f"answered {answer.status} ({said}): {way_out}", "bad_answer", answer.status)
 
 
 __all__ = ["PageReader"]
