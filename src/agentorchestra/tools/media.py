@@ -75,7 +75,7 @@ ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
 
 @dataclass(frozen=True)
 class Looked:
-    """What a model said of media."""
+    """A model's words on media."""
 
     text: str  # its words
     by: str  # the model
@@ -126,7 +126,7 @@ class Item:
 
 @dataclass(frozen=True)
 class _Part:
-    """Which part of the media is asked about."""
+    """The part of the media that is asked about."""
 
     region: list[float] | None
     pages: list[int]
@@ -145,7 +145,6 @@ class _Part:
             raise ToolError(f"to_s is {self.to_s:g} and from_s {self.from_s or 0:g}; give a later end")
 
     def check(self, items: Sequence[Item]) -> None:
-        """Refuse what fits none of the media."""
         listed = ", ".join(item.name for item in items)
         if self.region and not any(item.kind == "image" for item in items):
             raise ToolError(f"region is for pictures and PDFs, and {listed} is none; leave it out")
@@ -216,19 +215,17 @@ class Given:
 
 @dataclass(frozen=True)
 class Plan:
-    """Who is asked ("" for the model of the agent that asks), and how the media are given."""
+    """The model that is asked ("" for the model of the agent that asks), and how the media are given."""
 
     model: str
     parts: tuple[Given, ...]
 
     @property
     def cost(self) -> int:
-        """The loss in all."""
         return sum(one.cost for one in self.parts)
 
     @property
     def role(self) -> str:
-        """The role that the question has."""
         forms = {form for one in self.parts for form in one.forms}
         kind = "video" if "clip" in forms else "image" if forms & {"pictures", "frames"} else "audio"
         return ROLES[kind]
@@ -373,7 +370,6 @@ class _Asking:
 
 
 def _named(block: Block) -> str:
-    """Return a piece of what a model was given, for whoever asked."""
     if isinstance(block, MediaBlock):
         return block.name
     source = block.source or Source(kind="file")
@@ -381,7 +377,6 @@ def _named(block: Block) -> str:
 
 
 def _refused(outcome: Any, blocks: Sequence[Block]) -> set[str]:
-    """Return the kinds of media that a model refused."""
     if outcome.error_type != "ModelMediaError" or not isinstance(outcome.value, dict):
         return set()
     held = {block.media_type.partition("/")[0] for block in blocks if isinstance(block, MediaBlock)}

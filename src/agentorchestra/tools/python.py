@@ -38,7 +38,7 @@ _LONGEST_ERROR = 4_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use."""
+    """Bounds of one program."""
 
     seconds: float = 10.0  # of computing
     memory: int = 256_000_000  # bytes of its heap
@@ -284,7 +284,6 @@ class _Text:
         self._dropped = 0
 
     def add(self, text: str) -> None:
-        """Return one piece more."""
         kept = text[: self._left]
         self._left -= len(kept)
         self._dropped += len(text) - len(kept)
@@ -292,7 +291,6 @@ class _Text:
             self._parts.append(kept)
 
     def text(self) -> str:
-        """Return what was kept, with a note about the rest."""
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         return "".join(self._parts) + note
 

@@ -194,7 +194,6 @@ def kind_of(media_type: str) -> str:
 
 
 def _read(found: SourceContent, document: Document, chars: int) -> SourceContent:
-    """Return its chunks and tables."""
     found.media_type = document.media_type
     found.kind = _kind(document)
     found.notes += document.notes
@@ -255,7 +254,7 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
 
 
 def _cut(pieces: list[Piece]) -> int:
-    """Cut pieces to what is read; how many were left out."""
+    """Cut pieces to what is read; return how many were left out."""
     spent = 0
     for index, one in enumerate(pieces):
         spent += len(one.text)

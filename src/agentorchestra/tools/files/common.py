@@ -1,4 +1,4 @@
-"""What the file tools share: the run's files, their documents, blocks with places."""
+"""Shared by the file tools: the run's files, their documents, blocks with places."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SOURCE = "source"  # the part of a file that is text and is read as something el
 WRITTEN_AS_TEXT = frozenset(
     {"text/html", "text/csv", "text/tab-separated-values", "message/rfc822", "application/json"}
 )
-"""What is text, and is not read as its lines."""
+"""Types that are text, and are not read as their lines."""
 
 WAY_TO_SEE = (
     'name a model that sees with [roles.vision] model = "..." in agentorchestra.toml, or say vision = true in its '

@@ -108,7 +108,7 @@ async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) 
 
 
 def _checked(document: Document, place: str, one: Quote) -> bool | str | None:
-    """Return whether a quote stands at its place, or its right place; None where only a model can see the words."""
+    """Return True if a quote stands at its place, or its right place; None where only a model can see the words."""
     stands = place_of(document, place, one.quote)
     if stands is not None:
         return stands == place or stands

@@ -1,4 +1,4 @@
-"""What files are read as: lines of text, cells of tables, pages of PDFs, and parts that are documents themselves."""
+"""Documents that files are read as: lines of text, cells of tables, pages of PDFs, and parts that are documents themselves."""
 
 from __future__ import annotations
 

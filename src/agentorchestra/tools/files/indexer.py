@@ -31,7 +31,7 @@ _TOLD = 100
 
 @dataclass
 class Standing:
-    """How far the files of a search are read; `problems` has `{name}` for the file's name."""
+    """The files of a search as far as they are read; `problems` has `{name}` for the file's name."""
 
     readable: set[str] = field(default_factory=set)  # the hashes of those that can be searched
     problems: dict[str, str] = field(default_factory=dict)

@@ -120,7 +120,6 @@ def _stands(quote: str, text: str) -> bool:
 
 
 def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
-    """Give each beginning and end of a quote."""
     wanted = _plain(quote).text
     whole = [*_found(wanted, there)] if wanted else []
     if whole:
@@ -153,7 +152,7 @@ _MOST_SPANS = 100
 
 
 def _negates(there: _Plain, start: int, end: int) -> bool:
-    """Return whether the words between two pieces hold a negation."""
+    """Return True if the words between two pieces hold a negation."""
     cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
     words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
@@ -340,7 +339,7 @@ def quote_stands(document: Document, place: str, quote: str) -> bool:
 
 
 def _some_cells(document: Document, place: Place, quote: str) -> bool:
-    """Return whether a quote is some of the cells of a row, whole and in order, with or without column names."""
+    """Return True if a quote is some of the cells of a row, whole and in order, with or without column names."""
     if place.part:
         _, document, _ = locate(document, place.part)
     table = only_part(document)

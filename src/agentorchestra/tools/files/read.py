@@ -89,7 +89,7 @@ def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What of a document is read, and how it is told."""
+    """The part of a document that is read, and how it is told."""
 
     part: str = ""  # a place, "" for all
     span: tuple[int, int] | None = None  # the first and last line, page or row, in place of those of `part`
@@ -140,7 +140,7 @@ def _text_of(block: Block) -> str:
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read of a part of a document."""
+    """A part of a document as it was read."""
 
     blocks: list[Block]  # its content
     notes: list[Block]  # what was left out, and how to read on
@@ -227,7 +227,6 @@ def _not_shown(place: Place) -> str:
 
 
 def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> list[Block]:
-    """Return what the parts are, then their content from the first one on."""
     source = Source(kind=asked.kind, ref=file)
     listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
     blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
@@ -280,7 +279,6 @@ def extent_of(document: Document) -> str:
 
 
 def _extent(document: Leaf) -> Place:
-    """Return the whole document as a place."""
     if isinstance(document, TextDocument):
         return Place("line", 1, document.line_count)
     if isinstance(document, PdfDocument):

@@ -32,7 +32,7 @@ _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
 
 class Checked(NamedTuple):
-    """What a file is."""
+    """The type and the size of a file."""
 
     media_type: str
     size: int

@@ -74,7 +74,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a file held when it looked like `look` (size, times, inode, device)."""
+    """The content of a file when it looked like `look` (size, times, inode, device)."""
 
     look: tuple[int, int, int, int, int]
     sha256: str
@@ -358,7 +358,6 @@ class _Keeper:
         return refs
 
     def _empty(self, jobs: Sequence[tuple[_Wanted, Found]], results: Sequence[_Seen]) -> None:
-        """Refuse a folder of which nothing can be read."""
         readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
         for one, _ in jobs:
             if one.lenient and id(one) not in readable:
@@ -452,7 +451,7 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 class _SeenFiles:
-    """What files on the disk held when they were looked at last; without a path, or when it fails, it knows nothing."""
+    """The contents of files on the disk when they were looked at last; without a path, or when it fails, none."""
 
     def __init__(self, path: Path | None) -> None:
         self._by = _checker()
@@ -469,7 +468,6 @@ class _SeenFiles:
             self._db.close()
 
     def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
-        """Return what is remembered of these files."""
         if self._db is None:
             return {}
         found: dict[bytes, _Seen] = {}
@@ -487,7 +485,6 @@ class _SeenFiles:
         return found
 
     def remember(self, seen: Iterable[tuple[bytes, _Seen]]) -> None:
-        """Remember what was read now."""
         rows = [
             (path, *one.look, one.sha256, one.media_type, one.problem, one.inside, self._by)
             for path, one in seen

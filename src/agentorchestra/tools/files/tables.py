@@ -256,7 +256,6 @@ def _filled_from(area: Area) -> str:
 
 
 def _inside(area: Area, place: Place) -> Area | None:
-    """Return the part of an area that lies in a place."""
     top, left = max(area[0], place.first), max(area[1], place.first_column)
     bottom, right = min(area[2], place.last), min(area[3], place.last_column)
     return (top, left, bottom, right) if top <= bottom and left <= right else None

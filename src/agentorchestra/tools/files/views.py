@@ -23,7 +23,7 @@ _SLACK = 8  # a rest of this part of the limit is shown along: nobody has to ask
 
 
 class View(NamedTuple):
-    """What is shown of a document."""
+    """The part of a document that is shown."""
 
     pieces: list[tuple[Place, str]]  # the place and the text of each: all lines are one piece, each page is one
     last: int  # the last line or page that is shown

@@ -55,7 +55,7 @@ class Server:
 
 @dataclass(frozen=True)
 class McpFile:
-    """What a file says."""
+    """The content of a file."""
 
     servers: tuple[Server, ...]  # those that are not disabled
     secrets: Mapping[str, str]  # what must not reach the log, name -> value

@@ -89,7 +89,6 @@ class Address:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port."""
         return self.scheme, self.host, self.port
 
     @property

@@ -174,7 +174,6 @@ class Body:
 
     @property
     def data(self) -> bytes:
-        """The unpacked bytes."""
         return bytes(self._kept)
 
 

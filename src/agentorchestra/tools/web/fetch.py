@@ -67,7 +67,6 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
 
 
 def _quoted(page: Page, text: str, place: str | None = None) -> TextBlock:
-    """Return words of a page, or about it."""
     return TextBlock(text=text, source=Source(kind="web", ref=page.final_url, place=place), trust=Trust.UNTRUSTED)
 
 
@@ -90,7 +89,6 @@ def _shown(page: Page, document: Document, part: str, way: str = "", limit: int 
 
 
 def _listed(page: Page, part: str) -> list[Block]:
-    """Return the links or the pictures of a page, a line each."""
     found, most = (page.links, _LINKS_SHOWN) if part == LINKS else (page.pictures, None)
     if not found:
         return [note(f"It has no {part}.")]
@@ -101,7 +99,6 @@ def _listed(page: Page, part: str) -> list[Block]:
 
 
 def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: bool) -> str:
-    """Return what was read, in a few lines."""
     about = page.about
     said = [f"{page.final_url}"]
     if page.url != page.final_url:

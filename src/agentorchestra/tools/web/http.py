@@ -327,7 +327,7 @@ class _Job:
     async def _ask(
         self, address: Address, method: str, headers: Mapping[str, str], body: bytes | None, hops: list[Address]
     ) -> tuple[Answer, Address | None]:
-        """Return one hop: its answer, and where that leads."""
+        """Ask for one hop; return its answer, and where that leads."""
         import aiohttp
         from yarl import URL
 

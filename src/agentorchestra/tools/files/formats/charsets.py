@@ -1,4 +1,4 @@
-"""Which charset a page of the web is really in: servers, and pages themselves, often say the wrong one."""
+"""The charset a page of the web is really in: servers, and pages themselves, often say the wrong one."""
 
 from __future__ import annotations
 

@@ -65,7 +65,6 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
 
 
 def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
-    """Return a message of Outlook's, or an old workbook."""
     check_compound(data)
     if MARK_OF_MSG in data:
         return convert_msg(job, data, depth, convert)

@@ -126,7 +126,6 @@ def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list
 
 
 def _pages(data: bytes, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return pages of a PDF as pictures."""
     _pillow()
     pypdfium2 = need("pypdfium2")
     try:

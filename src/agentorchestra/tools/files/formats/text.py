@@ -26,7 +26,7 @@ _LINE_END = re.compile("\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Decoded:
-    """What bytes say as text."""
+    """Bytes as text."""
 
     text: str  # with the line ends that it has; NUL characters are shown as `NUL`
     encoding: str  # Python's name of it

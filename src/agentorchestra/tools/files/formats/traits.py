@@ -1,4 +1,4 @@
-"""What the cells of a workbook have besides values: colours, formats, formulas, comments, what is merged or hidden.
+"""Properties of the cells of a workbook besides values: colours, formats, formulas, comments, what is merged or hidden.
 
 Cells are collected while rows are read, as areas: a column of a thousand green cells is one area.
 """
