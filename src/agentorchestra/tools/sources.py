@@ -23,12 +23,12 @@ from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
     TextDocument,
+    is_media,
     joined,
     leaves,
     locate,
 )
 from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
-from agentorchestra.tools.files.media import is_media
 from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.readers import member_bytes, parse_table, read_document
 from agentorchestra.tools.files.tables import row_text

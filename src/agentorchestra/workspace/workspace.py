@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
     from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, Server, TCPServer
-    from agentorchestra.tools.files.transport import CarriedFiles
+    from agentorchestra.tools.files.storage import CarriedFiles
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -672,7 +672,7 @@ class Workspace(Generic[Deps]):
         )
 
     def _carried(self) -> CarriedFiles:
-        from agentorchestra.tools.files.transport import CarriedFiles
+        from agentorchestra.tools.files.storage import CarriedFiles
 
         return CarriedFiles(self._opened.place.files_folder, self.runs_folder)
 

@@ -17,13 +17,13 @@ from agentorchestra.tools.files.documents import (
     Document,
     PdfDocument,
     TextDocument,
+    is_media,
     locate,
     only_part,
     pictures_of,
 )
 from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.media import is_media
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import place_of
 from agentorchestra.tools.files.read import extent_of, listing

@@ -16,8 +16,8 @@ from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.index import PassageIndex, Prepared, is_costly, prepare
-from agentorchestra.tools.files.nursery import MANY, Nursery
 from agentorchestra.tools.files.readers import read_document
+from agentorchestra.tools.files.worker import MANY, ForkServer
 
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # files that are converted at the same time
 SECONDS = 90.0
@@ -58,7 +58,7 @@ async def bring_up(
     if missing:
         work = _Indexing(ctx, index, by_hash, missing, standing)
         slow = [kind for sha256 in missing if is_costly(kind := by_hash[sha256].media_type)]
-        async with Nursery(set(slow)) if len(slow) >= MANY else contextlib.nullcontext():
+        async with ForkServer(set(slow)) if len(slow) >= MANY else contextlib.nullcontext():
             await work.run(SECONDS if seconds is None else seconds)
     standing.left = len(by_hash) - len(standing.readable) - len(standing.problems)
     return standing

@@ -18,15 +18,16 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import IO
 
-from agentorchestra.core.errors import FileInputError, UnseenScanError, WorkspaceNotWritableError
+from agentorchestra.core.errors import BundleError, FileInputError, UnseenScanError, WorkspaceNotWritableError
 from agentorchestra.core.spec import FileRef
+from agentorchestra.log.bundle.format import check_names
 from agentorchestra.tools.files.cache_db import open_cache
 from agentorchestra.tools.files.common import WAY_TO_SEE
 from agentorchestra.tools.files.folders import (
@@ -257,17 +258,12 @@ class _Keeper:
             raise FileInputError(f"{source} cannot be read: {error.strerror}; give a readable file") from None
         with os.fdopen(opened, "rb") as file:
             look = _looks(os.fstat(opened))
-            with writing(self._store):
-                handle, new = tempfile.mkstemp(prefix="new-", dir=self._store)
-            try:
-                with os.fdopen(handle, "wb") as copy:
-                    digest, size = self._copied(file, copy, source)
+            with _new_content(self._store) as (new, copy):
+                digest, size = self._copied(file, copy, source)
+                copy.close()
                 if _looks(os.fstat(opened)) != look:
                     look = (-1, 0, 0, 0, 0)  # it was being written: kept as it was read, and read again next time
-                self._put(Path(new), digest, size)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    Path(new).unlink()
+                self._put(new, digest, size)
         return digest, look
 
     def _copied(self, file: IO[bytes], copy: IO[bytes], source: Path) -> tuple[str, int]:
@@ -410,6 +406,18 @@ def _looks(found: os.stat_result) -> tuple[int, int, int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
 
 
+@contextlib.contextmanager
+def _new_content(store: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Hold a new file in the store while it is written; one that is not sealed by then is removed."""
+    with writing(store):
+        handle, name = tempfile.mkstemp(prefix="new-", dir=store)
+    try:
+        with os.fdopen(handle, "wb") as copy:
+            yield Path(name), copy
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 def kept_place(store: Path, sha256: str) -> Path:
     """Return where a content lies."""
     return store / sha256[:2] / sha256
@@ -517,4 +525,85 @@ def _checker() -> str:
         return ""
 
 
-__all__ = ["Kept", "keep_files"]
+# --- files on their way to another machine --------------------------------------------------------------------------
+
+
+Opener = Callable[[FileRef], contextlib.AbstractContextManager[IO[bytes]]]  # opens a file that came from elsewhere
+
+
+class CarriedFiles:
+    """The kept files of a workspace: `store` has contents by hash, `runs/ID/files` their names."""
+
+    def __init__(self, store: Path, runs: Path) -> None:
+        self._store = store
+        self._runs = runs
+
+    def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
+        """Return the bytes of a file of a run; BundleError if they are gone."""
+        for place in (kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name):
+            try:
+                handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError:
+                continue
+            if os.fstat(handle).st_size == ref.size:
+                return os.fdopen(handle, "rb")
+            os.close(handle)
+        raise BundleError(
+            f"the file {ref.name!r} of the task is no longer kept in {self._store} as it was; restore it, or export "
+            "with --no-files"
+        )
+
+    def put(
+        self,
+        run_id: str,
+        refs: tuple[FileRef, ...],
+        reader: Opener,
+    ) -> None:
+        """Keep the files of a run that came from elsewhere. Blocks; `remove` undoes a part of it too.
+
+        Raises:
+            WorkspaceNotWritableError: if they cannot be kept.
+            BundleError: for a name that leads out of the run's folder, or bytes that do not match their hash.
+        """
+        check_names(refs)
+        if not refs:
+            return
+        target = self._runs / run_id / "files"
+        with writing(self._store):
+            self._store.mkdir(parents=True, exist_ok=True)
+        for ref in refs:
+            place = kept_place(self._store, ref.sha256)
+            if not place.is_file() or place.stat().st_size != ref.size:
+                self._take(ref, place, reader)
+            name = target / ref.name
+            with writing(name.parent):
+                name.parent.mkdir(parents=True, exist_ok=True)
+                for folder in (name.parent, *name.parent.parents):
+                    if not folder.is_relative_to(target):
+                        break
+                    folder.chmod(0o755)
+                name.unlink(missing_ok=True)  # of a process that died here
+                with contextlib.suppress(FileExistsError):  # another one takes in the same run
+                    link_kept(place, name)
+
+    def _take(self, ref: FileRef, place: Path, reader: Opener) -> None:
+        with _new_content(self._store) as (new, copy):
+            digest, size = hashlib.sha256(), 0
+            with copy, reader(ref) as source, writing(self._store):
+                while size <= ref.size and (chunk := source.read(_CHUNK)):
+                    digest.update(chunk)
+                    size += len(chunk)
+                    copy.write(chunk)
+            if (digest.hexdigest(), size) != (ref.sha256, ref.size):
+                raise BundleError(f"the file {ref.name!r} is not what its hash says; nothing was imported")
+            with writing(self._store):
+                seal(new, place, sync=True)
+
+    def remove(self, run_id: str) -> None:
+        """Undo `put`: the run's names; contents stay, another run may have them."""
+        shutil.rmtree(self._runs / run_id / "files", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            (self._runs / run_id).rmdir()
+
+
+__all__ = ["CarriedFiles", "Kept", "keep_files"]

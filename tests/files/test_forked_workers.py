@@ -19,9 +19,8 @@ from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.indexer import bring_up
-from agentorchestra.tools.files.nursery import Nursery
 from agentorchestra.tools.files.readers import read_document
-from agentorchestra.tools.files.worker import Limits
+from agentorchestra.tools.files.worker import ForkServer, Limits
 
 KINDS = {"application/json", "application/pdf", "text/html"}
 
@@ -68,7 +67,7 @@ async def test_the_same_documents_and_refusals(files: list[Path], tmp_path: Path
     singly = [await read_document(path) for path in files]
     with pytest.raises(FileInputError) as refused:
         await read_document(broken)
-    async with Nursery(KINDS) as nursery:
+    async with ForkServer(KINDS) as nursery:
         together = await asyncio.gather(*(read_document(path) for path in files * 3))
         assert together == singly * 3
         with pytest.raises(FileInputError) as caught:
@@ -79,7 +78,7 @@ async def test_the_same_documents_and_refusals(files: list[Path], tmp_path: Path
 
 
 async def test_a_file_that_takes_too_long_is_ended_and_the_others_go_on(slow_pdf: Path, files: list[Path]) -> None:
-    async with Nursery({"application/pdf"}) as nursery:
+    async with ForkServer({"application/pdf"}) as nursery:
         await read_document(files[-1])
         with pytest.raises(FileInputError, match=r"slow\.pdf could not be read within 0\.5 s"):
             await read_document(slow_pdf, Limits(seconds=0.5))
@@ -88,13 +87,13 @@ async def test_a_file_that_takes_too_long_is_ended_and_the_others_go_on(slow_pdf
 
 
 async def test_memory_is_bounded(files: list[Path]) -> None:
-    async with Nursery({"application/pdf"}):
+    async with ForkServer({"application/pdf"}):
         with pytest.raises(FileInputError, match=r"made\.pdf needs more than 16 MiB to be read"):
             await read_document(files[-1], Limits(memory_bytes=16 << 20))
 
 
 async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path) -> None:
-    async with Nursery({"application/pdf"}) as nursery:
+    async with ForkServer({"application/pdf"}) as nursery:
         task = asyncio.create_task(read_document(slow_pdf))
         assert nursery._process is not None
         pid = nursery._process.pid
@@ -107,7 +106,7 @@ async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path) -> None:
 
 
 async def test_without_the_process_files_are_read_one_by_one(files: list[Path], slow_pdf: Path) -> None:
-    async with Nursery(KINDS) as nursery:
+    async with ForkServer(KINDS) as nursery:
         assert nursery._process is not None
         nursery._process.kill()
         assert (await read_document(files[0])).kind == "text"
@@ -118,11 +117,11 @@ async def test_without_the_process_files_are_read_one_by_one(files: list[Path], 
 _PARENT = """
 import asyncio, sys
 from pathlib import Path
-from agentorchestra.tools.files.nursery import Nursery
 from agentorchestra.tools.files.readers import read_document
+from agentorchestra.tools.files.worker import ForkServer
 
 async def main():
-    async with Nursery({"application/pdf"}) as nursery:
+    async with ForkServer({"application/pdf"}) as nursery:
         print(nursery._process.pid, flush=True)
         await read_document(Path(sys.argv[1]))
 
