@@ -106,7 +106,8 @@ async def look(
         ToolError: one sentence, where no model could answer.
     """
     part = _Part(region, list(pages), from_s, to_s)
-    items = [await _identified(ctx, name) for name in files]
+    facts = [(await _made(ctx, name, "facts")).value for name in files]
+    items = [Item(str(it["name"]), str(it["kind"]), bool(it["sound"]), bool(it["paged"])) for it in facts]
     part.check(items)
     asking = _Asking(ctx, question, part, prompt, tuple(known))
     text, shown = await asking.answer(items)
@@ -175,12 +176,6 @@ def _pages_of(pages: str | None) -> list[int]:
     if len(found) > MOST_PAGES:
         raise ToolError(f"pages {pages} are {len(found)}; at most {MOST_PAGES} are shown with one question")
     return found
-
-
-async def _identified(ctx: RunContext[Any], name: str) -> Item:
-    facts = await _made(ctx, name, "facts")
-    value: dict[str, Any] = facts.value
-    return Item(str(value["name"]), str(value["kind"]), bool(value["sound"]), bool(value["paged"]))
 
 
 async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any:

@@ -202,7 +202,8 @@ def _read(found: SourceContent, document: Document, chars: int) -> SourceContent
     for path, leaf in leaves(document):
         if isinstance(leaf, TableDocument):
             # Tables of PDFs stand in the text of their pages too.
-            found.tables[path] = _rows(leaf)
+            head = [[*leaf.header]] if leaf.first_row > 1 else []
+            found.tables[path] = [*head, *([*row] for row in leaf.rows)]
             if not isinstance(document, PdfDocument):
                 rows += _pieces(path, leaf)
         elif isinstance(leaf, TextDocument) and is_media(leaf.media_type):
@@ -230,11 +231,6 @@ def _kind(document: Document) -> str:
         tables = [isinstance(one, TableDocument) for _, one in leaves(document)]
         return "table" if tables and all(tables) else "document"
     return "text"
-
-
-def _rows(table: TableDocument) -> list[list[str]]:
-    head = [[*table.header]] if table.first_row > 1 else []
-    return [*head, *([*row] for row in table.rows)]
 
 
 def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:

@@ -218,19 +218,14 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
     elif place.last < whole.last and not place.first_char:
         said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
     cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
-    if last == whole.last and not cut and _is_open(document):
-        said.append(NO_NEWLINE)
+    if last == whole.last and not cut and isinstance(document, TextDocument) and document.form is not None:
+        said += [] if document.text.endswith("\n") else [NO_NEWLINE]
     return said
 
 
 def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
     """Return True if a stretch of a line or page ends before that does."""
     return stretch.last_char < length(document, stretch.first)
-
-
-def _is_open(document: TextDocument | PdfDocument) -> bool:
-    """Return True if a text that stands in its file as it is ends without a newline."""
-    return isinstance(document, TextDocument) and document.form is not None and not document.text.endswith("\n")
 
 
 def _not_shown(place: Place) -> str:
@@ -440,7 +435,8 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> 
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
-        if is_media(ref.media_type) or not _may_be_short(ref, left):
+        most = left * _BYTES_PER_CHAR if ref.media_type.startswith("text/") else MOST_BYTES
+        if is_media(ref.media_type) or ref.size > most:
             continue
         try:
             document = await document_of(ctx, ref, index)
@@ -454,11 +450,6 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> 
         blocks += [one for one in content if not (isinstance(one, TextBlock) and one.text == NO_NEWLINE)]
         left -= length
     return ToolResult(content=blocks)
-
-
-def _may_be_short(ref: FileRef, chars: int) -> bool:
-    """Return True if a file has to be converted to see how long its text is."""
-    return ref.size <= (chars * _BYTES_PER_CHAR if ref.media_type.startswith("text/") else MOST_BYTES)
 
 
 def length_of(document: Document) -> int:

@@ -293,14 +293,11 @@ class _Keeper:
             self._new += 1
             one_by_one = self._new <= _SYNC_ONE_BY_ONE
         with writing(self._store):
-            seal(new, self._place(digest), sync=one_by_one)
-
-    def _place(self, digest: str) -> Path:
-        return kept_place(self._store, digest)
+            seal(new, kept_place(self._store, digest), sync=one_by_one)
 
     def _has(self, digest: str, size: int) -> bool:
         try:
-            found = self._place(digest).stat()
+            found = kept_place(self._store, digest).stat()
         except OSError:
             return False
         return found.st_size == size and found.st_mtime == _KEPT_MTIME
@@ -334,7 +331,7 @@ class _Keeper:
                             break
                         one.chmod(0o755)
                         made.add(one)
-                link_kept(self._place(result.sha256), place)
+                link_kept(kept_place(self._store, result.sha256), place)
                 size = kept.get(result.sha256)
                 if size is None:
                     size = kept[result.sha256] = place.stat().st_size

@@ -129,17 +129,14 @@ def _servers(path: Path) -> dict[str, Any]:
         raise McpError(f"{path} is not JSON: {exc}; correct it") from None
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict):
-        other = ' (its servers are under "servers": rename that key)' if _has_servers(document) else ""
+        renamed = isinstance(document, dict) and isinstance(document.get("servers"), dict)
+        other = ' (its servers are under "servers": rename that key)' if renamed else ""
         raise McpError(
             f'{path} has no object "mcpServers"{other}; write {{"mcpServers": {{"NAME": {{"command": "..."}}}}}}'
         )
     if len(servers) > MAX_SERVERS:
         raise McpError(f"{path} names {len(servers):,} MCP servers; at most {MAX_SERVERS} can be used")
     return servers
-
-
-def _has_servers(document: Any) -> bool:
-    return isinstance(document, dict) and isinstance(document.get("servers"), dict)
 
 
 def _entry(value: dict[str, Any], where: str) -> _Entry:

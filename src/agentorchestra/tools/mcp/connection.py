@@ -247,7 +247,9 @@ class Connection:
                     self._settle()
                     await self._serve(link, session, dispatcher)
         except (Exception, BaseExceptionGroup) as exc:
-            failure = _first(exc)
+            failure = exc
+            while isinstance(failure, BaseExceptionGroup):
+                failure = failure.exceptions[0]
         finally:
             self._link = None
             if link is not None:
@@ -364,12 +366,6 @@ class Connection:
         if len(line) <= _LONGEST:
             return line
         return f"…{line[-_LONGEST:]}" if last else f"{line[:_LONGEST]}…"
-
-
-def _first(exc: BaseException) -> BaseException:
-    while isinstance(exc, BaseExceptionGroup):
-        exc = exc.exceptions[0]
-    return exc
 
 
 def _version() -> str:

@@ -67,7 +67,11 @@ class PageReader:
             kept = await asyncio.to_thread(self._kept.get, address.url, reader)
             if kept is not None:
                 return (*kept, True)
-        answer = await (self._by_service(address, secret) if reader == "service" else self._directly(address))
+        if reader == "service":
+            answer = await self._by_service(address, secret)
+        else:
+            before = self._robots.check if self.settings.robots else None
+            answer = await self.client.get(address.url, headers={"accept": _ACCEPT}, before=before)
         if not answer.ok:
             raise _no_success(answer)
         async with self._workers:
@@ -108,10 +112,6 @@ class PageReader:
             return error
         except TimeoutError:
             return WebError(f"{url} was not read in the time there was; fetch it by itself", kind="timeout", url=url)
-
-    async def _directly(self, address: Address) -> Answer:
-        before = self._robots.check if self.settings.robots else None
-        return await self.client.get(address.url, headers={"accept": _ACCEPT}, before=before)
 
     async def _by_service(self, address: Address, secret: Callable[[str], str] | None) -> Answer:
         """Return what the service makes of a page: the page's address is sent to it."""

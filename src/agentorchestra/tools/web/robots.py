@@ -41,9 +41,12 @@ class Robots:
         if rules.status >= 500:
             said = f"which says what programs may read, answered {rules.status}; try it later, or read another source"
             why = f"is not read: the site's robots.txt, {said}"
-        elif rules.text and not _allowed(rules.text, address.url, self._client.settings.user_agent):
-            way_out = "read another source (the user can set web.robots = false)"
-            why = f"is not read: the site's robots.txt asks programs not to; {way_out}"
+        elif rules.text:
+            from protego import Protego
+
+            if not Protego.parse(rules.text).can_fetch(address.url, self._client.settings.user_agent):
+                way_out = "read another source (the user can set web.robots = false)"
+                why = f"is not read: the site's robots.txt asks programs not to; {way_out}"
         if why:
             raise web_error(address.url, why, "refused")
 
@@ -59,12 +62,6 @@ class Robots:
         text = answer.body.decode("utf-8-sig", "replace") if answer.ok else ""
         wait = KEPT_S if answer.status < 500 else 60.0
         return _Rules(time.monotonic() + wait, text, answer.status)
-
-
-def _allowed(text: str, url: str, agent: str) -> bool:
-    from protego import Protego
-
-    return bool(Protego.parse(text).can_fetch(url, agent))
 
 
 __all__ = ["Robots"]

@@ -241,7 +241,7 @@ def _blocks(node: Any) -> Iterator[str]:
     for one in node:
         name = _name(one)
         if name == "h":
-            yield f"{'#' * min(6, _number(one, 'outline-level', 6))} {_line(one)}"
+            yield f"{'#' * min(6, _number(one, 'outline-level', 6))} {' '.join(_inline(one).split())}"
         elif name == "p":
             yield _inline(one)
         elif name == "list":
@@ -278,10 +278,6 @@ def _markdown_table(table: Any) -> str:
             if len(lines) == 1:
                 lines.append("|" + " --- |" * len(cells))
     return "\n".join(lines)
-
-
-def _line(node: Any) -> str:
-    return " ".join(_inline(node).split())
 
 
 def _paragraphs(node: Any) -> str:
