@@ -30,9 +30,8 @@ from agentorchestra.tea.retrieval.discovery import OPENING
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 MONTY = "monty"  # the interpreter's name as a component
+# The variables that an agent's programs left: blobs by the name of the place where they ran.
 STATE = f"{PRIVATE}python"
-"""The variables that an agent's programs left: blobs by the name of the place where they ran."""
-
 _LONGEST_ERROR = 4_000
 
 
@@ -220,8 +219,8 @@ def _programs(state: bytes) -> list[str]:
     return found
 
 
+# Words of programs whose variables may be others when they run again
 _CHANCE = re.compile(r"\b(?:random|now|today|utcnow|time|uuid\d?|secrets)\b")
-"""Words of programs whose variables may be others when they run again."""
 
 
 def _again(programs: list[str]) -> str:

@@ -32,9 +32,8 @@ from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.interpreter import Call, Host
 from agentorchestra.tea.programs.interpreter import Ran as Ended
 
+# Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
-"""Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`."""
-
 INTERPRETER = "sandbox"
 FILE = "file:"  # names of the run's state that hold the files of the working folder
 SHOWN_PICTURES = 3

@@ -21,22 +21,20 @@ from agentorchestra.tools.files.readers import Document, read_document, source_s
 _T = TypeVar("_T")
 
 SOURCE = "source"  # the part of a file that is text and is read as something else: its own characters
+# Types that are text, and are not read as their lines
 WRITTEN_AS_TEXT = frozenset(
     {"text/html", "text/csv", "text/tab-separated-values", "message/rfc822", "application/json"}
 )
-"""Types that are text, and are not read as their lines."""
-
+# What to do where nobody sees
 WAY_TO_SEE = (
     'name a model that sees with [roles.vision] model = "..." in agentorchestra.toml, or say vision = true in its '
     "profile"
 )
-"""What to do where nobody sees."""
-
+# What to do where nobody hears
 WAY_TO_HEAR = (
     "name a model that writes down what is said with transcription_model in agentorchestra.toml "
     '("local:FOLDER" for one on this machine), or one that hears with [roles.hearing] model = "..."'
 )
-"""What to do where nobody hears."""
 
 
 def file_named(ctx: RunContext[Any], name: str) -> FileRef:

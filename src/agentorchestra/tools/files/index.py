@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentorchestra.tools.files.cache_db import open_cache
-from agentorchestra.tools.files.documents import pictures_of
+from agentorchestra.tools.files.documents import is_media, pictures_of
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import Document, check_stop, document_from_json, document_to_json
 
@@ -47,16 +47,14 @@ _TABLES = {
 
 PROBLEM_S = 3_600.0  # after this a file that could not be read is tried again: it may have been the machine
 QUERY_S = 20.0  # the longest a query may take
+# What is read without a process of its own
 _CHEAP = frozenset({"text/plain", "text/markdown", "text/csv", "text/tab-separated-values"})
-"""What is read without a process of its own."""
-
 _HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
 _CELL_ADDRESS = re.compile(r"(?:^|(?<=; ))[A-Z]{1,3}\d+ (?=[^;]*:)")
 _WORD = re.compile(r"\w+", re.UNICODE)
+# Writing without spaces between words
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-"""Writing without spaces between words."""
-
 # Words that say how something is asked, not what for. A query made of nothing else is searched as it stands.
 _STOP_WORDS = """
 a an the of in on at to for from by with and or as is are was were be been being do does did has have had what which who
@@ -127,7 +125,7 @@ def costly(document: Document) -> bool:
 
 def is_costly(media_type: str) -> bool:
     """Return True if files of a type take a process to be read."""
-    return media_type not in _CHEAP and not media_type.startswith(("image/", "audio/", "video/"))
+    return media_type not in _CHEAP and not is_media(media_type)
 
 
 class PassageIndex:

@@ -20,9 +20,8 @@ from agentorchestra.tools.files.readers import read_document
 from agentorchestra.tools.files.worker import MANY, ForkServer
 
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # files that are converted at the same time
+# What one search gives to reading new files; the next one goes on. Less than a tool's default time limit.
 SECONDS = 90.0
-"""What one search gives to reading new files; the next one goes on. Less than a tool's default time limit."""
-
 LARGE = 8_000_000  # files with more bytes are read one at a time: their texts would fill the memory
 _BATCH = 200
 _BATCH_CHARS = 4_000_000

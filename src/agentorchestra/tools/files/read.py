@@ -44,9 +44,8 @@ from agentorchestra.tools.files.readers import describe_media, member_bytes, vid
 from agentorchestra.tools.files.tables import has_nothing, table_view, trait_kinds
 from agentorchestra.tools.files.views import View, length, page_view, text_view
 
+# About how much text one `read_file` gives; less than what is cut from the middle of a long result
 PART_CHARS = 16_000
-"""About how much text one `read_file` gives; less than what is cut from the middle of a long result."""
-
 _LEAST_CHARS = 1_000
 
 _CUT_NAMED = 3  # lines that are cut for which it is said how to read on

@@ -42,21 +42,18 @@ from agentorchestra.tools.files.formats.sniff import sniff
 from agentorchestra.tools.files.readers import LIMITS, check_stop, look_into
 
 THREADS = 4  # files that are hashed and checked at the same time
+# Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside.
 _VERSION = 2
-"""Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside."""
-
 _TABLES = {
     "seen": """CREATE TABLE seen (
         path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, device INTEGER,
         sha256 TEXT, media_type TEXT, problem TEXT, inside TEXT, checked_by TEXT
     ) WITHOUT ROWID"""
 }
+# A file changed less than this before it was read may change again without another time: it is not remembered.
 _SETTLED_NS = 100_000_000
-"""A file changed less than this before it was read may change again without another time: it is not remembered."""
-
+# The time (s since 1970) of every kept file: one that was written to since has another and is not used again.
 _KEPT_MTIME = 946_684_800
-"""The time (s since 1970) of every kept file: one that was written to since has another and is not used again."""
-
 _HEAD = 8_192
 _CONTAINERS = frozenset({"application/zip", "application/x-ole-storage"})
 _CHUNK = 1 << 20

@@ -69,10 +69,10 @@ class WorkersGoneError(Exception):
     """The process that forks workers has ended; they are started one by one."""
 
 
+# Runs the workers of this task in another way
 FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], bytes]]] | None] = ContextVar(
     "forker", default=None
 )
-"""Runs the workers of this task in another way."""
 
 
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
@@ -243,6 +243,7 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
 # --- many files -----------------------------------------------------------------------------------------------------
 
 MANY = 8  # files from which on loading the libraries for all of them is worth it
+# What the workers import for a type of file; `markitdown` brings the libraries of all others
 _LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/pdf": ("pypdf", "pdfplumber"),
     "application/json": (),
@@ -250,8 +251,6 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/gzip": (),
     "application/x-tar": (),
 }
-"""What the workers import for a type of file; `markitdown` brings the libraries of all others."""
-
 _END_S = 1.0
 
 

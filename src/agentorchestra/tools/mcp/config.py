@@ -84,8 +84,8 @@ class _Entry(BaseModel):
     startup_timeout_s: float = Field(default=STARTUP_S, gt=0, allow_inf_nan=False)
 
 
+# Fields that change nothing anywhere
 _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "icon"})
-"""Fields that change nothing anywhere."""
 
 
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:

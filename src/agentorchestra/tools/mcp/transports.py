@@ -37,8 +37,8 @@ class Sending:
     status: int = 0  # of the answer, 0 without one
 
 
+# Of the call at hand; the SDK sends each request in the context of whoever asked for it
 SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
-"""Of the call at hand; the SDK sends each request in the context of whoever asked for it."""
 
 
 @asynccontextmanager

@@ -14,7 +14,7 @@ from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import how_to_look, note
-from agentorchestra.tools.files.documents import Document
+from agentorchestra.tools.files.documents import Document, is_media
 from agentorchestra.tools.files.read import document_blocks, extent_of
 from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
 from agentorchestra.tools.web.reader import PageReader
@@ -81,7 +81,7 @@ def _beginning(page: Page) -> list[Block]:
 
 
 def _shown(page: Page, document: Document, part: str, way: str = "", limit: int = PAGE_CHARS) -> list[Block]:
-    if page.media_type.startswith(("image/", "audio/", "video/")):
+    if is_media(page.media_type):
         if part:
             raise ToolError(f"{page.final_url} is {page.media_type} and has no part {part!r}; leave `part` out.")
         return [_quoted(page, str(page.document.get("text", "")))]
@@ -108,7 +108,7 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
         said.append(f"dated {about['date']}")
     said.append(f"{page.media_type}, {page.size:,} bytes")
     said.append(f"kept since {page.read_at} (fresh=true reads it again)" if kept else f"read at {page.read_at}")
-    if not page.media_type.startswith(("image/", "audio/", "video/")):
+    if not is_media(page.media_type):
         said.append(extent_of(document))
     if page.links:
         said.append(f"{len(page.links)} links (part='{LINKS}')")

@@ -47,13 +47,12 @@ if TYPE_CHECKING:
 _Lines = weakref.WeakValueDictionary[str, asyncio.Semaphore]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
-"""Headers that go along when a redirect leads to another origin; keys do not."""
-
 _MAX_HEADERS = 128
 _MAX_HEADER_CHARS = 16_384
+# Bytes that are read of one answer as they come over the wire, whatever they unpack to
 _MOST_PACKED = 256 * 1024 * 1024
-"""Bytes that are read of one answer as they come over the wire, whatever they unpack to."""
 
 
 @dataclass(frozen=True)

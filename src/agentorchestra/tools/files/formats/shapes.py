@@ -21,6 +21,7 @@ MOST_CLIP_S = 180.0
 MOST_BYTES = 15_000_000  # of one recording or video; about what providers take in one request
 _SENT_AS_IT_IS = 5_000_000
 _PNG_BYTES = 1_000_000
+# Pillow's names of the formats it may try: never those that start other programs.
 _READ_BY = {
     "image/png": ("PNG",),
     "image/jpeg": ("JPEG", "MPO"),
@@ -30,8 +31,6 @@ _READ_BY = {
     "image/bmp": ("BMP",),
     "image/avif": ("AVIF",),
 }
-"""Pillow's names of the formats it may try: never those that start other programs."""
-
 _PAGED = ("application/pdf", "image/tiff", "image/gif")
 
 

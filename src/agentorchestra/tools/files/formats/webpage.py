@@ -17,12 +17,10 @@ from .sniff import sniff
 MOST_LINKS = 1_000
 MOST_PICTURES = 50
 _MOST_CHARS = 2_000_000
+# Of pages whose main part is looked for, which takes up to half a millisecond for each element
 _MOST_ELEMENTS = 20_000
-"""Of pages whose main part is looked for, which takes up to half a millisecond for each element."""
-
+# Characters: a main part that is shorter may be none, and the whole page is shown where it has much more.
 _SHORT = 300
-"""Characters: a main part that is shorter may be none, and the whole page is shown where it has much more."""
-
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _BARE = "translate(@style, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ \t\r\n', 'abcdefghijklmnopqrstuvwxyz')"
 _HIDDEN = f"//*[@hidden or contains({_BARE}, 'display:none') or contains({_BARE}, 'visibility:hidden')]"
