@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 from tests.files.conftest import MakePdf
-from tests.files.test_indexing import Watched, place, search
+from tests.support.file_tools import Watched, place, search
 
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.spec import FileRef

@@ -9,8 +9,6 @@ import gzip
 import ssl
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import brotli  # type: ignore[import-untyped]
@@ -26,21 +24,8 @@ from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.bodies import Body
 from agentorchestra.tools.web.http import Answer, WebClient
+from tests.support.web import serving
 from tests.tools.web.traps import listening
-
-
-@asynccontextmanager
-async def serving(handler: object) -> AsyncIterator[str]:
-    """The address of a server that answers everything so."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)  # type: ignore[arg-type]
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 def client_of(*addresses: str, **settings: object) -> WebClient:

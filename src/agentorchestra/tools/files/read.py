@@ -13,6 +13,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, SourceKind, T
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
+from agentorchestra.runtime.results import room_of_caller
 from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.tools.files.common import (
     block,
@@ -89,8 +90,7 @@ async def read_part(
 
 def room_for(ctx: RunContext[Any]) -> int:
     """Return characters that one reading may give an agent: fewer where its window is small."""
-    agent = getattr(getattr(ctx, "parent", None), "agent", None)
-    room: int | None = agent.result_chars if agent is not None else None
+    room = room_of_caller(ctx)
     return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
 
 
