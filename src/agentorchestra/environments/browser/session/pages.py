@@ -54,11 +54,7 @@ class Pages:
     """
 
     def __init__(
-        self,
-        settings: BrowserSettings,
-        ground: FolderGround,
-        kept: dict[str, JsonValue],
-        web: WebSettings | None = None,
+        self, settings: BrowserSettings, ground: FolderGround, kept: dict[str, JsonValue], web: WebSettings | None
     ) -> None:
         self.settings = settings
         self.kept = kept
@@ -73,8 +69,8 @@ class Pages:
         self._tasks: set[asyncio.Task[Any]] = set()
         self.tabs = tabs_of(kept.get("tabs"))  # by their numbers; no page is open
         current, after = kept.get("current"), kept.get("next")
-        # each agent's tab
-        self.current = {name: int(str(n)) for name, n in current.items()} if isinstance(current, dict) else {}
+        tabs = current if isinstance(current, dict) else {}
+        self.current = {agent: int(str(number)) for agent, number in tabs.items()}
         self._next = after if isinstance(after, int) else 1
         self.downloads.take_up(kept.get("downloads"))
 
@@ -232,17 +228,16 @@ class Pages:
         page = tab.page
         self._forget(tab, f"tab {tab.number} was closed")
         if page is not None:
-            with contextlib.suppress(Exception):
-                await within(page.close(), self.settings.call_s)
+            await self._try(page.close())
+
+    async def _try(self, call: Awaitable[Any]) -> None:
+        """Wait for a call that may fail."""
+        with contextlib.suppress(Exception):
+            await within(call, self.settings.call_s)
 
     def _later(self, call: Awaitable[Any]) -> None:
         """Let a call end by itself."""
-
-        async def end() -> None:
-            with contextlib.suppress(Exception):
-                await within(call, self.settings.call_s)
-
-        task = asyncio.ensure_future(end())
+        task = asyncio.ensure_future(self._try(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 
@@ -264,8 +259,7 @@ class Pages:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._shared is not None:
             if context is not None and self._shared.serves_others(self):  # else it ends with the browser
-                with contextlib.suppress(Exception):
-                    await within(context.close(), self.settings.call_s)
+                await self._try(context.close())
             await self._shared.release(self)
         proxy, self._proxy = self._proxy, None
         if proxy is not None:

@@ -58,9 +58,8 @@ class BrowserSession(Pages):
             tab.note(await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other"))
             return
         tab.stirred.clear()
-        with contextlib.suppress(Exception):
-            given = () if text is None or not accept else (text,)
-            await within(dialog.accept(*given) if accept else dialog.dismiss(), self.settings.call_s)
+        given = () if text is None else (text,)
+        await self._try(dialog.accept(*given) if accept else dialog.dismiss())
         # The next one, of a page that asks without an end, comes at once.
         with contextlib.suppress(TimeoutError):
             await within(tab.stirred.wait(), 0.1)
