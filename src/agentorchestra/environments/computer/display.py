@@ -56,21 +56,8 @@ class Display:
         self._server = self._manager = 0
         # Without a colon, which the client library reads as the end of the cookie's name.
         self._cookie = secrets.token_urlsafe(12).encode("ascii")
-
-    @property
-    def sockets(self) -> Path:
-        """Return the folder with the socket and the cookie."""
-        return self._place / "server" / "sockets"
-
-    @property
-    def mount(self) -> Mount:
-        """Return the mount for the sandbox in which programs of this desktop run."""
-        return Mount(self.sockets, SOCKETS)
-
-    @property
-    def authority(self) -> bytes:
-        """Return name and cookie, as the client library takes them."""
-        return _AUTHORITY + b":" + self._cookie
+        self.authority = _AUTHORITY + b":" + self._cookie  # as the client library takes it
+        self.sockets = place / "server" / "sockets"  # the folder with the socket and the cookie
 
     async def start(self) -> None:
         """Start it and wait until it answers; a ToolError says why it cannot be started here."""
