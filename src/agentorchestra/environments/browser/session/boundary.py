@@ -68,9 +68,6 @@ FLAGS: tuple[str, ...] = (
 )
 """For `launch(args=...)` of the browser that all runs share."""
 
-BYPASS = "<-loopback>"
-"""For `new_context(proxy={"server": ..., "bypass": BYPASS})`: this machine too is reached through the proxy."""
-
 MOST_VISITS = 1_000  # of a log; older ones are forgotten
 _SHOWN_SCHEMES = frozenset({"http", "https"})
 
@@ -252,4 +249,4 @@ def _refused(address: Address, why: str) -> WebError:
     return WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)
 
 
-__all__ = ["BYPASS", "FLAGS", "NOWHERE", "Boundary", "Hosts", "Visit", "why_not_shown"]
+__all__ = ["FLAGS", "Boundary", "Hosts", "Visit", "why_not_shown"]

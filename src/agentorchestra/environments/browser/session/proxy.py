@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import h11  # also without the extra: openai's client brings it
 
 from agentorchestra.core.errors import WebError
-from agentorchestra.environments.browser.session.boundary import BYPASS, Boundary
+from agentorchestra.environments.browser.session.boundary import Boundary
 from agentorchestra.tools.web.addresses import Address
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class BoundaryProxy:
     @property
     def for_context(self) -> ProxySettings:
         """Return the argument for `browser.new_context(proxy=...)`."""
-        return {"server": f"http://127.0.0.1:{self.port}", "bypass": BYPASS}
+        # This machine too is reached through the proxy.
+        return {"server": f"http://127.0.0.1:{self.port}", "bypass": "<-loopback>"}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of the browser."""
