@@ -111,7 +111,9 @@ class Display:
         self.sockets.chmod(0o1777)  # the server asks for that; nobody else of this machine comes through `place`
         authority = self.sockets / "authority"
         authority.touch(mode=0o644)
-        authority.write_bytes(_authority_file(self._cookie))
+        # One entry for every address and display: family, address, display, name, data.
+        parts = b"".join(struct.pack(">H", len(one)) + one for one in (b"", b"", _AUTHORITY, self._cookie))
+        authority.write_bytes(struct.pack(">H", _ANY_FAMILY) + parts)
         shutil.copyfile(Path(__file__).parent / _CONFIGURATION, server / _CONFIGURATION)
 
     async def _answering(self) -> None:
@@ -164,12 +166,6 @@ class Display:
         if shell is not None:
             await shell.close()
         await asyncio.to_thread(shutil.rmtree, self._place, ignore_errors=True)
-
-
-def _authority_file(cookie: bytes) -> bytes:
-    """Return an Xauthority entry for every address and display: family, address, display, name, data."""
-    parts = b"".join(struct.pack(">H", len(one)) + one for one in (b"", b"", _AUTHORITY, cookie))
-    return struct.pack(">H", _ANY_FAMILY) + parts
 
 
 __all__ = ["COOKIE", "SOCKETS", "Display", "missing_program"]

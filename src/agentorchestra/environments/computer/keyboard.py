@@ -34,15 +34,11 @@ _PAUSE_S = 0.4
 _NEW_AT_ONCE = 0.4  # of the keys that can be given away: so many are given away before programs get time again
 
 
-def keysym_of(character: str) -> int:
-    code = ord(character)
-    return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
-
-
 def named_key(name: str) -> int:
     """Return the keysym of a key's name or of a character; a ToolError for unknown names."""
     if len(name) == 1:
-        return keysym_of(name)
+        code = ord(name)
+        return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
     known = library("keysymdef")
     plain = _NAMES.get(name.lower()) or _MODIFIERS.get(name.lower()) or name
     for one in (plain, plain.capitalize()):
@@ -212,4 +208,4 @@ class Keyboard:
         time.sleep(_SETTLE_S)
 
 
-__all__ = ["MOST_CHARACTERS", "Keyboard", "chord", "keysym_of", "named_key", "unknown_character"]
+__all__ = ["MOST_CHARACTERS", "Keyboard", "chord", "named_key", "unknown_character"]

@@ -207,7 +207,8 @@ class _Exchange:
                 raise _BadRequestError("it has two lengths")
             headers.append((b"Transfer-Encoding", b"chunked"))
         headers = [(b"Host", authority), *headers, (b"Connection", b"close")]
-        reader, writer = await self._proxy.connect(_with_port(authority.decode("ascii")))
+        place = authority.decode("ascii")
+        reader, writer = await self._proxy.connect(place if place.rpartition(":")[2].isdecimal() else f"{place}:80")
         try:
             async with asyncio.timeout(_IDLE_S) as limit:
                 alive = _longer(limit)
@@ -346,10 +347,6 @@ def _split(target: bytes) -> tuple[bytes, bytes]:
     end = min((at for char in (b"/", b"?") if (at := rest.find(char)) >= 0), default=len(rest))
     path = rest[end:]
     return rest[:end], path if path.startswith(b"/") else b"/" + path
-
-
-def _with_port(authority: str) -> str:
-    return authority if authority.rpartition(":")[2].isdecimal() else f"{authority}:80"
 
 
 def _passed_on(headers: Any) -> _Headers:
