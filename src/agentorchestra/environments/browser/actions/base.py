@@ -1,4 +1,4 @@
-"""`TabActions`: what the actions of the environment `browser` are written with."""
+"""`TabActions`: the base of the actions of the environment `browser`."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
 
 
 class TabActions(FolderEnvironment):
-    """What the actions are written with: the tabs of a run, bounded calls, what happened since."""
+    """The base of all actions: the tabs of a run, bounded calls, news."""
 
     name = "browser"
     stops_at_failure = True

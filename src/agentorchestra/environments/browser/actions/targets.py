@@ -39,7 +39,7 @@ _REASONS = (
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
 DONE = ("performing click action", "performing hover action", "click action done")
-"""What stands in the log of a call once it has done something: such a call is not made again."""
+"""Words in the log of a call that has done something: such a call is not made again."""
 
 
 class TargetActions(TabActions):

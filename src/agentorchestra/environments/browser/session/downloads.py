@@ -1,4 +1,4 @@
-"""What pages give to download: into `downloads/` of the run's folder, under harmless names, sizes and times checked."""
+"""Downloads: into `downloads/` of the run's folder, under harmless names, with limits of size and time."""
 
 from __future__ import annotations
 

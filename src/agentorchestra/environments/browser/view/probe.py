@@ -1,4 +1,4 @@
-"""What probe.js found in a frame, with the types it should have: a page can make it say anything."""
+"""The probe of a frame: the results of probe.js by type, as a page can make it say anything."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _STATES = ("active", "disabled", "checked", "selected", "expanded")
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """How far a page is scrolled, in CSS pixels."""
+    """The scroll position and size of a page, in CSS pixels."""
 
     x: float = 0
     y: float = 0

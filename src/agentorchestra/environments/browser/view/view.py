@@ -1,4 +1,4 @@
-"""What an agent sees of a page: `look`.
+"""A look at a page: what an agent sees of it.
 
 The accessibility snapshot that Playwright makes for models, with what it leaves out (frames.py), cut to what is in view
 and to a budget (lines.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
@@ -33,7 +33,7 @@ _MOST_COMPARED = 1500  # lines of a view that is compared with the one before
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where an element with a reference is, in CSS pixels of what is seen of the page."""
+    """The place of an element with a reference, in CSS pixels of what is seen of the page."""
 
     ref: str
     box: Box
