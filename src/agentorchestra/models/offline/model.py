@@ -459,13 +459,14 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
     made = view.made("search_files")
     if "search_files" not in view.tools or sum(call.is_error for call in made) > 1:
         return []
+    limit: Arguments = {"limit": 12} if "limit" in view.tools["search_files"].get("properties", {}) else {}
     calls: list[tuple[str, Arguments]] = []
     asked = {str(call.arguments.get("query")) for call in made}
     for question in questions:
         query = next((one for one in question.queries()[:MAX_SEARCHES] if one not in asked), None)
         if query is not None:
             asked.add(query)
-            calls.append(("search_files", {"query": query}))
+            calls.append(("search_files", {"query": query, **limit}))
     return calls
 
 
