@@ -60,7 +60,7 @@ def kind_of(mode: int) -> str:
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The components of a relative path; `a/../b` is `b`, the folder itself is `()`.
+    """Return the components of a relative path; `a/../b` is `b`, the folder itself is `()`.
 
     Raises:
         OutsideError: for an absolute path, one that leads above the folder, and one that no file can have.
@@ -91,7 +91,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 @contextmanager
 def opened(root: Path, parts: tuple[str, ...] = (), *, make: bool = False) -> Iterator[int]:
-    """A descriptor of a folder below the root.
+    """Return a descriptor of a folder below the root.
 
     Args:
         root: the folder; itself trusted.
@@ -137,7 +137,7 @@ def _refuse_link(at: int, part: str, path: tuple[str, ...]) -> None:
 
 @contextmanager
 def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """A descriptor of the folder in which a path's last component is, and that component.
+    """Return a descriptor of the folder in which a path's last component is, and that component.
 
     Raises:
         OutsideError: for the root itself, and as `opened`.
@@ -149,7 +149,7 @@ def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iter
 
 
 def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-    """A descriptor of a regular file in an opened folder.
+    """Return a descriptor of a regular file in an opened folder.
 
     Raises:
         OutsideError: if it is a link, or no regular file.
@@ -173,7 +173,7 @@ def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -
 
 
 def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
-    """What lies at a path, itself if it is a link."""
+    """Return what lies at a path, itself if it is a link."""
     if not parts:
         return os.lstat(root)
     with parent_of(root, parts) as (at, name):
@@ -183,7 +183,7 @@ def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
 def walk(
     root: Path, parts: tuple[str, ...] = (), *, depth: int = MAX_DEPTH, skip: frozenset[str] = frozenset()
 ) -> Iterator[Found]:
-    """Everything below a folder, folders before what is in them, names sorted; links are given, never followed.
+    """Yield everything below a folder, folders before what is in them, names sorted; links are given, never followed.
 
     What vanishes meanwhile is left out.
 
@@ -223,7 +223,7 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
 
 
 def open_folder(at: int, name: str, mode: int) -> int:
-    """A descriptor of a folder in an opened one; its owner gets the rights back that somebody took away."""
+    """Return a descriptor of a folder in an opened one; its owner gets the rights back that somebody took away."""
     if os.geteuid() != 0 and mode & 0o700 != 0o700:
         _give_rights(at, name)
     return os.open(name, _FOLDER, dir_fd=at)

@@ -65,7 +65,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Mark:
-        """The mark of a file with this status."""
+        """Return the mark of a file with this status."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -93,7 +93,7 @@ class Manifest:
     kept: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
     def split(self) -> tuple[list[Entry], list[bytes]]:
-        """The entries that stand in the manifest itself, and those of large folders as bytes of their own."""
+        """Return the entries that stand in the manifest itself, and those of large folders as bytes of their own."""
         folders: dict[str, list[Entry]] = {}
         for one in self.entries:
             folders.setdefault(one.path.rpartition("/")[0], []).append(one)
@@ -102,7 +102,7 @@ class Manifest:
         return inside, [_json([list(one) for one in several]) for several in large]
 
     def to_bytes(self, inside: Sequence[Entry], parts: Sequence[str]) -> bytes:
-        """As it is stored; the same for the same folder.
+        """Return the stored form; the same for the same folder.
 
         Args:
             inside: entries that stand in it.
@@ -113,7 +113,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes, parts: Sequence[bytes] = ()) -> Manifest:
-        """As it was stored.
+        """Read the stored form.
 
         Args:
             data: the manifest.
@@ -136,7 +136,7 @@ class Manifest:
 
 
 def parts_named(data: bytes) -> list[str]:
-    """The blobs with further entries that a stored manifest names.
+    """Return the blobs with further entries that a stored manifest names.
 
     Raises:
         ToolError: for bytes that are no manifest of a known format.
@@ -176,7 +176,7 @@ class Listed:
 def list_folder(
     root: Path, known: Mapping[str, tuple[Mark, str]], limits: FolderLimits, apart: frozenset[str]
 ) -> Listed:
-    """Everything in the folder; contents of files that were not touched since they were read are known. Blocks.
+    """Return everything in the folder; contents of files that were not touched since they were read are known. Blocks.
 
     Raises:
         ToolError: if there is more than a snapshot can hold.
@@ -246,7 +246,7 @@ class Read(NamedTuple):
 
 
 def read_file(root: Path, path: str, limits: FolderLimits) -> Read | None:
-    """The bytes of a file below the root; None if it is none any more. Blocks.
+    """Return the bytes of a file below the root; None if it is none any more. Blocks.
 
     Raises:
         ToolError: if it grew over the limit.
@@ -298,7 +298,7 @@ def clear_for(root: Path, wanted: Mapping[str, Entry], apart: frozenset[str]) ->
 
 
 def differs(root: Path, entry: Entry, found: Found | None, known: tuple[Mark, str] | None) -> bool:
-    """Whether a file's content has to be written. Blocks."""
+    """Return True if a file's content has to be written. Blocks."""
     if found is None or found.status.st_size != entry.size:
         return True
     if known is not None and known[0] == Mark.of(found.status):
@@ -308,7 +308,7 @@ def differs(root: Path, entry: Entry, found: Found | None, known: tuple[Mark, st
 
 
 def make_folders(root: Path, entries: Sequence[Entry]) -> None:
-    """The folders of a manifest, open to their owner while they are filled. Blocks."""
+    """Make the folders of a manifest, open to their owner while they are filled. Blocks."""
     for entry in entries:
         if entry.kind == "folder":
             with parent_of(root, parts_of(entry.path)) as (at, name):
@@ -322,7 +322,7 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
 
 
 def make_link(root: Path, entry: Entry) -> None:
-    """A link of a manifest. Blocks."""
+    """Make a link of a manifest. Blocks."""
     with parent_of(root, parts_of(entry.path)) as (at, name):
         try:
             if os.readlink(name, dir_fd=at) == entry.content:

@@ -39,7 +39,7 @@ class RequestAdapter:
             note(message)
 
     def adapt(self, request: ModelRequest, client: ModelClient, note: Note, *, stands_in: bool = False) -> ModelRequest:
-        """The request for a client.
+        """Return the request for a client.
 
         Args:
             request: what is asked.
@@ -80,7 +80,7 @@ class RequestAdapter:
         return without_media(request, left_out)
 
     def relax(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
-        """What will be left out when the client is asked again after an error; None where that would change nothing.
+        """Leave out what the client refuses, and say so; None where asking again would change nothing.
 
         Args:
             asked: the request it refused. Others may have been refused at the same time.

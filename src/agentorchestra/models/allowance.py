@@ -94,7 +94,7 @@ class Allowance:
 
 
 def _part(prompt: float, free: float) -> float:
-    """What a long answer may take with its prompt."""
+    """Return what a long answer may take with its prompt."""
     return math.inf if math.isinf(free) else prompt + SHARE * (free - prompt)
 
 

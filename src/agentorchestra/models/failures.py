@@ -73,7 +73,7 @@ class Target:
 
     @property
     def key_advice(self) -> str:
-        """What to do about a refused key."""
+        """Return what to do about a refused key."""
         if self.key_env:
             return f"check the key in {self.key_env}"
         if self.section.startswith("["):
@@ -82,7 +82,7 @@ class Target:
 
     @property
     def address_advice(self) -> str:
-        """What to do about a server that cannot be reached."""
+        """Return what to do about a server that cannot be reached."""
         if not self.own_address:
             return "check the network connection"
         where = f"base_url in {self.section}" if self.section.startswith("[") else self.section
@@ -90,11 +90,11 @@ class Target:
 
     @property
     def profile_advice(self) -> str:
-        """Where the profile's values are."""
+        """Return where the profile's values are."""
         return f"in {self.section}" if self.section.startswith("[") else f"in a profile with model = {self.model!r}"
 
     def said(self, value: object) -> str:
-        """What a server said, short and without secrets."""
+        """Return what a server said, short and without secrets."""
         text = _text(value)
         text = " ".join(_TAG.sub(" ", text).split())
         if self.key:
@@ -104,7 +104,7 @@ class Target:
 
 
 def shown_address(address: str) -> str:
-    """An address without user, password and query, which may be credentials."""
+    """Return an address without user, password and query, which may be credentials."""
     parts = urlsplit(address)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
@@ -116,7 +116,7 @@ def shown_address(address: str) -> str:
 
 
 def _text(value: object) -> str:
-    """The sentence inside an error's body."""
+    """Return the sentence inside an error's body."""
     if isinstance(value, Mapping):
         for name in ("message", "error", "detail", "msg"):
             inner = value.get(name)
@@ -129,7 +129,7 @@ def _text(value: object) -> str:
 
 
 def silent(target: Target, timeout_s: float) -> ModelError:
-    """The provider said nothing within the time limit."""
+    """Return the error of a provider that said nothing within the time limit."""
     return ModelUnavailableError(
         f"{target} did not answer within {timeout_s:g} s, or fell silent for so long within its answer; is the server "
         f"busy? raise timeout_s {target.profile_advice}"
@@ -139,7 +139,7 @@ def silent(target: Target, timeout_s: float) -> ModelError:
 def of_status(
     target: Target, status: int, body: object, *, retry_after_s: float | None = None, quota: bool = False
 ) -> ModelError:
-    """The error for an HTTP status of 400 and above.
+    """Return the error for an HTTP status of 400 and above.
 
     Args:
         target: who was asked.
@@ -185,14 +185,14 @@ _TOO_LONG = re.compile(
 
 
 def unreachable(target: Target, reason: object) -> ModelError:
-    """No connection, or one that broke before an answer."""
+    """Return the error of a connection that could not be made, or broke before an answer."""
     return ModelUnavailableError(
         f"{target} cannot be reached ({target.said(reason) or 'no connection'}); {target.address_advice}"
     )
 
 
 def broken_off(target: Target, reason: object) -> ModelError:
-    """The connection broke after the request was sent."""
+    """Return the error of a connection that broke after the request was sent."""
     return ModelUnavailableError(
         f"{target} broke the connection off before the answer was complete ({target.said(reason) or 'closed'}); "
         "try again: a resumed run goes on from here"
@@ -200,7 +200,7 @@ def broken_off(target: Target, reason: object) -> ModelError:
 
 
 def unreadable(target: Target, reason: object) -> ModelError:
-    """An answer that is not one."""
+    """Return the error of an answer that is none."""
     advice = (
         f"check that {target.address} is an OpenAI-compatible API" if target.own_address else "try again or use another"
     )
@@ -208,7 +208,7 @@ def unreadable(target: Target, reason: object) -> ModelError:
 
 
 def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
-    """The error for whatever a provider's library raised.
+    """Return the error for whatever a provider's library raised.
 
     Returns:
         The error, and whether the request may have been served and paid nevertheless.
@@ -294,7 +294,7 @@ _PARAMETERS = {
 
 
 def of_schema(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
-    """The error, as a ModelSchemaError if what was refused is the schema of a tool or of the output.
+    """Return the error, as a ModelSchemaError if what was refused is the schema of a tool or of the output.
 
     Args:
         error: what `translate` made, raised from what the library raised.
@@ -321,7 +321,7 @@ def of_schema(error: ModelError, request: ModelRequest, target: Target) -> Model
 
 
 def of_media(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
-    """The error, as a ModelMediaError if what was refused is a medium of the request.
+    """Return the error, as a ModelMediaError if what was refused is a medium of the request.
 
     Args:
         error: what `translate` made, raised from what the library raised.
@@ -367,7 +367,7 @@ _OUTPUT = re.compile(
 
 
 def refused_tools(text: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
-    """Names of the tools that a refusal blames: by name in quotation marks, or by their place in the list."""
+    """Return names of the tools that a refusal blames: by name in quotation marks, or by their place in the list."""
     if "tool_choice" in text:
         return ()
     named = [tool.name for tool in tools if re.search(rf"[\\'\"`“‘]{re.escape(tool.name)}[\\'\"`”’]", text)]
@@ -379,7 +379,7 @@ def refused_tools(text: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
 
 
 def _retry_after(exc: Any) -> float | None:
-    """Seconds the provider asks to wait; the library reads whole seconds and dates, some servers send fractions."""
+    """Return the seconds to wait; the library reads whole seconds and dates, some servers send fractions."""
     if exc.retry_after is not None:
         return float(exc.retry_after)
     return _seconds((exc.headers or {}).get("retry-after", ""))
@@ -394,7 +394,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _api(exc: Any, target: Target) -> tuple[ModelError, bool]:
-    """An error without a status: inside a stream, or a body that could not be decoded."""
+    """Return the error of a failure without a status: in a stream, or of a body that cannot be decoded."""
     if _is_transport(exc.__cause__):
         return _transport(exc, target)
     if exc.body is not None and exc.in_stream:
@@ -409,7 +409,7 @@ def _is_transport(exc: BaseException | None) -> bool:
 
 
 def _transport(exc: BaseException, target: Target) -> tuple[ModelError, bool]:
-    """No connection at all, or one that broke: only then the request may have been paid."""
+    """Return the error of the transport, and whether the request may have been paid."""
     import httpx2
 
     chain: list[BaseException] = []

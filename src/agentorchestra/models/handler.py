@@ -64,7 +64,7 @@ class RequestModelHandler:
         return Mode.REPEATABLE
 
     def bound(self, effect: Effect) -> Bound:
-        """The longest answer at the client's price.
+        """Return the longest answer at the client's price.
 
         A model that cannot be had bounds nothing: `execute` says why and spends nothing.
         """
@@ -72,7 +72,7 @@ class RequestModelHandler:
         return NO_COST if answers is None else answers.bound(answers.most)
 
     def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
-        """The effect with as long an answer as there is money for (core.protocols.Sizing)."""
+        """Return the effect with as long an answer as there is money for (core.protocols.Sizing)."""
         answers = self._answers(effect)
         if answers is None or effect.request is None:
             return effect, NO_COST, NO_COST
@@ -94,7 +94,7 @@ class RequestModelHandler:
         return Allowance.of(effect.request, [client for _, client in clients], purpose=effect.purpose)
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect as it is: messages hold only what was recorded, which is redacted already."""
+        """Return the effect as it is: messages hold only what was recorded, which is redacted already."""
         return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
@@ -133,7 +133,7 @@ class RequestModelHandler:
         )
 
     def _chain(self, name: str) -> list[tuple[str, ModelClient]]:
-        """The model and its fallbacks; a fallback that cannot be had (no key) is left out."""
+        """Return the model and its fallbacks; a fallback that cannot be had (no key) is left out."""
         first, *others = self._models.chain(name)
         clients = [(first, self._models.client(first))]
         for other in others:
@@ -144,7 +144,7 @@ class RequestModelHandler:
     async def _ask_in_turn(
         self, clients: list[tuple[str, ModelClient]], request: ModelRequest, ctx: Any, begin_by: datetime | None
     ) -> ModelResponse:
-        """The first answer of a model or its fallbacks."""
+        """Return the first answer of a model or its fallbacks."""
         usable = [clients[0], *(one for one in clients[1:] if one[1].native_tools or not request.tools)]
         if len(usable) < len(clients):
             names = ", ".join(name for name, client in clients if (name, client) not in usable)
@@ -219,27 +219,27 @@ class RequestModelHandler:
 
 
 def _helps(error: ModelError, client: ModelClient, other: ModelClient) -> bool:
-    """Whether the next model may serve what this one did not."""
+    """Return True if the next model may serve what this one did not."""
     if isinstance(error, ModelContextError):
         return other.profile.context_window > client.profile.context_window
     return error.elsewhere and not isinstance(error, ScriptError)
 
 
 def _affords(ctx: Any, spent: Usage) -> bool:
-    """Whether the budget has room for a further attempt, where the last one may have been paid."""
+    """Return True if the budget has room for a further attempt, where the last one may have been paid."""
     affords: Callable[[Usage], bool] | None = getattr(ctx, "affords", None)
     return not spent.uncertain or affords is None or affords(spent)
 
 
 def _note(ctx: Any, message: str) -> None:
-    """A line in the log, where the context has one."""
+    """Write a line into the log, if the context has one."""
     run = getattr(ctx, "run", None)
     if run is not None:
         run.note(message, level="warning")
 
 
 def priced(client: ModelClient, usage: Usage) -> Usage:
-    """The usage with its cost; one that the client named itself stays."""
+    """Return the usage with its cost; one that the client named itself stays."""
     if "cost_usd" in usage.model_fields_set or not (usage.requests or usage.tokens):
         return usage
     return usage.model_copy(update={"cost_usd": client.price(usage)})

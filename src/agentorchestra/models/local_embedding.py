@@ -46,7 +46,7 @@ class LocalEmbedder:
         self._busy = asyncio.Lock()
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
-        """Refused: it writes nothing.
+        """Refuse: it writes nothing.
 
         Raises:
             ModelRequestError: always.
@@ -54,7 +54,7 @@ class LocalEmbedder:
         raise ModelRequestError(f"{self.name} only embeds texts; name another model for requests (model = ...)")
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """A vector of length 1 for each text; costs nothing.
+        """Return a vector of length 1 for each text; costs nothing.
 
         Raises:
             ModelRequestError: if the model cannot be read, or takes other inputs.
@@ -65,7 +65,7 @@ class LocalEmbedder:
         return vectors, Usage(requests=1, input_tokens=tokens, cost_usd=0.0)
 
     def price(self, usage: Usage) -> float:
-        """Nothing."""
+        """Return nothing: it runs here."""
         return 0.0
 
     async def aclose(self) -> None:
@@ -132,7 +132,7 @@ class LocalEmbedder:
 
 
 def model_files(name: str) -> tuple[Path, Path]:
-    """The network and the tokenizer of `local:FOLDER`.
+    """Return the network and the tokenizer of `local:FOLDER`.
 
     Raises:
         SettingsError: with what is missing.

@@ -44,7 +44,7 @@ class Gate:
 
     @classmethod
     def of(cls, profile: ModelProfile) -> Self:
-        """As a profile says."""
+        """Return the gate of a profile."""
         return cls(profile.concurrency, profile.requests_per_minute)
 
     async def __aenter__(self) -> None:
@@ -88,7 +88,7 @@ class ModelManager:
         self._resting: dict[str, float] = {}
 
     def overlay(self, client: ModelClient) -> ModelManager:
-        """The same manager with one more client under its own name, for one run; the original is not changed."""
+        """Return the same manager with one more client under its own name, for one run; the original is not changed."""
         other = copy.copy(self)
         other._extra = {**self._extra, client.name: client}
         return other
@@ -125,7 +125,7 @@ class ModelManager:
         return {name: tuple(found) for name, found in uses.items()}
 
     def chain(self, name: str) -> tuple[str, ...]:
-        """A model and the fallbacks that are asked in its place, in order, each once.
+        """Return a model and the fallbacks that are asked in its place, in order, each once.
 
         Raises:
             SettingsError: a fallback names no model.
@@ -144,12 +144,12 @@ class ModelManager:
         return tuple(found)
 
     def profile(self, name: str) -> ModelProfile:
-        """What is known of a model, whether or not it can be asked."""
+        """Return the profile of a model, whether or not it can be asked."""
         extra = self._extra.get(name)
         return extra.profile if extra is not None else self._profiles.get(name, ModelProfile(model=name))
 
     def gate(self, name: str) -> Gate:
-        """Where requests of a model wait for their turn: one for all runs."""
+        """Return the gate at which requests of a model wait, one for all runs."""
         if name not in self._gates:
             self._gates[name] = Gate.of(self.client(name).profile)
         return self._gates[name]
@@ -164,14 +164,14 @@ class ModelManager:
         self._resting[name] = asyncio.get_running_loop().time() + max(REST_S, seconds or 0.0)
 
     def rested(self, named: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
-        """The same models, those last that failed a moment ago."""
+        """Return the same models, those last that failed a moment ago."""
         if not self._resting:
             return list(named)
         now = asyncio.get_running_loop().time()
         return sorted(named, key=lambda one: self._resting.get(one[0], 0.0) > now)
 
     def client(self, name: str) -> ModelClient:
-        """The client of a name, made when first asked for.
+        """Return the client of a name, made when first asked for.
 
         Raises:
             UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
@@ -182,7 +182,7 @@ class ModelManager:
         return found
 
     def price_known(self, name: str) -> bool:
-        """Whether dollars can be counted for this model.
+        """Return True if dollars can be counted for this model.
 
         Raises:
             UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
@@ -190,7 +190,7 @@ class ModelManager:
         return self._price(name, _PROBE) is not None
 
     def free(self, name: str) -> bool:
-        """Whether this model costs nothing.
+        """Return True if this model costs nothing.
 
         Raises:
             UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
@@ -212,7 +212,7 @@ class ModelManager:
             )
 
     def secrets(self) -> dict[str, str]:
-        """The keys in the environment that models may use, by the name of their variable."""
+        """Return the keys in the environment that models may use, by the name of their variable."""
         names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
         names.update(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)
         return {name: self._environ[name] for name in sorted(names) if self._environ.get(name)}
@@ -287,7 +287,7 @@ class ModelManager:
         return Endpoint(name, profile, in_settings, provider, model, address, key_env, key)
 
     def _key(self, name: str, profile: ModelProfile, provider: str, address: str | None) -> tuple[str, str | None]:
-        """The variable and value of the key; a server on this machine needs none."""
+        """Return the variable and value of the key; a server on this machine needs none."""
         if profile.api_key_env == "":
             return "", None
         entry = PROVIDERS.get(provider)
@@ -330,7 +330,7 @@ class ModelManager:
         return PydanticAIClient(endpoint)
 
     def _hears(self, name: str, profile: ModelProfile) -> bool:
-        """Whether a model on this machine is one that writes down recordings."""
+        """Return True if a model on this machine is one that writes down recordings."""
         from agentorchestra.models.local_transcription import hears
 
         return name == self._settings.transcription_model or hears(profile.model)
@@ -391,7 +391,7 @@ class RecordedModels(ModelManager):
         self.client(name)
 
     def chain(self, name: str) -> tuple[str, ...]:
-        """The name alone."""
+        """Return the name alone."""
         return (name,)
 
     def client(self, name: str) -> ModelClient:

@@ -19,7 +19,7 @@ _EXAMPLE = {"image": "image/jpeg", "audio": "audio/mpeg", "video": "video/mp4", 
 def media_models(
     models: ModelManager, settings: Settings, model: str, roles: Mapping[str, RoleSettings]
 ) -> dict[str, tuple[str, ...]]:
-    """The models that a run asks about each kind of medium, the first choice first.
+    """Return the models that a run asks about each kind of medium, the first choice first.
 
     The role's model, then the run's own if its profile says that it takes the medium, then the profiles of the settings
     that say so, in their order. Where there is none, the run's own if nothing is known of it: a server that refuses the
@@ -54,7 +54,7 @@ def _says(profile: ModelProfile, kind: str) -> bool:
 
 
 def _may(models: ModelManager, name: str, kind: str) -> bool:
-    """Whether a model can be asked at all, and nothing says that it does not take the medium."""
+    """Return True if a model can be asked at all, and nothing says that it does not take the medium."""
     profile = models.profile(name)
     if profile.model == "offline" and not _says(profile, kind):
         return False  # it answers from words alone

@@ -67,11 +67,11 @@ class PydanticAIClient:
             raise of_media(of_schema(error, request, self._target), request, self._target) from cause
 
     def takes(self, media_type: str) -> bool:
-        """Whether a medium is sent along; one that is not is named in the text."""
+        """Return True if a medium is sent along; one that is not is named in the text."""
         return takes(media_type, provider=self._endpoint.provider, profile=self.profile)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """A vector for each text, and what it cost.
+        """Return a vector for each text, and what it cost.
 
         Raises:
             ModelError: as `request`.
@@ -84,7 +84,7 @@ class PydanticAIClient:
         )
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
-        """What is said in a recording, and what it cost.
+        """Return what is said in a recording, and what it cost.
 
         Raises:
             ModelError: as `request`.
@@ -98,14 +98,14 @@ class PydanticAIClient:
         return text, usage.model_copy(update={"cost_usd": cost})
 
     def sound_price(self, usage: Usage, seconds: float) -> float | None:
-        """US dollars for a transcription; None when the price is unknown."""
+        """Return US dollars for a transcription; None when the price is unknown."""
         return price_of_sound(self.profile, usage, seconds, address=self._endpoint.address)
 
     def _at_most(self, request: ModelRequest) -> Usage:
         return self._lost(most_usage(request))
 
     def _lost(self, most: Usage) -> Usage:
-        """What a request may have cost that reached the provider and brought no answer: its bound (docs/door.md)."""
+        """Return the bound of a request that reached the provider and brought no answer (docs/door.md)."""
         return uncertain(most, most_dollars(most, self.price))
 
     async def _through(
@@ -130,7 +130,7 @@ class PydanticAIClient:
             raise (with_usage(error, at_most()) if uncertain else error) from exc
 
     def price(self, usage: Usage) -> float | None:
-        """By the profile's price, else the published one; None when there is neither."""
+        """Return US dollars by the profile's price, else the published one; None when there is neither."""
         return price_of(self.profile, usage, address=self._endpoint.address)
 
     async def aclose(self) -> None:

@@ -23,11 +23,11 @@ class _SideHandler(RequestModelHandler):
     """What both have in common: the model's name is an argument of the effect."""
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect as it is: the door replaces the values of known secrets."""
+        """Return the effect as it is: the door replaces the values of known secrets."""
         return effect
 
     def bound(self, effect: Effect) -> Bound:
-        """At the dearest price of the chain."""
+        """Return the bound at the dearest price of the chain."""
         try:
             clients = self._chain(str(effect.arguments.get("model", "")))
         except UsageError:
@@ -36,11 +36,11 @@ class _SideHandler(RequestModelHandler):
         return Bound(tokens=self._most(effect).tokens, cost_usd=max(costs))
 
     def _most(self, effect: Effect) -> Usage:
-        """The most it can use."""
+        """Return the most it can use."""
         raise NotImplementedError
 
     def _cost(self, effect: Effect, client: ModelClient) -> float | None:
-        """The most it can cost at a client; None when the price is unknown."""
+        """Return the most it can cost at a client; None when the price is unknown."""
         raise NotImplementedError
 
     async def _answered(
@@ -90,7 +90,7 @@ class EmbedHandler(_SideHandler):
         return client.price(self._most(effect))
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """The vectors."""
+        """Return the vectors."""
         texts = _texts(effect)
 
         async def ask(client: ModelClient) -> tuple[list[list[float]], Usage]:
@@ -123,7 +123,7 @@ class TranscribeHandler(_SideHandler):
         return price(self._most(effect), _seconds(effect)) if price is not None else None
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """What is said in the file; untrusted, like everything from a file."""
+        """Return what is said in the file; untrusted, like everything from a file."""
         name, media_type = str(effect.arguments.get("file", "")), str(effect.arguments.get("media_type", ""))
         digest = str(effect.arguments.get("sha256", ""))
         given = any(ref.name == name and ref.sha256 == digest for ref in ctx.manifest.files)

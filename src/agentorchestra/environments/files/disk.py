@@ -70,7 +70,7 @@ class Held(NamedTuple):
 
 
 def told(error: Exception) -> ToolError:
-    """What went wrong on the disk, in a sentence for the agent."""
+    """Return the sentence for the agent of an error of the disk."""
     if isinstance(error, ToolError):
         return error
     if not isinstance(error, OSError):
@@ -104,7 +104,7 @@ def _open(place: Place) -> int:
 
 
 def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
-    """A file's bytes; None if there is nothing.
+    """Return a file's bytes; None if there is nothing.
 
     Raises:
         ToolError: if it has more than `most`.
@@ -121,7 +121,7 @@ def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
 
 
 def copied(place: Place, temporary: _TEMPORARY) -> Held:
-    """A copy of a file with the same ending, which readers can take their time with."""
+    """Return a copy of a file with the same ending, which readers can take their time with."""
     descriptor = _open(place)
     with os.fdopen(descriptor, "rb") as file:
         made = temporary()
@@ -143,7 +143,7 @@ def forget(path: Path) -> None:
 
 
 async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = ()) -> list[Block]:
-    """What is read of a file: text exactly, line by line; a picture as a picture.
+    """Return a file's content: text exactly, line by line; a picture as a picture.
 
     Raises:
         FileInputError, ToolError: a sentence that says what there is.
@@ -178,13 +178,13 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
 
 
 def _is_source(media_type: str, name: str) -> bool:
-    """Whether a file is worked on as text: its characters are shown, and no page or object that is made of them."""
+    """Return True if a file is shown by its characters, not by what is made of them."""
     as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
     return as_text and not name.lower().endswith((".ipynb", ".pdf"))
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
-    """A text file's text as it stands, with its line ends, and what writes it in the same encoding.
+    """Return a file's text as it stands, with its line ends, and a function that encodes it as the file is.
 
     Raises:
         ToolError: for a file that is no text, or holds bytes that mean nothing in its encoding.
@@ -216,7 +216,7 @@ _LINE_END = "(?:\r\n|\r|\n)"
 
 
 def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
-    """The text with a piece replaced, and how often. A bare newline of `old` is any line end of the text.
+    """Return the text with a piece replaced, and how often. A bare newline of `old` is any line end of the text.
 
     Raises:
         ToolError: where it does not stand there, or more than once without `every`.
@@ -254,7 +254,7 @@ def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[
 
 
 def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Found, Path]]:
-    """Everything below a place with the path as the agent writes it; the task's files as part of the whole folder."""
+    """Yield everything below a place, with its path as the agent writes it; the whole folder has the task's files."""
     prefix = f"{FILES}/" if place.given else ""
     own = files is not None and not place.given
     for found in walk(place.root, place.parts, depth=depth, skip=frozenset({FILES}) if own else frozenset()):
@@ -267,7 +267,7 @@ def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Fo
 
 
 def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
-    """The entries of a folder, a line each."""
+    """Return the entries of a folder, a line each."""
     status = _status(place)
     if not stat.S_ISDIR(status.st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
@@ -305,7 +305,7 @@ def _status(place: Place) -> os.stat_result:
 
 
 def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
-    """Names that fit, or lines that hold a text."""
+    """Return names that fit, or lines that hold a text."""
     if not stat.S_ISDIR(_status(place).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     hits: list[str] = []
@@ -355,7 +355,7 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
 
 
 def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
-    """A file's content, all at once: whoever reads it sees the old or the new one.
+    """Write a file at once: whoever reads it sees the old or the new content.
 
     Args:
         place: where.
@@ -377,7 +377,7 @@ def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False
 
 
 def _mode_of(place: Place) -> int:
-    """Of the file that is there; of a new one where there is none."""
+    """Return the mode of the file that is there, or of a new one."""
     try:
         status = status_of(place.root, place.parts)
     except (FileNotFoundError, NotADirectoryError):
@@ -390,7 +390,7 @@ def _mode_of(place: Place) -> int:
 
 
 def make_folder(place: Place) -> None:
-    """A folder and those on the way; fine where it is there."""
+    """Make a folder and those on the way, if they are not there."""
     with opened(place.root, place.parts, make=True):
         pass
 
@@ -467,7 +467,7 @@ def _copy_file(source: Place, target: Place, temporary: _TEMPORARY) -> None:
 
 
 def name_of(url: str) -> str:
-    """A name for what an address gives."""
+    """Return a name for what an address gives."""
     name = unquote(urlsplit(url).path).rstrip("/").rpartition("/")[2]
     name = "".join(char for char in name if char.isprintable() and char not in '/\\:*?"<>|')[:100].strip(". ")
     return name or "download"

@@ -64,7 +64,7 @@ class FilesEnvironment(FolderEnvironment):
         return True
 
     def repeatable(self, action: str) -> bool:
-        """Nothing is touched but the folder, which a resume first puts back to how it stood."""
+        """Return True: only the folder is touched, which a resume first puts back."""
         return True
 
     def rules(self) -> str:
@@ -283,7 +283,7 @@ class FilesEnvironment(FolderEnvironment):
     # -- what an agent sees ------------------------------------------------------------------------------------------
 
     async def state(self) -> tuple[Block, ...]:
-        """The beginning of the tree, and what can be brought back."""
+        """Return the beginning of the tree, and what can be brought back."""
         whole = self._place("")
         lines = await self._do(lambda: disk.listing(whole, self.files, depth=3, most=_STATE_ENTRIES))
         deleted = Trash.listed(self.kept)
@@ -314,7 +314,7 @@ class FilesEnvironment(FolderEnvironment):
             raise ToolError(str(exc)) from None
 
     def _place(self, path: str) -> Place:
-        """Where a path leads; the task's files are seen below `files/`."""
+        """Return the place of a path; the task's files are seen below `files/`."""
         parts = self._parts_of(path)
         if parts[:1] == (FILES,) and self.files is not None:
             return Place(self.files, parts[1:], "/".join(parts), given=True)
@@ -360,11 +360,11 @@ class FilesEnvironment(FolderEnvironment):
             )
 
     def _changed(self, ctx: Any, place: Place, sha256: str) -> bool:
-        """Whether a file is another one than this agent last saw."""
+        """Return True if a file is another one than this agent last saw."""
         return bool(ctx.vars.get(f"{_SEEN}{place.shown}", sha256) != sha256)
 
     async def _what_changed(self, ctx: Any, place: Place, now: bytes) -> str:
-        """What another one changed in a file since this agent saw it, as the lines of a diff; "" for nothing."""
+        """Return what another one changed in a file since this agent saw it, as the lines of a diff; "" for nothing."""
         seen = ctx.vars.get(f"{_SEEN}{place.shown}")
         if not isinstance(seen, str) or seen == hashlib.sha256(now).hexdigest():
             return ""

@@ -43,7 +43,7 @@ class Trash:
 
     @staticmethod
     def listed(kept: dict[str, JsonValue]) -> list[str]:
-        """The paths that can be brought back, the oldest first."""
+        """Return the paths that can be brought back, the oldest first."""
         deleted = kept.get(_NAME)
         return [str(one["path"]) for one in deleted if isinstance(one, dict)] if isinstance(deleted, list) else []
 

@@ -62,11 +62,11 @@ class GitHubApi:
 
     @property
     def base_url(self) -> str:
-        """Where it is, without a slash at the end."""
+        """Return the address, without a slash at the end."""
         return self._base
 
     async def get(self, ctx: RunContext[Any], path: str, **query: str | int | None) -> Any:
-        """What stands there.
+        """Return the JSON at a path.
 
         Args:
             ctx: for the token.
@@ -82,7 +82,7 @@ class GitHubApi:
     async def pages(
         self, ctx: RunContext[Any], path: str, limit: int, **query: str | int | None
     ) -> tuple[list[Any], bool]:
-        """The first items of a list, and whether there are more; as many pages as needed are read."""
+        """Return the first items of a list, and whether there are more; as many pages as needed are read."""
         found: list[Any] = []
         page = 0
         while True:
@@ -109,7 +109,7 @@ class GitHubApi:
         return _json(answer, f"{method} {path}")
 
     def token(self, ctx: RunContext[Any]) -> str | None:
-        """The token, which the log knows as a secret from here on; None where none is set."""
+        """Return the token, which the log knows as a secret from here on; None where none is set."""
         if not self._settings.token_env:
             return None
         try:
@@ -202,7 +202,7 @@ class GitHubApi:
 
 
 def parts(*names: str | int) -> str:
-    """The parts of a path, each quoted, with a slash before each; a part may itself hold slashes.
+    """Return the parts of a path, each quoted, with a slash before each; a part may itself hold slashes.
 
     Raises:
         ToolError: for parts that would lead elsewhere.
@@ -217,7 +217,7 @@ def parts(*names: str | int) -> str:
 
 
 def _limited(answer: Answer) -> float | None:
-    """Seconds to wait for where the limit of rate is reached, None where it is not."""
+    """Return seconds to wait for where the limit of rate is reached, None where it is not."""
     headers = answer.headers
     if answer.status not in (403, 429):
         return None
@@ -244,7 +244,7 @@ def _json(answer: Answer, what: str) -> Any:
 
 
 def _said(body: bytes) -> str:
-    """What GitHub says went wrong, in one line."""
+    """Return what GitHub says went wrong, in one line."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):

@@ -51,7 +51,7 @@ class Report(Keeping):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Self:
-        """As a workspace has it."""
+        """Make it as a workspace has it."""
         return cls(parts.reports)
 
     def rules(self) -> str:
@@ -213,7 +213,7 @@ class Report(Keeping):
         return ToolResult(content=[*said, *([self.block(note)] if note else [])], artifacts=done.artifacts)
 
     def _cited(self, ctx: Any, text: str, citations: list[Cited]) -> Item:
-        """A text with the citations that its marks name, so that they are numbered with those of the items. Blocks."""
+        """Return a text as an item with the citations that its marks name. Blocks."""
         references = from_citations(citations, lambda name: self.where(ctx, name))
         return Item(id="", content=numbered_marks(text, len(references)), references=references)
 

@@ -79,7 +79,7 @@ def nowhere(name: str) -> str:
 def reference(
     number: int, source: str, description: str = "", *, place: str = "", quote: str = "", where: Where = nowhere
 ) -> Reference:
-    """A reference with its address: the source itself, or what stands in the description.
+    """Return a reference with its address: the source itself, or what stands in the description.
 
     Args:
         number: its number in the item.

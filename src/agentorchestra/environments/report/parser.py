@@ -55,7 +55,7 @@ class _Reading:
     known: dict[str, int] = field(default_factory=dict)
 
     def number(self, source: str, description: str = "") -> int:
-        """The number of a source, a new one for a new source; 0 where there are too many."""
+        """Return the number of a source, a new one for a new source; 0 where there are too many."""
         made = reference(len(self.references) + 1, source, description, where=self.where)
         key = key_of(made.url, made.description)
         if key not in self.known:
@@ -73,7 +73,7 @@ class _Reading:
         return f"[{number}]({escaped(address)})" if address else f"[{number}]"
 
     def replaced(self, found: re.Match[str]) -> str:
-        """A citation as the mark of its reference."""
+        """Return a citation as the mark of its reference."""
         if found["mark"] is not None:
             return self._of_marks(found["mark"], found[0])
         if found["address"] is not None:
@@ -196,7 +196,7 @@ def _said(value: Any) -> str:
 
 
 def summary_of(content: str, most: int = 320) -> str:
-    """The first sentences of a text, at most three, without marks: where no model made a summary."""
+    """Return the first sentences of a text, at most three, without marks: where no model made a summary."""
     lines = [line for line in content[:8_000].split("\n") if not line.lstrip().startswith(("#", "```", "|", ">"))]
     plain = " ".join(CITATION.sub(lambda one: _words_of(one), "\n".join(lines)).split())
     plain = re.sub(r"\s+([.,;:!?])", r"\1", plain)

@@ -110,7 +110,7 @@ class SharedReport:
         return self.place / "items.jsonl"
 
     def _ids(self) -> tuple[set[str], int]:
-        """The ids that are there; a line that a killed process left half written is taken away."""
+        """Return the ids that are there; remove a line that a killed process left half written."""
         if not self._items.exists():
             return set(), 0
         data = self._items.read_bytes()

@@ -57,7 +57,7 @@ class Keeping(FolderEnvironment):
         return True
 
     def repeatable(self, action: str) -> bool:
-        """The folder is put back by a resume; what is shared knows the effect that added it."""
+        """Return True: a resume puts the folder back, and what is shared knows the effect that added it."""
         return True
 
     # -- items -------------------------------------------------------------------------------------------------------
@@ -104,7 +104,7 @@ class Keeping(FolderEnvironment):
         return number or len(listed)
 
     async def item(self, ctx: Any, number: int) -> Item:
-        """An item by its number."""
+        """Return an item by its number."""
         listed = self.listed
         if not 1 <= number <= len(listed):
             raise ToolError(f"there is no item {number}; the report has {count(len(listed), 'item')}")
@@ -115,7 +115,7 @@ class Keeping(FolderEnvironment):
         return Item.model_validate_json(await ctx.read_artifact(ref))
 
     async def collected(self, ctx: Any, report: str, more: Sequence[Item] = ()) -> Collected:
-        """The items of the run, or those of a shared report, and these, with their references as one list."""
+        """Return the items of the run, or those of a shared report, and these, with their references as one list."""
         if report:
             shared = self.shared(report)
             await self.publish(ctx, shared)
@@ -127,7 +127,7 @@ class Keeping(FolderEnvironment):
     # -- shared ------------------------------------------------------------------------------------------------------
 
     def shared(self, name: str) -> SharedReport:
-        """A report of the workspace."""
+        """Return a report of the workspace."""
         if self._reports is None:
             raise ToolError(f"the report {name!r} cannot be shared: there is no workspace here; leave the name out")
         return SharedReport(self._reports, name)
@@ -151,7 +151,7 @@ class Keeping(FolderEnvironment):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def place(self, path: str) -> Place:
-        """Where a path leads; the task's files are seen below `files/`."""
+        """Return the place of a path; the task's files are seen below `files/`."""
         try:
             parts = parts_of(path.strip())
         except ValueError as exc:
@@ -161,7 +161,7 @@ class Keeping(FolderEnvironment):
         return Place(self.folder, parts, "/".join(parts))
 
     def where(self, ctx: Any, name: str) -> str:
-        """The address of a file of the task, or of the run's folder; "" for what is none of them. Blocks."""
+        """Return the address of a file of the task, or of the run's folder; "" for what is none of them. Blocks."""
         for ref in ctx.manifest.files:
             if ref.name == name.removeprefix(f"{FILES}/"):
                 return address_of_file(ref)
@@ -175,7 +175,7 @@ class Keeping(FolderEnvironment):
         return file_address(str(self.folder.joinpath(*parts))) if parts else ""
 
     async def said_by(self, ctx: Any, path: str) -> str | dict[str, JsonValue]:
-        """What a file says: JSON as an object, text as it is, a document as far as it is read at once."""
+        """Return a file's content: JSON as an object, text as it is, a document as far as it is read at once."""
         place = self.place(path)
         try:
             held = await asyncio.to_thread(disk.copied, place, self._stands_on.temporary)
@@ -230,7 +230,7 @@ class Keeping(FolderEnvironment):
         return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
 
     async def state(self) -> tuple[Block, ...]:
-        """The items, a line each."""
+        """Return the items, a line each."""
         listed = self.listed
         lines = [count(len(listed), "item") if listed else "no items yet"]
         for number, one in enumerate(listed[:_STATE_ITEMS], start=1):

@@ -81,7 +81,7 @@ class OfflineModel:
         return 0.0
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is held."""
 
 
 # --- the prompt -----------------------------------------------------------------------------------------------------
@@ -170,7 +170,7 @@ class _View:
 
     @property
     def evidence(self) -> str:
-        """What others found and is to be written up; "" where this is no such task."""
+        """Return what others found and is to be written up; "" where this is no such task."""
         if set(self.tools) - {"done", "python"}:
             return ""
         shown = [content.text for content in parse_contents(self.first) if content.kind == "agent"]

@@ -50,28 +50,28 @@ class Finding:
 
     @property
     def failed(self) -> bool:
-        """Whether the agent could not do it (to have looked and found nothing is no failure)."""
+        """Return True if the agent could not do it; to have found nothing is no failure."""
         return self.result is None or self.result.status is not RunStatus.COMPLETED
 
     @property
     def usable(self) -> bool:
-        """Whether it answers."""
+        """Return True if it answers."""
         return not self.failed and self.result is not None and not self.result.answer.startswith("Not found")
 
 
 def is_agent(parameters: Mapping[str, Any]) -> bool:
-    """Whether the arguments of something that may be called are those of an agent."""
+    """Return True if a tool's arguments are those of an agent."""
     properties = parameters.get("properties", {})
     return parameters.get("required", []) in ([], ["task"]) and {"task", "context"} <= set(properties)
 
 
 def wants_report(task: str) -> bool:
-    """Whether a task asks for a report."""
+    """Return True if a task asks for a report."""
     return _REPORT.search(task) is not None
 
 
 def parts_of(task: str) -> list[str]:
-    """The questions of a task, where it holds several; else the task itself."""
+    """Return the questions of a task, where it holds several; else the task itself."""
     asked = [match[0].strip() for match in _SENTENCE.finditer(task)]
     return asked if len(asked) > 1 or (asked and wants_report(task)) else [task]
 
@@ -81,7 +81,7 @@ MOST_SINGLY = 10
 
 
 def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) -> list[Delegation]:
-    """How a task is handed out at first: unchanged where one agent suffices, else a part or a file for each.
+    """Return how a task is handed out at first: unchanged where one agent suffices, else a part or a file for each.
 
     Empty where no agent could do it.
     """
@@ -110,7 +110,7 @@ def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) 
 def second_delegations(
     first: Sequence[Delegation], findings: Sequence[Finding], files: Sequence[str]
 ) -> list[Delegation]:
-    """What is tried once more, otherwise: a part that failed, or whose two halves may lie in two files."""
+    """Return the second try: of parts that failed, or whose two halves may lie in two files."""
     found = []
     for part, group in _by_part(first, findings).items():
         if any(one.usable for _, one in group):
@@ -146,7 +146,7 @@ def chosen(
 
 
 def _score(question: rules.Question, finding: Finding) -> tuple[float, ...]:
-    """How well the quotes of a finding fit its question; a cell's value alone fits none."""
+    """Return how well the quotes of a finding fit its question; a cell's value alone fits none."""
     assert finding.result is not None
     shown = [
         RenderedContent(kind="file", ref=one.source, place=one.place, text=one.quote) for one in finding.result.sources
@@ -156,7 +156,7 @@ def _score(question: rules.Question, finding: Finding) -> tuple[float, ...]:
 
 
 def finding_of(text: str, contents: Sequence[RenderedContent], *, is_error: bool) -> Finding:
-    """What an agent gave back, from the text of its result."""
+    """Return what an agent gave back, from the text of its result."""
     said = text or "\n".join(content.text for content in contents)
     if is_error:
         return Finding(None, said)
@@ -183,7 +183,7 @@ def _inside(text: str, tag: str) -> str:
 
 
 def single_reply(system: str, asked: str, note: str) -> str | None:
-    """The reply to a request that offers no tools and is no step of an agent; None for any other.
+    """Return the reply to a request that offers no tools and is no step of an agent; None for any other.
 
     Args:
         system: the system prompt, "" where there is none.
@@ -212,7 +212,7 @@ _FIGURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*")
 
 
 def judged(task: str, answer: str, evidence: str, note: str) -> str:
-    """A verdict: every figure and every quote of the answer has to stand in what was found, or in the task."""
+    """Return a verdict: every figure and every quote of the answer has to stand in what was found, or in the task."""
     known = " ".join(f"{task} {evidence}".split())
     figures = [one for one in _FIGURE.findall(answer.replace(note, "")) if len(one) > 1]
     quotes = re.findall(r"“([^”]+)”", answer)
@@ -227,7 +227,7 @@ _VALUE = re.compile(r"^(?P<value>[^\s“”(:=][^“”(:=\n]{0,60}?)(?: = | \(|
 
 
 def shortened(answer: str, note: str) -> str:
-    """The bare value at the beginning of an answer of the rules, else KEEP."""
+    """Return the bare value at the beginning of an answer of the rules, else KEEP."""
     match = _VALUE.match(answer)
     if match is None or answer.startswith(("According to", "Not found", "I cannot")) or re.match(r"\d+\. ", answer):
         return "KEEP"
@@ -235,7 +235,7 @@ def shortened(answer: str, note: str) -> str:
 
 
 def summarised(task: str, asked: str, most: int) -> str:
-    """The passages that hold the most words of the task, each with its place, and what was called."""
+    """Return the passages that hold the most words of the task, each with its place, and what was called."""
     terms = rules.parse_question(task, ()).terms
     lines = [line for line in asked.splitlines() if _NOTED.match(line)]
     passages = [one for one in pieces(parse_contents(asked)) if one.kind == "file" and one.place]
@@ -262,7 +262,7 @@ _FAILED = re.compile(r"^- Step \d+: (?P<tool>\w+) .*? failed: (?P<text>[^;]+)", 
 
 
 def kept(asked: str, most: int) -> str:
-    """What stands in a memory, in fewer words: the newest tasks with their answers."""
+    """Return a memory in fewer words: the newest tasks with their answers."""
     lines = [f"- {match['what']}: {' '.join(match['text'].split())}" for match in _TOLD.finditer(asked)]
     found: list[str] = []
     for line in reversed(list(dict.fromkeys(lines))):
@@ -273,7 +273,7 @@ def kept(asked: str, most: int) -> str:
 
 
 def learned(asked: str, *, objects: bool) -> str:
-    """What a task came to, and which of its calls failed, as JSON; insights as texts or as objects."""
+    """Return what a task came to, and which of its calls failed, as JSON; insights as texts or as objects."""
     said = [f"{match['what']}: {' '.join(match['text'].split())}" for match in _TOLD.finditer(asked)]
     failed = dict.fromkeys(f"{one['tool']} failed: {one['text'].strip()}" for one in _FAILED.finditer(asked))
     insights = [{"text": one} for one in failed] if objects else [*failed]
@@ -284,7 +284,7 @@ _NOTED = re.compile(r"^- (?P<ref>[^()\n]+) \((?P<place>(?:p|pp|lines?|rows?)\.? 
 
 
 def remembered(text: str) -> list[RenderedContent]:
-    """The passages that a summary kept."""
+    """Return the passages that a summary kept."""
     matches = (_NOTED.match(line) for line in text.splitlines())
     return [RenderedContent(kind="file", ref=m["ref"], place=m["place"], text=m["text"]) for m in matches if m]
 
@@ -293,7 +293,7 @@ _RESULT = re.compile(r"^(?P<agent>\w+) \((?P<status>\w+)\): (?P<text>.*?)(?=^\w+
 
 
 def analysed(asked: str, *, judging: bool) -> str:
-    """Whether an analysis goes on: never, the rules have tried what they can; or one answer of several, the first."""
+    """Return whether an analysis goes on (never: the rules have tried what they can), or the first of its answers."""
     if judging:
         return json.dumps({"reason": "the rules have tried what they can", "go_on": False})
     shown = "\n".join([*(one.text for one in parse_contents(asked)), without_contents(asked)])
@@ -307,7 +307,7 @@ def analysed(asked: str, *, judging: bool) -> str:
 
 
 def reported(evidence: str, note: str) -> str:
-    """The report: what each agent found, with the marks of its evidence.
+    """Return the report: what each agent found, with the marks of its evidence.
 
     Args:
         evidence: as it is listed for the reporter.
