@@ -241,18 +241,28 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
     return unreadable(target, f"{type(exc).__name__}: {exc}"), False
 
 
-def refused_room(error: ModelError, asked: int) -> int | None:
-    """Return how long an answer a model may be asked for that refused a longer one; None where that is not it.
+def _body(error: ModelError) -> Any:
+    """Return what the provider said: the body of its answer, else the library's exception."""
+    body = getattr(error.__cause__, "body", None)
+    return error.__cause__ if body is None else body
 
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        asked: the tokens that were too many.
-    """
-    cause = error.__cause__
-    if not isinstance(error, ModelRequestError) or getattr(cause, "status_code", None) not in (400, 422):
+
+def _said_by(error: ModelError) -> str:
+    body = _body(error)
+    return str(body) if body is error.__cause__ else json.dumps(body, default=str)
+
+
+def _refusal(error: ModelError, *, unknown: bool = False) -> str | None:
+    """Return what was said in a refusal with status 400 or 422, or with none if `unknown`; None for other errors."""
+    status = getattr(error.__cause__, "status_code", 400 if unknown else None)
+    return _said_by(error) if status in (400, 422) else None
+
+
+def refused_room(error: ModelError, asked: int) -> int | None:
+    """Return how long an answer may be asked of a model that refused one of `asked` tokens; None for other refusals."""
+    text = _refusal(error)
+    if text is None or not isinstance(error, ModelRequestError):
         return None
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
     if asked <= _LEAST_ROOM or not _TOO_MUCH_ROOM.search(text):
         return None
     half = max(_LEAST_ROOM, asked // 2)
@@ -269,17 +279,10 @@ _TOO_MUCH_ROOM = re.compile(
 
 
 def refused_parameter(error: ModelError, sent: Iterable[str]) -> str | None:
-    """Return the parameter that a refusal blames, of those that can be left out; None where it blames another.
-
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        sent: the parameters that went along.
-    """
-    cause = error.__cause__
-    if type(error) is not ModelRequestError or getattr(cause, "status_code", None) not in (400, 422):
+    """Return which of the parameters that went along a refusal blames; None where it blames something else."""
+    text = _refusal(error)
+    if text is None or type(error) is not ModelRequestError:
         return None
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
     return next((name for name in sent if _PARAMETERS[name].search(text)), None)
 
 
@@ -294,19 +297,10 @@ _PARAMETERS = {
 
 
 def of_schema(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
-    """Return the error, as a ModelSchemaError if what was refused is the schema of a tool or of the output.
-
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        request: what was asked.
-        target: who was asked.
-    """
-    cause = error.__cause__
-    if type(error) is not ModelRequestError or getattr(cause, "status_code", 400) not in (400, 422):
+    """Return the error, as a ModelSchemaError if the schema of a tool or of the output was refused."""
+    text = _refusal(error, unknown=True)
+    if text is None or type(error) is not ModelRequestError:
         return error
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
-    said = target.said(body if body is not None else cause)
     named = refused_tools(text, request.tools)
     if named:
         which = f"the schema of {', '.join(named)}"
@@ -314,34 +308,28 @@ def of_schema(error: ModelError, request: ModelRequest, target: Target) -> Model
         which = "the schema of the output"
     else:
         return error
+    said = target.said(_body(error))
     refused = ModelSchemaError(f"{target} refuses {which} ({said}); change the schema", tools=named)
     refused.elsewhere = error.elsewhere
-    refused.__cause__ = cause
+    refused.__cause__ = error.__cause__
     return refused
 
 
 def of_media(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
-    """Return the error, as a ModelMediaError if what was refused is a medium of the request.
-
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        request: what was asked.
-        target: who was asked.
-    """
+    """Return the error, as a ModelMediaError if a medium of the request was refused."""
     held = {kind_of(block.media_type) for message in request.messages for block in message.media} & {*_MEDIA_WORDS}
     cause = error.__cause__
     status = getattr(cause, "status_code", None)
     local = status is None and isinstance(cause, NotImplementedError | RuntimeError)  # the library has no place for it
     if not held or isinstance(error, ModelSchemaError | ModelContextError) or not (local or status in _REFUSING):
         return error
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
+    text = _said_by(error)
     kinds = tuple(sorted(kind for kind in held if _MEDIA_WORDS[kind].search(text)))
     if not kinds and _ANY_MEDIA.search(text):
         kinds = tuple(sorted(held))
     if not kinds or (status not in (None, 400, 415, 422) and not _UNSUPPORTED.search(text)):
         return error
-    said = target.said(body if body is not None else cause)
+    said = target.said(_body(error))
     refused = ModelMediaError(
         f"{target} does not take {' or '.join(kinds)} ({said}); say so in its profile", kinds=kinds
     )

@@ -130,7 +130,7 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
             notes.append(f"Left out, its words stand at {places:,} places of the text: {named}.")
             continue
         made = reference(len(references) + 1, url, description if described else written.strip("()[] "))
-        same = next((each for each in references if _is(made, each)), None)
+        same = next((each for each in references if _same_source(made, each)), None)
         if same is None:
             references.append(made)
         content = outside_code(content, partial(_marked, written=written, one=same or made))
@@ -143,8 +143,8 @@ def _marked(text: str, written: str, one: Reference) -> str:
     return text.replace(written, f"{written} {mark}")
 
 
-def _is(one: Reference, other: Reference) -> bool:
-    """Return True if `short` abbreviates `name`."""
+def _same_source(one: Reference, other: Reference) -> bool:
+    """Return True if a reference means the other one: by its address, or by words that the other one has too."""
     if one.url:
         return key_of(one.url, "") == key_of(other.url, "")
     said = _words(one.description)

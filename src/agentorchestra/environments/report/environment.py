@@ -17,7 +17,7 @@ from agentorchestra.environments.report.items import Cited, Item, from_citations
 from agentorchestra.environments.report.marks import named_in_words, numbered_marks
 from agentorchestra.environments.report.parser import MOST_REFERENCES, Read, read_object, read_text
 from agentorchestra.environments.report.references import Collected, assembled, finish
-from agentorchestra.environments.report.storage import MOST_CONTENT, Keeping, count
+from agentorchestra.environments.report.storage import MOST_CONTENT, ReportStorage, count
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.tea.calling.tool import ToolResult
 
@@ -43,7 +43,7 @@ Shared = Annotated[
 ]
 
 
-class Report(Keeping):
+class Report(ReportStorage):
     """Items with their sources, and the report that is made of them."""
 
     name = "report"
@@ -82,7 +82,7 @@ class Report(Keeping):
         if (bool(path) and bool(content)) or not (path or content or citations):
             raise ToolError("give either a content or the path of a file")
         shared = self.shared(report) if report else None
-        given = await self.said_by(ctx, path) if path else content
+        given = await self.content_of(ctx, path) if path else content
         if isinstance(given, dict):
             title = title or str(given.get("title") or "")
         read = await asyncio.to_thread(self._read, ctx, given, tuple(citations or ()))

@@ -47,7 +47,7 @@ class Read:
 
 
 @dataclass
-class _Reading:
+class _Parser:
     where: Where
     references: list[Reference]
     marks: dict[str, int] = field(default_factory=dict)
@@ -129,7 +129,7 @@ def read_text(
         given: further references: mark, source, description.
     """
     references = [*from_citations(citations, where)]
-    reading = _Reading(where, references)
+    reading = _Parser(where, references)
     for one in references:
         reading.known.setdefault(key_of(one.url, one.description), one.id)
         reading.marks[str(one.id)] = one.id

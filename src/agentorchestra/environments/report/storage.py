@@ -39,7 +39,7 @@ def count(number: int, what: str = "reference") -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-class Keeping(FolderEnvironment):
+class ReportStorage(FolderEnvironment):
     """Items: their short form is what the environment remembers, whole they are in the run's store.
 
     Args:
@@ -174,7 +174,7 @@ class Keeping(FolderEnvironment):
             return ""
         return file_address(str(self.folder.joinpath(*parts))) if parts else ""
 
-    async def said_by(self, ctx: Any, path: str) -> str | dict[str, JsonValue]:
+    async def content_of(self, ctx: Any, path: str) -> str | dict[str, JsonValue]:
         """Return a file's content: JSON as an object, text as it is, a document as far as it is read at once."""
         place = self.place(path)
         try:
@@ -249,4 +249,4 @@ def _bounded(path: Path, name: str) -> bytes:
     return path.read_bytes()
 
 
-__all__ = ["MOST_CONTENT", "MOST_ITEMS", "Keeping", "count"]
+__all__ = ["MOST_CONTENT", "MOST_ITEMS", "ReportStorage", "count"]
