@@ -34,8 +34,6 @@ and `kept`."""
 _LARGE = 16
 """A folder with so many entries has a part of its own: it is stored again only when something in it changes."""
 
-_NOBODYS = "something that is neither file nor folder nor link"
-
 
 @dataclass(frozen=True)
 class FolderLimits:
@@ -165,12 +163,10 @@ class Listed:
     Attributes:
         entries: with "" as the content of files that have to be read.
         marks: of the files.
-        left_out: what is neither file nor folder nor link.
     """
 
     entries: list[Entry]
     marks: dict[str, Mark]
-    left_out: list[str]
 
 
 def list_folder(
@@ -181,7 +177,7 @@ def list_folder(
     Raises:
         ToolError: if there is more than a snapshot can hold.
     """
-    listed = Listed([], {}, [])
+    listed = Listed([], {})
     total = 0
     for found in walk(root, skip=apart):
         if len(listed.entries) >= limits.entries:
@@ -229,7 +225,6 @@ def _entry(root: Path, found: Found, known: Mapping[str, tuple[Mark, str]], list
         except OSError:  # gone meanwhile
             return None
     if found.kind == "other":
-        listed.left_out.append(found.path)
         return None
     mark = Mark.of(status)
     listed.marks[found.path] = mark

@@ -171,31 +171,19 @@ class ModelManager:
         return sorted(named, key=lambda one: self._resting.get(one[0], 0.0) > now)
 
     def client(self, name: str) -> ModelClient:
-        """Return the client of a name, made when first asked for.
-
-        Raises:
-            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
-        """
+        """Return the client of a name, made when first asked for; raise as `check`."""
         found = self._extra.get(name) or self._clients.get(name)
         if found is None:
             found = self._clients[name] = self._make(self._resolve(name))
         return found
 
     def price_known(self, name: str) -> bool:
-        """Return True if dollars can be counted for this model.
-
-        Raises:
-            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
-        """
-        return self._price(name, _PROBE) is not None
+        """Return True if dollars can be counted for this model; raise as `check`."""
+        return self._price(name) is not None
 
     def free(self, name: str) -> bool:
-        """Return True if this model costs nothing.
-
-        Raises:
-            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
-        """
-        return self._price(name, _PROBE) == 0
+        """Return True if this model costs nothing; raise as `check`."""
+        return self._price(name) == 0
 
     def require_price(self, name: str) -> None:
         """Refuse a model whose price is unknown, for a budget in dollars.
@@ -225,14 +213,15 @@ class ModelManager:
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def _price(self, name: str, usage: Usage) -> float | None:
+    def _price(self, name: str) -> float | None:
+        """Return the US dollars of a usual request."""
         extra = self._extra.get(name)
         if extra is not None:
-            return extra.price(usage)
+            return extra.price(_PROBE)
         endpoint = self._resolve(name)
         if endpoint.provider == "local":
             return 0.0
-        return price_of(endpoint.profile, usage, address=endpoint.address)
+        return price_of(endpoint.profile, _PROBE, address=endpoint.address)
 
     def _resolve(self, name: str) -> Endpoint:
         profile = self._profiles.get(name)
@@ -244,14 +233,7 @@ class ModelManager:
         if profile.model == "offline":
             return Endpoint(name, profile, in_settings, "offline", "offline", None, "", None)
         if profile.model.startswith(LOCAL):
-            if self._hears(name, profile):
-                from agentorchestra.models.local_transcription import speech_folder
-
-                speech_folder(profile.model)
-            else:
-                from agentorchestra.models.local_embedding import model_files
-
-                model_files(profile.model)
+            self._local(name, profile)
             return Endpoint(name, profile, in_settings, "local", profile.model.removeprefix(LOCAL), None, "", None)
         if profile.model == "scripted":
             raise UnknownModelError(
@@ -318,22 +300,19 @@ class ModelManager:
             made = OfflineModel(profile=endpoint.profile) if endpoint.in_settings else OfflineModel()
             return cast("ModelClient", made)
         if endpoint.provider == "local":
-            if self._hears(endpoint.name, endpoint.profile):
-                from agentorchestra.models.local_transcription import LocalTranscriber
-
-                return LocalTranscriber(endpoint.profile)
-            from agentorchestra.models.local_embedding import LocalEmbedder
-
-            return LocalEmbedder(endpoint.profile)
+            return self._local(endpoint.name, endpoint.profile)
         from agentorchestra.models.openai import PydanticAIClient
 
         return PydanticAIClient(endpoint)
 
-    def _hears(self, name: str, profile: ModelProfile) -> bool:
-        """Return True if a model on this machine is one that writes down recordings."""
-        from agentorchestra.models.local_transcription import hears
+    def _local(self, name: str, profile: ModelProfile) -> ModelClient:
+        """Make the client of a model on this machine, without reading the model; raise as `check`."""
+        from agentorchestra.models.local_embedding import LocalEmbedder
+        from agentorchestra.models.local_transcription import LocalTranscriber, hears
 
-        return name == self._settings.transcription_model or hears(profile.model)
+        if name == self._settings.transcription_model or hears(profile.model):
+            return LocalTranscriber(profile)
+        return LocalEmbedder(profile)
 
     def _is_provider(self, name: str) -> bool:
         return ":" in name and (name.partition(":")[0] in PROVIDERS or name.startswith(LOCAL))
@@ -382,32 +361,20 @@ class RecordedModels(ModelManager):
     def __init__(self) -> None:
         super().__init__(Settings(), {})
 
-    def check(self, name: str) -> None:
-        """Refuse it.
-
-        Raises:
-            UnknownModelError: always.
-        """
-        self.client(name)
-
     def chain(self, name: str) -> tuple[str, ...]:
         """Return the name alone."""
         return (name,)
 
     def client(self, name: str) -> ModelClient:
-        """Refuse it.
-
-        Raises:
-            UnknownModelError: always.
-        """
+        """Raise UnknownModelError."""
         raise UnknownModelError(f"the model {name!r} of an imported run is known from its recording only")
 
-    def require_price(self, name: str) -> None:
-        """Refuse it.
+    def check(self, name: str) -> None:
+        """Raise UnknownModelError."""
+        self.client(name)
 
-        Raises:
-            UnknownModelError: always.
-        """
+    def require_price(self, name: str) -> None:
+        """Raise UnknownModelError."""
         self.client(name)
 
 

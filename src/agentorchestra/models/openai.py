@@ -57,10 +57,10 @@ class PydanticAIClient:
             room = {"max_tokens": answer_tokens(request, self.profile)}
             request = request.model_copy(update={"settings": request.settings.model_copy(update=room)})
         try:
-            return await self._through(
+            return await self._asked(
                 lambda wire, heard: wire.ask(request, media=media, on_delta=on_delta, heard=heard),
                 request.settings.timeout_s,
-                lambda: self._at_most(request),
+                lambda: self._lost(most_usage(request)),
             )
         except ModelError as error:
             cause = error.__cause__
@@ -77,7 +77,7 @@ class PydanticAIClient:
             ModelError: as `request`.
         """
         tokens = sum(estimate_text_tokens(text) for text in texts)
-        return await self._through(
+        return await self._asked(
             lambda wire, heard: wire.embed(texts),
             self.profile.timeout_s,
             lambda: self._lost(Usage(input_tokens=tokens)),
@@ -91,7 +91,7 @@ class PydanticAIClient:
         """
         longest = sound_seconds(len(data), media_type)
         most = uncertain(sound_usage(longest), self.sound_price(sound_usage(longest), longest))
-        text, usage, seconds = await self._through(
+        text, usage, seconds = await self._asked(
             lambda wire, heard: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: most
         )
         cost = self.sound_price(usage, longest if seconds is None else seconds)
@@ -101,14 +101,11 @@ class PydanticAIClient:
         """Return US dollars for a transcription; None when the price is unknown."""
         return price_of_sound(self.profile, usage, seconds, address=self._endpoint.address)
 
-    def _at_most(self, request: ModelRequest) -> Usage:
-        return self._lost(most_usage(request))
-
     def _lost(self, most: Usage) -> Usage:
         """Return the bound of a request that reached the provider and brought no answer (docs/door.md)."""
         return uncertain(most, most_dollars(most, self.price))
 
-    async def _through(
+    async def _asked(
         self,
         ask: Callable[[Wire, Callable[[], None]], Awaitable[T]],
         timeout_s: float,

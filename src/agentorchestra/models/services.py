@@ -19,12 +19,8 @@ from agentorchestra.models.providers import model_id
 T = TypeVar("T")
 
 
-class _SideHandler(RequestModelHandler):
-    """What both have in common: the model's name is an argument of the effect."""
-
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is: the door replaces the values of known secrets."""
-        return effect
+class _ServiceHandler(RequestModelHandler):
+    """Base of both handlers: the model's name is an argument of the effect."""
 
     def bound(self, effect: Effect) -> Bound:
         """Return the bound at the dearest price of the chain."""
@@ -43,7 +39,7 @@ class _SideHandler(RequestModelHandler):
         """Return the most it can cost at a client; None when the price is unknown."""
         raise NotImplementedError
 
-    async def _answered(
+    async def _served(
         self, effect: Effect, ctx: Any, ask: Callable[[ModelClient], Awaitable[tuple[T, Usage]]]
     ) -> tuple[T, Usage, str] | Outcome:
         name = str(effect.arguments.get("model", ""))
@@ -57,7 +53,7 @@ class _SideHandler(RequestModelHandler):
             if any(node.limits.cost_usd is not None for node in ctx.node.chain()):
                 for known, client in clients:
                     self._require_price(effect, known, client)
-            return await self._in_turn(clients, one, ctx)
+            return await self._first_answer(clients, one, ctx)
         except (UsageError, ModelError) as exc:
             # What is done beside an agent's work is an observation: the agent may go on without it.
             return failed("error", str(exc), error_type=type(exc).__name__)
@@ -71,7 +67,7 @@ class _SideHandler(RequestModelHandler):
             )
 
 
-class EmbedHandler(_SideHandler):
+class EmbedHandler(_ServiceHandler):
     """Executes Embed: arguments `texts` and `model`.
 
     The value holds `vectors` (the SHA-256 of a blob in the form of core.vectors), `dimensions`, `count` and `model`.
@@ -96,7 +92,7 @@ class EmbedHandler(_SideHandler):
         async def ask(client: ModelClient) -> tuple[list[list[float]], Usage]:
             return await _able(client, "embed")(texts)  # type: ignore[no-any-return]
 
-        answer = await self._answered(effect, ctx, ask)
+        answer = await self._served(effect, ctx, ask)
         if isinstance(answer, Outcome):
             return answer
         vectors, usage, name = answer
@@ -109,7 +105,7 @@ class EmbedHandler(_SideHandler):
         )
 
 
-class TranscribeHandler(_SideHandler):
+class TranscribeHandler(_ServiceHandler):
     """Executes Transcribe: arguments `file` (its name), `sha256`, `size`, `media_type` and `model`.
 
     The value holds `text` and `model`.
@@ -133,7 +129,7 @@ class TranscribeHandler(_SideHandler):
         async def ask(client: ModelClient) -> tuple[str, Usage]:
             return await _able(client, "transcribe")(data, name, media_type)  # type: ignore[no-any-return]
 
-        answer = await self._answered(effect, ctx, ask)
+        answer = await self._served(effect, ctx, ask)
         if isinstance(answer, Outcome):
             return answer
         text, usage, model = answer

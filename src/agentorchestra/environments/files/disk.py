@@ -11,9 +11,10 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
@@ -43,6 +44,7 @@ _LINE = 300
 _CHUNK = 1 << 20
 
 _TEMPORARY = Callable[[], Path]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -90,17 +92,46 @@ def told(error: Exception) -> ToolError:
     return ToolError(f"{name or 'it'} {said}")
 
 
+@contextmanager
+def naming(place: Place) -> Iterator[None]:
+    """Let errors of the disk name the path as the agent wrote it."""
+    try:
+        yield
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, place.shown) from None
+
+
+async def in_thread(work: Callable[[], _T]) -> _T:
+    """Work on the disk in a thread; raise an error as one sentence."""
+    try:
+        return await asyncio.to_thread(work)
+    except (OSError, ValueError) as exc:
+        raise told(exc) from None
+
+
+def place_of(path: str, folder: Path, files: Path | None) -> Place:
+    """Return the place of a path; the task's files are seen below `files/`.
+
+    Raises:
+        ToolError: it leads out of the folder.
+    """
+    try:
+        parts = parts_of(path)
+    except ValueError as exc:
+        raise ToolError(str(exc)) from None
+    if parts[:1] == (FILES,) and files is not None:
+        return Place(files, parts[1:], "/".join(parts), given=True)
+    return Place(folder, parts, "/".join(parts))
+
+
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def _open(place: Place) -> int:
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
-    try:
-        with parent_of(place.root, place.parts) as (at, name):
-            return open_file(at, name)
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
+    with naming(place), parent_of(place.root, place.parts) as (at, name):
+        return open_file(at, name)
 
 
 def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
@@ -268,8 +299,7 @@ def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Fo
 
 def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
     """Return the entries of a folder, a line each."""
-    status = _status(place)
-    if not stat.S_ISDIR(status.st_mode):
+    if not stat.S_ISDIR(status(place).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     lines = []
     for count, (path, found, root) in enumerate(_all(place, files, depth)):
@@ -297,16 +327,15 @@ def _line(path: str, found: Found, root: Path) -> str:
     return f"{shown_path} ({found.status.st_size:,} bytes)"
 
 
-def _status(place: Place) -> os.stat_result:
-    try:
+def status(place: Place) -> os.stat_result:
+    """Return the status of what lies at a place, itself if it is a link."""
+    with naming(place):
         return status_of(place.root, place.parts)
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
 
 
 def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
     """Return names that fit, or lines that hold a text."""
-    if not stat.S_ISDIR(_status(place).st_mode):
+    if not stat.S_ISDIR(status(place).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     hits: list[str] = []
     large: list[str] = []
@@ -367,11 +396,10 @@ def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
     made = temporary()
     try:
-        made.write_bytes(data)
-        made.chmod(_mode_of(place))
-        place_file(place.root, place.parts, made, new=new, make=True)
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
+        with naming(place):
+            made.write_bytes(data)
+            made.chmod(_mode_of(place))
+            place_file(place.root, place.parts, made, new=new, make=True)
     finally:
         made.unlink(missing_ok=True)
 
@@ -379,14 +407,14 @@ def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False
 def _mode_of(place: Place) -> int:
     """Return the mode of the file that is there, or of a new one."""
     try:
-        status = status_of(place.root, place.parts)
+        mode = status_of(place.root, place.parts).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return 0o644
-    if stat.S_ISLNK(status.st_mode):
+    if stat.S_ISLNK(mode):
         raise OutsideError(f"{place.shown!r} is a link, and links are not followed; name the file itself, or delete it")
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(mode):
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown)
-    return stat.S_IMODE(status.st_mode) & 0o777
+    return stat.S_IMODE(mode) & 0o777
 
 
 def make_folder(place: Place) -> None:
@@ -401,7 +429,7 @@ def move(source: Place, target: Place) -> None:
         raise ToolError("this is the folder itself; name something in it")
     if target.parts[: len(source.parts)] == source.parts:
         raise ToolError(f"{source.shown} cannot be moved into itself")
-    _status(source)
+    status(source)
     _refuse_taken(target)
     with (
         parent_of(source.root, source.parts) as (at, name),
@@ -410,12 +438,17 @@ def move(source: Place, target: Place) -> None:
         os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
 
 
-def _refuse_taken(place: Place) -> None:
-    try:
+def taken(place: Place) -> bool:
+    """Return True if something lies at a place."""
+    with suppress(FileNotFoundError, NotADirectoryError):
         status_of(place.root, place.parts)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    raise FileExistsError(errno.EEXIST, "it is there", place.shown or "the folder")
+        return True
+    return False
+
+
+def _refuse_taken(place: Place) -> None:
+    if taken(place):
+        raise FileExistsError(errno.EEXIST, "it is there", place.shown or "the folder")
 
 
 def copy(source: Place, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> int:
@@ -424,10 +457,10 @@ def copy(source: Place, target: Place, temporary: _TEMPORARY, limits: FolderLimi
     Raises:
         ToolError: if it is more than the folder may hold.
     """
-    status = _status(source)
+    mode = status(source).st_mode
     _refuse_taken(target)
-    if not stat.S_ISDIR(status.st_mode):
-        if stat.S_ISLNK(status.st_mode):
+    if not stat.S_ISDIR(mode):
+        if stat.S_ISLNK(mode):
             raise OutsideError(f"{source.shown!r} is a link, and links are not followed; name the file itself")
         _copy_file(source, target, temporary)
         return 1
@@ -514,7 +547,7 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
                     continue
                 write(place, temporary, member.data, new=True)
                 if member.executable:
-                    _make_executable(place)
+                    set_mode(place, 0o755)
                 count += 1
             except (OSError, ValueError) as exc:
                 notes.append(f"{member.name[:200]} was left out: {told(exc)}")
@@ -524,11 +557,12 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
     return made, notes[:20] + ([f"{len(notes) - 20} more were left out"] if len(notes) > 20 else [])
 
 
-def _make_executable(place: Place) -> None:
+def set_mode(place: Place, mode: int) -> None:
+    """Set the mode of a file."""
     with parent_of(place.root, place.parts) as (at, name):
         descriptor = open_file(at, name)
         try:
-            os.fchmod(descriptor, 0o755)
+            os.fchmod(descriptor, mode)
         finally:
             os.close(descriptor)
 
@@ -541,13 +575,19 @@ __all__ = [
     "copy",
     "decoded",
     "forget",
+    "in_thread",
     "listing",
     "make_folder",
     "move",
     "name_of",
+    "naming",
+    "place_of",
     "replaced",
     "search",
+    "set_mode",
     "shown",
+    "status",
+    "taken",
     "told",
     "unpack",
     "unpacked_name",

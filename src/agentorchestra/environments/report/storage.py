@@ -152,13 +152,7 @@ class ReportStorage(FolderEnvironment):
 
     def place(self, path: str) -> Place:
         """Return the place of a path; the task's files are seen below `files/`."""
-        try:
-            parts = parts_of(path.strip())
-        except ValueError as exc:
-            raise ToolError(str(exc)) from None
-        if parts[:1] == (FILES,) and self.files is not None:
-            return Place(self.files, parts[1:], "/".join(parts), given=True)
-        return Place(self.folder, parts, "/".join(parts))
+        return disk.place_of(path.strip(), self.folder, self.files)
 
     def where(self, ctx: Any, name: str) -> str:
         """Return the address of a file of the task, or of the run's folder; "" for what is none of them. Blocks."""
@@ -209,10 +203,7 @@ class ReportStorage(FolderEnvironment):
                     return place
             raise ToolError(f"{path} and many names like it are taken; name another file")
 
-        try:
-            place = await asyncio.to_thread(write)
-        except (OSError, ValueError) as exc:
-            raise disk.told(exc) from None
+        place = await disk.in_thread(write)
         self.kept["written"] = {**mine, place.shown: hashlib.sha256(data).hexdigest()}
         return place
 
