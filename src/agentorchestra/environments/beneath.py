@@ -60,11 +60,7 @@ def kind_of(mode: int) -> str:
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """Return the components of a relative path; `a/../b` is `b`, the folder itself is `()`.
-
-    Raises:
-        OutsideError: for an absolute path, one that leads above the folder, and one that no file can have.
-    """
+    """Return the components of a relative path (`a/../b` is `b`); raise OutsideError for one that leads elsewhere."""
     if "\0" in path:
         raise OutsideError("a path cannot hold a zero character")
     if path.startswith(("/", "~")):
@@ -91,17 +87,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 @contextmanager
 def opened(root: Path, parts: tuple[str, ...] = (), *, make: bool = False) -> Iterator[int]:
-    """Return a descriptor of a folder below the root.
-
-    Args:
-        root: the folder; itself trusted.
-        parts: which one below it.
-        make: make the folders that are not there.
-
-    Raises:
-        OutsideError: where a component is a link.
-        FileNotFoundError, NotADirectoryError: where one is not there, or is no folder.
-    """
+    """Open a folder below the trusted `root`, made if `make`; raise OutsideError where a component is a link."""
     at = os.open(root, _FOLDER)
     try:
         for index, part in enumerate(parts):
@@ -137,11 +123,7 @@ def _refuse_link(at: int, part: str, path: tuple[str, ...]) -> None:
 
 @contextmanager
 def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """Return a descriptor of the folder in which a path's last component is, and that component.
-
-    Raises:
-        OutsideError: for the root itself, and as `opened`.
-    """
+    """Open the folder of a path's last component, and give that component; raise as `opened`."""
     if not parts:
         raise OutsideError("this is the folder itself; name something in it")
     with opened(root, parts[:-1], make=make) as at:
@@ -149,12 +131,7 @@ def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iter
 
 
 def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-    """Return a descriptor of a regular file in an opened folder.
-
-    Raises:
-        OutsideError: if it is a link, or no regular file.
-        FileNotFoundError, IsADirectoryError.
-    """
+    """Return a descriptor of a regular file in an opened folder; raise OutsideError for a link or another kind."""
     try:
         found = os.open(name, flags | _FILE, mode, dir_fd=at)
     except OSError as exc:
@@ -185,13 +162,7 @@ def walk(
 ) -> Iterator[Found]:
     """Yield everything below a folder, folders before what is in them, names sorted; links are given, never followed.
 
-    What vanishes meanwhile is left out.
-
-    Args:
-        root: the folder.
-        parts: where below it.
-        depth: how many folders deep.
-        skip: paths (from the root) that are left out with all below them.
+    What vanishes meanwhile is left out; so are the paths of `skip` (from the root) with all below them.
     """
     with opened(root, parts) as at:
         yield from _walk(at, "/".join(parts), depth, skip)

@@ -128,11 +128,7 @@ class FolderGround:
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
     async def snapshot(self) -> bytes:
-        """Return the manifest of the folder; contents that the store does not have yet are put there.
-
-        Raises:
-            ToolError: in one sentence, if it holds more than can be kept.
-        """
+        """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
         listed = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)
         known = {
             one.path: (listed.marks[one.path], one.content)

@@ -100,26 +100,13 @@ class Manifest:
         return inside, [_json([list(one) for one in several]) for several in large]
 
     def to_bytes(self, inside: Sequence[Entry], parts: Sequence[str]) -> bytes:
-        """Return the stored form; the same for the same folder.
-
-        Args:
-            inside: entries that stand in it.
-            parts: the names of the blobs with the others, see `split`.
-        """
+        """Return the stored form of the entries that stand `inside` it and the names of the blobs with the others."""
         entries = [list(one) for one in inside]
         return _json({"format": FORMAT, "entries": entries, "parts": list(parts), "kept": self.kept})
 
     @classmethod
     def from_bytes(cls, data: bytes, parts: Sequence[bytes] = ()) -> Manifest:
-        """Read the stored form.
-
-        Args:
-            data: the manifest.
-            parts: the blobs that it names, see `parts_named`.
-
-        Raises:
-            ToolError: for bytes that are no manifest of a known format.
-        """
+        """Read the stored form with the blobs that it names; raise ToolError for an unknown format."""
         try:
             body = _body(data)
             lines = [*body["entries"], *(line for part in parts for line in json.loads(part))]
@@ -134,11 +121,7 @@ class Manifest:
 
 
 def parts_named(data: bytes) -> list[str]:
-    """Return the blobs with further entries that a stored manifest names.
-
-    Raises:
-        ToolError: for bytes that are no manifest of a known format.
-    """
+    """Return the blobs with further entries that a stored manifest names; raise ToolError for no manifest."""
     try:
         return [str(one) for one in _body(data)["parts"]]
     except (ValueError, KeyError, TypeError) as exc:
@@ -172,7 +155,7 @@ class Listed:
 def list_folder(
     root: Path, known: Mapping[str, tuple[Mark, str]], limits: FolderLimits, apart: frozenset[str]
 ) -> Listed:
-    """Return everything in the folder; contents of files that were not touched since they were read are known. Blocks.
+    """List the folder; contents of files that were not touched since they were read are known. Blocks.
 
     Raises:
         ToolError: if there is more than a snapshot can hold.
@@ -241,11 +224,7 @@ class Read(NamedTuple):
 
 
 def read_file(root: Path, path: str, limits: FolderLimits) -> Read | None:
-    """Return the bytes of a file below the root; None if it is none any more. Blocks.
-
-    Raises:
-        ToolError: if it grew over the limit.
-    """
+    """Return the bytes of a file, None if it is none any more; raise ToolError if it grew over the limit. Blocks."""
     try:
         with parent_of(root, parts_of(path)) as (at, name):
             descriptor = _readable(at, name)
@@ -329,17 +308,10 @@ def make_link(root: Path, entry: Entry) -> None:
 
 
 def place_file(root: Path, parts: tuple[str, ...], source: Path, *, new: bool = False, make: bool = False) -> None:
-    """Move a finished file to its place below the root, in one step. Blocks.
-
-    Args:
-        root: the folder.
-        parts: the place.
-        source: the file, on the same file system.
-        new: refuse to replace what is there.
-        make: make the folders on the way.
+    """Move a finished file to its place in one step, with the folders on the way if `make`. Blocks.
 
     Raises:
-        FileExistsError: with `new`.
+        FileExistsError: something is there, with `new`.
     """
     with parent_of(root, parts, make=make) as (at, name):
         if new:

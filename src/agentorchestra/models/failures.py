@@ -139,15 +139,7 @@ def silent(target: Target, timeout_s: float) -> ModelError:
 def of_status(
     target: Target, status: int, body: object, *, retry_after_s: float | None = None, quota: bool = False
 ) -> ModelError:
-    """Return the error for an HTTP status of 400 and above.
-
-    Args:
-        target: who was asked.
-        status: the HTTP status.
-        body: what the server said.
-        retry_after_s: how long it asks to wait.
-        quota: the account is used up: waiting does not help.
-    """
+    """Return the error for an HTTP status of 400 and above; with `quota` the account is used up."""
     said = target.said(body)
     told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if status in (401, 403):
@@ -208,11 +200,7 @@ def unreadable(target: Target, reason: object) -> ModelError:
 
 
 def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
-    """Return the error for whatever a provider's library raised.
-
-    Returns:
-        The error, and whether the request may have been served and paid nevertheless.
-    """
+    """Return the error for what a provider's library raised, and whether the request may have been paid."""
     import openai
     from pydantic_ai import exceptions as raised
 

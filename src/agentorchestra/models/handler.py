@@ -64,10 +64,7 @@ class RequestModelHandler:
         return Mode.REPEATABLE
 
     def bound(self, effect: Effect) -> Bound:
-        """Return the longest answer at the client's price.
-
-        A model that cannot be had bounds nothing: `execute` says why and spends nothing.
-        """
+        """Return the bound of the longest answer; a model that cannot be had bounds nothing, and `execute` says why."""
         allowance = self._allowance(effect)
         return NO_COST if allowance is None else allowance.bound(allowance.most)
 

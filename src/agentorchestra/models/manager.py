@@ -125,11 +125,7 @@ class ModelManager:
         return {name: tuple(found) for name, found in uses.items()}
 
     def chain(self, name: str) -> tuple[str, ...]:
-        """Return a model and the fallbacks that are asked in its place, in order, each once.
-
-        Raises:
-            SettingsError: a fallback names no model.
-        """
+        """Return a model and its fallbacks in order, each once; raise SettingsError if a fallback names no model."""
         found: list[str] = []
         waiting = [(name, "")]
         while waiting:
@@ -155,12 +151,7 @@ class ModelManager:
         return self._gates[name]
 
     def rest(self, name: str, seconds: float | None = None) -> None:
-        """Leave a model that could not serve a request alone for a while, where another one can: it is asked last.
-
-        Args:
-            name: the model.
-            seconds: what the provider asked for; a minute if it said nothing, or less.
-        """
+        """Ask a model last for a minute, or for the seconds that the provider asked for if they are more: it failed."""
         self._resting[name] = asyncio.get_running_loop().time() + max(REST_S, seconds or 0.0)
 
     def rested(self, named: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
@@ -186,11 +177,7 @@ class ModelManager:
         return self._price(name) == 0
 
     def require_price(self, name: str) -> None:
-        """Refuse a model whose price is unknown, for a budget in dollars.
-
-        Raises:
-            BudgetError: with what to write into the settings.
-        """
+        """Refuse a model without a known price, for a budget in dollars: BudgetError says what to write."""
         if not self.price_known(name):
             section = name if name in self._profiles else "NAME"
             raise BudgetError(

@@ -23,14 +23,8 @@ def media_models(
 
     The role's model, then the run's own if its profile says that it takes the medium, then the profiles of the settings
     that say so, in their order. Where there is none, the run's own if nothing is known of it: a server that refuses the
-    medium costs one request. (A recording is rather written down, where a `transcription_model` is named.)
-
-    Args:
-        models: knows the profiles.
-        settings: the workspace's.
-        model: the run's.
-        roles: the run's. What the settings name for the role counts also where the run's model was given by hand:
-            it may not see.
+    medium costs one request. (A recording is rather written down, where a `transcription_model` is named.) What the
+    settings name for the role counts also where the run's model was given by hand: it may not see.
     """
     found = {}
     for kind, role in ROLES.items():

@@ -71,11 +71,7 @@ class PydanticAIClient:
         return takes(media_type, provider=self._endpoint.provider, profile=self.profile)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """Return a vector for each text, and what it cost.
-
-        Raises:
-            ModelError: as `request`.
-        """
+        """Return a vector for each text, and what it cost; raise as `request`."""
         tokens = sum(estimate_text_tokens(text) for text in texts)
         return await self._asked(
             lambda wire, heard: wire.embed(texts),
@@ -84,11 +80,7 @@ class PydanticAIClient:
         )
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
-        """Return what is said in a recording, and what it cost.
-
-        Raises:
-            ModelError: as `request`.
-        """
+        """Return what is said in a recording, and what it cost; raise as `request`."""
         longest = sound_seconds(len(data), media_type)
         most = uncertain(sound_usage(longest), self.sound_price(sound_usage(longest), longest))
         text, usage, seconds = await self._asked(

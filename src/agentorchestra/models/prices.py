@@ -39,11 +39,6 @@ def price_of(profile: ModelProfile, usage: Usage, *, address: str | None = None)
 
     The profile's own price goes first, then the published price of `provider:model`. A model behind a loopback
     address has no published price: what serves there may bear any name.
-
-    Args:
-        profile: the model and its price, if it gives one.
-        usage: tokens by class.
-        address: the server's address where it is not the provider's own.
     """
     if profile.price is not None:
         return _at(profile.price, usage)
@@ -146,9 +141,7 @@ def is_loopback(address: str) -> bool:
 def estimate_input_tokens(request: ModelRequest, *, context_window: int | None = None) -> int:
     """Return an upper estimate of the input tokens of a request: text, names, tool schemas, media.
 
-    Args:
-        request: the request.
-        context_window: the most tokens one medium can count, because the model reads no more.
+    One medium counts `context_window` tokens at most: the model reads no more.
     """
     chars = _messages_chars(request.messages) + sum(map(_schema_chars, request.tools))
     return -(-chars // CHARS_PER_TOKEN) + _media_tokens(request.messages, context_window)
@@ -204,13 +197,9 @@ def _media_tokens(messages: Iterable[Message], context_window: int | None) -> in
 
 
 def bound_of(prompt: int, answer: int, *, price: Callable[[Usage], float | None], purpose: str = "") -> Bound:
-    """Return the most a request can cost: what the door holds while it is asked.
+    """Return the most that a prompt and an answer of so many tokens can cost: what the door holds meanwhile.
 
-    Args:
-        prompt: tokens of the request.
-        answer: tokens of the longest answer.
-        price: the client's price; an unknown one bounds no dollars.
-        purpose: a `decision` or `final` answer is one step.
+    An unknown price bounds no dollars; a `decision` or `final` answer is one step.
     """
     usage = Usage(requests=1, input_tokens=prompt, output_tokens=answer)
     return Bound(

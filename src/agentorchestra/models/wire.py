@@ -364,14 +364,7 @@ class Wire:
     async def ask(
         self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None, heard: Callable[[], None]
     ) -> ModelResponse:
-        """One answer; raises whatever the library raises.
-
-        Args:
-            request: see ModelClient.
-            media: see ModelClient.
-            on_delta: see ModelClient.
-            heard: is told of each piece of an answer that is streamed.
-        """
+        """Ask the model once; `heard` is told of each streamed piece. Raise whatever the library raises."""
         marked = self._anthropic and request.settings.cached and _goes_on(request)
         messages = await to_theirs(
             request.messages,
@@ -481,10 +474,7 @@ class Wire:
         return infer_embedding_model(named, provider_factory=lambda name: provider)
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage, float | None]:
-        """Return what is said in a recording, by the provider's own SDK, and the seconds it counted.
-
-        Raises whatever the SDK raises.
-        """
+        """Return what a recording says, its usage and the seconds counted; raise whatever the SDK raises."""
         if self._client is None:
             raise ModelRequestError(
                 f"{self._name} transcribes nothing here: only OpenAI and servers with its API do; name such a model "

@@ -110,11 +110,7 @@ async def in_thread(work: Callable[[], _T]) -> _T:
 
 
 def place_of(path: str, folder: Path, files: Path | None) -> Place:
-    """Return the place of a path; the task's files are seen below `files/`.
-
-    Raises:
-        ToolError: it leads out of the folder.
-    """
+    """Return the place of a path; the task's files are seen below `files/`. Raise ToolError for one outside."""
     try:
         parts = parts_of(path)
     except ValueError as exc:
@@ -135,11 +131,7 @@ def _open(place: Place) -> int:
 
 
 def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
-    """Return a file's bytes; None if there is nothing.
-
-    Raises:
-        ToolError: if it has more than `most`.
-    """
+    """Return a file's bytes, None if there is nothing; raise ToolError if it has more than `most`."""
     try:
         descriptor = _open(place)
     except FileNotFoundError:
@@ -174,11 +166,7 @@ def forget(path: Path) -> None:
 
 
 async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = ()) -> list[Block]:
-    """Return a file's content: text exactly, line by line; a picture as a picture.
-
-    Raises:
-        FileInputError, ToolError: a sentence that says what there is.
-    """
+    """Return a file's content for an agent: text exactly, line by line; a picture as a picture."""
     from agentorchestra.tools.files.common import as_source, how_to_look, names_source
     from agentorchestra.tools.files.formats.sniff import sniff
     from agentorchestra.tools.files.media import is_media
@@ -215,11 +203,7 @@ def _is_source(media_type: str, name: str) -> bool:
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
-    """Return a file's text as it stands, with its line ends, and a function that encodes it as the file is.
-
-    Raises:
-        ToolError: for a file that is no text, or holds bytes that mean nothing in its encoding.
-    """
+    """Return a file's text with its line ends, and a function that encodes it alike; raise ToolError for no text."""
     from agentorchestra.tools.files.formats.base import Refused
     from agentorchestra.tools.files.formats.text import decoded as read
 
@@ -247,10 +231,9 @@ _LINE_END = "(?:\r\n|\r|\n)"
 
 
 def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
-    """Return the text with a piece replaced, and how often. A bare newline of `old` is any line end of the text.
+    """Return the text with a piece replaced, and how often; raise ToolError where it does not stand once.
 
-    Raises:
-        ToolError: where it does not stand there, or more than once without `every`.
+    A bare newline of `old` is any line end of the text.
     """
     if not old:
         raise ToolError("the text to replace is empty; give the text as it stands in the file")
@@ -384,13 +367,9 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
 
 
 def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
-    """Write a file at once: whoever reads it sees the old or the new content.
+    """Write a file at once: whoever reads it sees the old or the new content; with `new`, replace nothing.
 
-    Args:
-        place: where.
-        temporary: makes an empty file on the same file system.
-        data: its bytes.
-        new: refuse to replace what is there.
+    `temporary` makes an empty file on the same file system.
     """
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
@@ -452,11 +431,7 @@ def _refuse_taken(place: Place) -> None:
 
 
 def copy(source: Place, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> int:
-    """Copy a file, or a folder with all that is in it; how many files. Links are copied as links.
-
-    Raises:
-        ToolError: if it is more than the folder may hold.
-    """
+    """Copy a file, or a folder with all that is in it; return the number of files. Links are copied as links."""
     mode = status(source).st_mode
     _refuse_taken(target)
     if not stat.S_ISDIR(mode):
@@ -517,12 +492,9 @@ def unpacked_name(name: str) -> str:
 
 
 async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
-    """Unpack an archive into a new folder; how many files, and what was left out and why.
+    """Unpack an archive into a new folder; return the number of files, and what was left out and why.
 
-    It is unpacked by a process that can be killed, with bounded memory, time and output; that process writes nothing.
-
-    Raises:
-        FileInputError: one sentence, for an archive that is broken, encrypted, or a bomb.
+    A process that can be killed reads it, with bounded memory, time and output; that process writes nothing.
     """
     from agentorchestra.tools.files.readers import unpacked
 

@@ -96,11 +96,7 @@ class Trash:
         return found
 
     async def back(self, path: str, target: Place) -> None:
-        """Put back what was deleted last under a path.
-
-        Raises:
-            ToolError: if there is none, or something lies there again.
-        """
+        """Put back what was deleted last under a path; raise ToolError if there is none, or the target is taken."""
         before = self._kept.get(_NAME)
         deleted = list(before) if isinstance(before, list) else []
         index = max((i for i, one in enumerate(deleted) if isinstance(one, dict) and one["path"] == path), default=-1)

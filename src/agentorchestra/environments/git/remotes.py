@@ -53,11 +53,7 @@ class Remotes:
                 raise SettingsError(f"git.local names {one!r}; give absolute paths")
 
     def find(self, ctx: RunContext[Any], address: str) -> Remote:
-        """Return the remote.
-
-        Raises:
-            ToolError: in one sentence, for an address that is none or may not be used.
-        """
+        """Return the remote of an address; raise ToolError for one that may not be used."""
         text = address.strip()
         if text.startswith("/") or text.lower().startswith("file:"):
             return self._local(ctx, text)

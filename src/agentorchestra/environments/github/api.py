@@ -66,16 +66,7 @@ class GitHubApi:
         return self._base
 
     async def get(self, ctx: RunContext[Any], path: str, **query: str | int | None) -> Any:
-        """Return the JSON at a path.
-
-        Args:
-            ctx: for the token.
-            path: its parts with slashes between them, already quoted (see `parts`).
-            query: parameters; None is left out.
-
-        Raises:
-            ToolError: in one sentence.
-        """
+        """Return the JSON at a path (quoted as by `parts`); a parameter that is None is left out."""
         answer = await self._asked(ctx, "GET", self._url(path, query), None)
         return _json(answer, f"GET {path}")
 
@@ -99,11 +90,7 @@ class GitHubApi:
                 return found[:limit], more or len(found) > limit
 
     async def send(self, ctx: RunContext[Any], method: str, path: str, body: Mapping[str, Any]) -> Any:
-        """Change something there; None in the body is left out.
-
-        Raises:
-            ToolError: in one sentence.
-        """
+        """Change something there; None in the body is left out."""
         given = {name: value for name, value in body.items() if value is not None}
         answer = await self._asked(ctx, method, self._url(path, {}), json.dumps(given).encode())
         return _json(answer, f"{method} {path}")
@@ -202,11 +189,7 @@ class GitHubApi:
 
 
 def parts(*names: str | int) -> str:
-    """Return the parts of a path, each quoted, with a slash before each; a part may itself hold slashes.
-
-    Raises:
-        ToolError: for parts that would lead elsewhere.
-    """
+    """Return the parts of a path, each quoted behind a slash; raise ToolError for parts that lead elsewhere."""
     made = ""
     for name in names:
         for piece in str(name).strip("/").split("/"):

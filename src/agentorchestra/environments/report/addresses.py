@@ -65,11 +65,7 @@ def address_of_file(ref: FileRef) -> str:
 
 
 def usable_address(source: str) -> str:
-    """Return the address by which a source is opened, in its normalised form; "" for words that are none.
-
-    Args:
-        source: an address, an absolute path, a DOI or the number of a preprint.
-    """
+    """Return the normalised address of a source (address, path, DOI, preprint); "" for words that are none."""
     given = source.strip().strip("<>").strip()
     if _WEB.match(given):
         return "" if re.search(r"\s", given) else normalised_address(given)

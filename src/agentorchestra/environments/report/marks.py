@@ -110,14 +110,10 @@ def marks_in(written: str) -> list[str]:
 
 
 def evidence_marks(text: str, most: int) -> str:
-    """Return the text with its marks of evidence in one form, as `[E1][E3]`.
+    """Return the text with its marks of evidence 1 to `most` in one form, as `[E1][E3]`; its code stays as it is.
 
     Models write `[E1, E3]`, `[E1-E3]`, `[[E1]]`, `[E1, p. 3]`, `[E1](address)`, `(E2)`, `(E1; E2)`. In parentheses,
     where cells and roads have such names too, only marks that there are count.
-
-    Args:
-        text: Markdown; its code stays as it is.
-        most: how many pieces of evidence there are.
     """
 
     def marks(found: re.Match[str]) -> str:

@@ -117,16 +117,10 @@ def read_text(
     where: Where = nowhere,
     given: Sequence[tuple[str, str, str]] = (),
 ) -> Read:
-    """Find the citations of a text.
+    """Find the citations of a text: links, addresses, DOIs, footnotes, and marks.
 
-    Links, addresses, DOIs, footnotes, and marks that a list of references at its end, or the citations given with it,
-    say what they mean.
-
-    Args:
-        text: Markdown.
-        citations: what it stands on; the mark `[1]` is the first of them where the text does not say otherwise.
-        where: the addresses of the run's own files.
-        given: further references: mark, source, description.
+    What a mark means says a list of references at its end, `given` (mark, source, description), or else the
+    `citations` that came with it, of which `[1]` is the first. `where` gives the addresses of the run's own files.
     """
     references = [*from_citations(citations, where)]
     reading = _Parser(where, references)

@@ -232,10 +232,7 @@ class _Numbering:
 def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Finished:
     """Number a text by first use, strike out what names no source, and put the list of references at its end.
 
-    Args:
-        text: Markdown with marks `[2]` for reference 2, or links to the addresses of sources.
-        references: as they were collected.
-        every: the list also has, after the others, the references that the text does not cite.
+    The text has marks `[2]` for reference 2, or links to sources. With `every`, the list also has what is not cited.
     """
     numbering = _Numbering(references)
     body, _ = without_list(text)

@@ -79,14 +79,9 @@ class SharedReport:
         return [Item.model_validate_json(line) for line in lines]
 
     def write(self, data: bytes, *, made_of: int | None = None) -> bool:
-        """Put a report in the place of the one that is there: readers see the one or the other.
+        """Replace the report, and return True; return False if there are more items than it was `made_of`.
 
-        Args:
-            data: the report.
-            made_of: how many items it was made of; None to put it there whatever was added meanwhile.
-
-        Returns:
-            Whether it is there: not where there are more items by now, of which somebody else's report may be made.
+        Then somebody else's report may be made of them. None puts it there whatever was added meanwhile.
         """
         with self._locked():
             if made_of is not None and len(self._ids()[0]) > made_of:

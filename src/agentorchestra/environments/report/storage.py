@@ -69,17 +69,7 @@ class ReportStorage(FolderEnvironment):
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
     async def keep(self, ctx: Any, item: Item, report: str, *, number: int = 0) -> int:
-        """Keep an item at the end, or in the place of another one.
-
-        Args:
-            ctx: of the action.
-            item: whole.
-            report: the shared report that gets it too.
-            number: whose place it takes; 0 for none.
-
-        Returns:
-            Its number.
-        """
+        """Keep an item at the end, or in the place of the item `number`; return its number."""
         listed = self.listed
         if not number and len(listed) >= MOST_ITEMS:
             raise ToolError(f"the report has {MOST_ITEMS:,} items already; complete it")

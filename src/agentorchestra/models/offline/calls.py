@@ -15,12 +15,7 @@ _LONGEST = 5_000  # characters of one call
 
 
 def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
-    """Return the calls in a task that name a tool which is offered and whose arguments are literals.
-
-    Args:
-        task: the task's text.
-        tools: the JSON schema of each tool's arguments, by name; arguments without a name are taken in its order.
-    """
+    """Return the calls of offered tools with literal arguments in a task; unnamed ones are in the schema's order."""
     found: list[tuple[str, dict[str, JsonValue]]] = []
     end = 0
     for match in _BEGINNING.finditer(task):

@@ -81,10 +81,7 @@ MOST_SINGLY = 10
 
 
 def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) -> list[Delegation]:
-    """Return how a task is handed out at first: unchanged where one agent suffices, else a part or a file for each.
-
-    Empty where no agent could do it.
-    """
+    """Return how a task is handed out: unchanged, a part or a file for each agent, or not at all if none can do it."""
     named = [name for name in sorted(agents) if name not in (REPORTER, WORKER) and _mentions(task, name)]
     if named and ANALYZER not in named:
         return [Delegation(named[0], task, task)]
@@ -183,13 +180,7 @@ def _inside(text: str, tag: str) -> str:
 
 
 def single_reply(system: str, asked: str, note: str) -> str | None:
-    """Return the reply to a request that offers no tools and is no step of an agent; None for any other.
-
-    Args:
-        system: the system prompt, "" where there is none.
-        asked: what stands in the user's messages.
-        note: what every answer says of the offline model.
-    """
+    """Return the reply to a request that offers no tools and is no step of an agent; None for any other."""
     if "<found_by_the_team>" in asked:
         return judged(_inside(asked, "task"), _inside(asked, "answer"), _inside(asked, "found_by_the_team"), note)
     if "<answer>" in asked and "<task>" in asked:
@@ -307,12 +298,7 @@ def analysed(asked: str, *, judging: bool) -> str:
 
 
 def reported(evidence: str, note: str) -> str:
-    """Return the report: what each agent found, with the marks of its evidence.
-
-    Args:
-        evidence: as it is listed for the reporter.
-        note: what answers say of the offline model; it is left out of what they found.
-    """
+    """Return the report: what each agent found, with the marks of its evidence, without the note of each answer."""
     lines = []
     for match in _RESULT.finditer(evidence):
         text = " ".join(match["text"].replace(note, "").split())
