@@ -34,12 +34,7 @@ class OutsideError(ValueError):
 
 @dataclass(frozen=True)
 class Found:
-    """Something below the folder.
-
-    Attributes:
-        path: relative, with slashes.
-        status: of itself, links not followed.
-    """
+    """Something below the folder: its relative path with slashes, and its own status, links not followed."""
 
     path: str
     status: os.stat_result

@@ -80,12 +80,7 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """A folder as it stood, and what the environments on it remembered.
-
-    Attributes:
-        entries: folders before what is in them.
-        kept: by the name of the environment.
-    """
+    """A folder as it stood (folders before what is in them), and what the environments on it kept, by their names."""
 
     entries: tuple[Entry, ...] = ()
     kept: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
@@ -141,12 +136,7 @@ def _json(value: Any) -> bytes:
 
 @dataclass
 class Listed:
-    """What a look at the folder found.
-
-    Attributes:
-        entries: with "" as the content of files that have to be read.
-        marks: of the files.
-    """
+    """Entries of a folder, with "" as the content of files that have to be read, and the marks of its files."""
 
     entries: list[Entry]
     marks: dict[str, Mark]

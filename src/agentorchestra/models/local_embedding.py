@@ -27,14 +27,7 @@ TOGETHER = 16
 
 
 class LocalEmbedder:
-    """A `ModelClient` that only embeds.
-
-    Args:
-        profile: its model is `local:FOLDER`.
-
-    Raises:
-        SettingsError: if the folder has no model.
-    """
+    """A `ModelClient` that only embeds; raise SettingsError if the folder has no model."""
 
     native_tools = False
 

@@ -27,15 +27,7 @@ _NEEDED = (WEIGHTS, "config.json", "tokenizer.json")
 
 
 class LocalTranscriber:
-    """A `ModelClient` that only transcribes.
-
-    Args:
-        profile: its model is `local:FOLDER`.
-
-    Raises:
-        SettingsError: if the folder has no model.
-        MissingExtraError: if the extra is not installed.
-    """
+    """A `ModelClient` that only transcribes; raise as `speech_folder`."""
 
     native_tools = False
 

@@ -26,12 +26,7 @@ REST_S = 60.0
 
 
 class Gate:
-    """Lets requests of one model through: so many at a time, so many a minute.
-
-    Args:
-        concurrency: None for any number.
-        per_minute: None for any number.
-    """
+    """Lets requests of one model through: so many at a time, so many a minute; None for any number."""
 
     def __init__(self, concurrency: int | None, per_minute: float | None) -> None:
         self._places = None if concurrency is None else asyncio.Semaphore(concurrency)

@@ -36,11 +36,7 @@ T = TypeVar("T")
 
 
 class PydanticAIClient:
-    """A `ModelClient` over pydantic-ai's model layer.
-
-    Args:
-        endpoint: the model with its key looked up; ModelManager makes it.
-    """
+    """A `ModelClient` over pydantic-ai's model layer; ModelManager makes it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.profile.model

@@ -326,11 +326,7 @@ class _MappedOnce(OpenAIChatModel):
 
 
 class Wire:
-    """A model of pydantic-ai, asked once per `ask`.
-
-    Args:
-        endpoint: the model with its key.
-    """
+    """A model of pydantic-ai, asked once per `ask`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._sent = partial(takes, provider=endpoint.provider, profile=endpoint.profile)

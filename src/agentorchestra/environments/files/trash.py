@@ -27,13 +27,7 @@ _NAME = "deleted"
 
 
 class Trash:
-    """The deletions of a folder, in the order in which they happened.
-
-    Args:
-        kept: what the environment remembers.
-        ground: the folder.
-        ctx: the run's context, for the contents in its store.
-    """
+    """The deletions of a folder in their order; `kept` is what the environment remembers, `ctx` has the store."""
 
     def __init__(self, kept: dict[str, JsonValue], ground: FolderGround, ctx: Any) -> None:
         self._kept = kept

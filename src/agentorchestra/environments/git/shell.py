@@ -67,14 +67,7 @@ class Said(NamedTuple):
 
 
 class GitShell:
-    """Runs git in a shell of a sandbox.
-
-    Args:
-        shell: of the sandbox, in the folder.
-        folder: that folder on this machine.
-        temporary: makes a file on the same file system; blocks.
-        settings: whose name commits bear, and the time limit.
-    """
+    """Runs git in a shell of a sandbox; `folder` is its folder here, `temporary` makes a file beside it and blocks."""
 
     def __init__(self, shell: Shell, folder: Path, temporary: Callable[[], Path], settings: GitSettings) -> None:
         self._shell, self._folder, self._settings = shell, folder, settings

@@ -28,7 +28,7 @@ class Fetched:
 
     Attributes:
         name: of the remote in the repository.
-        moved: branch or tag to the commit it stands at there, of those that are new or elsewhere than before.
+        moved: branch or tag to its commit there, of those that are new or elsewhere than before.
         branches: all that were fetched.
         head: the remote's main branch, "" where it does not say.
     """

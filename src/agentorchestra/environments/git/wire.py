@@ -29,11 +29,7 @@ _AGENT = "agent=agentorchestra"
 
 
 class Remote(Protocol):
-    """A remote repository, over HTTP or on this machine.
-
-    Attributes:
-        shown: its address for messages, without secrets.
-    """
+    """A remote repository, over HTTP or on this machine; `shown` is its address without secrets."""
 
     @property
     def shown(self) -> str: ...
@@ -51,10 +47,7 @@ class Remote(Protocol):
 class Refs:
     """Refs and capabilities of a remote.
 
-    Attributes:
-        tips: ref to commit (or tag); without `HEAD` and peeled tags.
-        head: the ref that HEAD stands for, "" where that is not said.
-        capabilities: what it can.
+    `tips` has no `HEAD` and no peeled tags; `head` is the ref that HEAD stands for, "" where that is not said.
     """
 
     tips: Mapping[str, str] = field(default_factory=dict)
@@ -74,12 +67,7 @@ class Refs:
 
 @dataclass(frozen=True)
 class Update:
-    """A ref of the remote that is to be moved.
-
-    Attributes:
-        ref: its full name.
-        old, new: what it stands at, and is to stand at; NOTHING for none.
-    """
+    """A ref of the remote that is to be moved from `old` to `new`; NOTHING for none."""
 
     ref: str
     old: str

@@ -35,15 +35,7 @@ _NEXT = {
 
 
 class GitHubApi:
-    """GitHub, asked on behalf of a run.
-
-    Args:
-        settings: where it is, and which variable holds the token.
-        web: carries the requests.
-
-    Raises:
-        SettingsError: the address is none that a token may be sent to.
-    """
+    """GitHub, asked on behalf of a run; raise SettingsError for an address to which no token may be sent."""
 
     def __init__(self, settings: GitHubSettings, web: WebClient) -> None:
         example = "give an address like https://api.github.com or https://github.example.com/api/v3"

@@ -61,13 +61,9 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Extracted:
-    """What an item says (000, app. D.7).
+    """Citations of an item as its text has them (000, app. D.7).
 
-    Attributes:
-        content: Markdown with its citations as links.
-        summary: two or three sentences.
-        references: numbered from 1.
-        notes: what was left out or done otherwise, a sentence each.
+    `content` is Markdown with its citations as links, `notes` say what was left out, a sentence each.
     """
 
     content: str

@@ -33,12 +33,10 @@ _WORDS = ("description", "title", "name", "text")
 
 @dataclass(frozen=True)
 class Read:
-    """What a text says, and the references that it names.
+    """A text with the references that it names, numbered from 1.
 
-    Attributes:
-        content: Markdown with `[1](address)` behind what reference 1 says; without a list of references of its own.
-        references: numbered from 1.
-        struck: marks that name nothing and were taken out.
+    `content` is Markdown with `[1](address)` behind what reference 1 says, without a list of references of its own;
+    `struck` are marks that name nothing and were taken out.
     """
 
     content: str

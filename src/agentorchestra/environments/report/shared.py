@@ -30,15 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
 class SharedReport:
-    """A report of the workspace. Every method blocks.
-
-    Args:
-        folder: the workspace's folder of reports.
-        name: of the report.
-
-    Raises:
-        ToolError: for a name that is none.
-    """
+    """A report in the workspace's folder of reports; every method blocks. Raise ToolError for a name that is none."""
 
     def __init__(self, folder: Path, name: str) -> None:
         if not _NAME.fullmatch(name):

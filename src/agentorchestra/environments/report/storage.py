@@ -40,11 +40,7 @@ def count(number: int, what: str = "reference") -> str:
 
 
 class ReportStorage(FolderEnvironment):
-    """Items: their short form is what the environment remembers, whole they are in the run's store.
-
-    Args:
-        reports: the workspace's folder of shared reports; None where there is none.
-    """
+    """Items of a report: the environment remembers their short form, the run's store has them whole."""
 
     name = "report"
 

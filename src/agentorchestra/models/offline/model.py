@@ -35,13 +35,7 @@ Arguments = dict[str, JsonValue]
 
 
 class OfflineModel:
-    """A `ModelClient` without a model behind it.
-
-    Attributes:
-        name: the name it is asked for by.
-        profile: its profile: no price, no key.
-        native_tools: True; decisions as JSON text or as programs are not written.
-    """
+    """A `ModelClient` without a model behind it: no price, no key, native calls whatever its profile says."""
 
     native_tools = True
 
@@ -221,10 +215,9 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
 @dataclass(frozen=True)
 class _Decision:
     thinking: str
-    evaluation: str
-    memory: str
     next_goal: str
     calls: tuple[tuple[str, Arguments], ...]
+    memory: str = ""
 
 
 def _decide(view: _View) -> _Decision:
@@ -233,8 +226,6 @@ def _decide(view: _View) -> _Decision:
     if hidden and not view.made("open_tools"):
         return _Decision(
             thinking=f"The task spells out calls of tools that are not open: {', '.join(hidden)}.",
-            evaluation=_judged(view),
-            memory="",
             next_goal="Open them.",
             calls=(("open_tools", {"names": [*hidden]}),),
         )
@@ -279,7 +270,6 @@ def _decide(view: _View) -> _Decision:
             thinking=f"The passages seen so far do not hold all of these terms: {wanted}."
             if view.calls
             else f"The files have to be searched for these terms: {wanted}.",
-            evaluation=_judged(view),
             memory=f"Terms to match: {wanted}. Passages seen: {len(view.contents)}.",
             next_goal="Find a passage that holds all terms.",
             calls=tuple(calls),
@@ -296,8 +286,6 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
         names = ", ".join(name for name, _ in calls)
         return _Decision(
             thinking=f"The task spells out what to call: {names}.",
-            evaluation=_judged(view),
-            memory="",
             next_goal=f"Call {names}.",
             calls=tuple(calls),
         )
@@ -338,7 +326,6 @@ def _lead(view: _View) -> _Decision:
     if (marks or report) and not view.last:
         return _Decision(
             thinking="What could be found is there.",
-            evaluation=_judged(view),
             memory=f"{sum(one.usable for _, one in done)} of {len(done)} parts are answered.",
             next_goal="Have the report written." if report else "Mark the plan.",
             calls=(*marks, report) if report else marks,
@@ -352,8 +339,6 @@ def _handing_out(
     handed: list[tuple[str, Arguments]] = [(one.agent, {"task": one.task}) for one in work]
     return _Decision(
         thinking="; ".join(f"{one.agent}: {one.task}" for one in work),
-        evaluation=_judged(view),
-        memory="",
         next_goal=goal,
         calls=(*planned, *handed),
     )
@@ -402,7 +387,6 @@ def _arithmetic(view: _View, expression: str) -> _Decision:
     if not made and "python" in view.tools and not view.last:
         return _Decision(
             thinking=f"The task is arithmetic: {expression}.",
-            evaluation=_judged(view),
             memory=f"To compute: {expression}.",
             next_goal="Compute the expression.",
             calls=(("python", {"code": expression}),),
@@ -444,7 +428,6 @@ def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: 
     if not made and "python" in view.tools and not view.last:
         return _Decision(
             thinking=f"Both values are known; their {operation} is {expression}.",
-            evaluation=_judged(view),
             memory=memory,
             next_goal=f"Compute the {operation}.",
             calls=(("python", {"code": expression}),),
@@ -517,7 +500,6 @@ def _finish(
         arguments = {name: value for name, value in arguments.items() if name in properties}
     return _Decision(
         thinking=f"The answer is ready: {why}.",
-        evaluation=_judged(view),
         memory=why[:500],
         next_goal="Give the answer.",
         calls=(("done", arguments),),
@@ -528,7 +510,7 @@ def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...
     """Return the decision as a model writes it: its thoughts in the form that is asked for, and its calls."""
     said: dict[str, JsonValue] = {
         "thinking": decision.thinking,
-        "evaluation_previous_goal": decision.evaluation,
+        "evaluation_previous_goal": _judged(view),
         "memory": decision.memory,
         "next_goal": decision.next_goal,
     }

@@ -28,13 +28,7 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*\?")
 
 @dataclass(frozen=True)
 class Delegation:
-    """A piece of work for an agent.
-
-    Attributes:
-        agent: its name.
-        task: what it is told.
-        part: the part of the user's task that this is for.
-    """
+    """A piece of work: the agent, what it is told, and the part of the user's task that this is for."""
 
     agent: str
     task: str
