@@ -306,7 +306,7 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
 
 
 def _lead(view: _View) -> _Decision:
-    """Hand out, try otherwise what failed, have the report written, answer."""
+    """Hand out, try again what failed, have the report written, answer."""
     first = team.first_delegations(view.task, view.files, view.agents)
     made = [call for call in view.calls if call.name in view.agents]
     work = [call for call in made if call.name != team.REPORTER]
@@ -316,21 +316,24 @@ def _lead(view: _View) -> _Decision:
     if not work and not view.last:
         return _handing_out(view, first, "Hand the work out.", planned=_planned(view, first, reporting))
     findings = [team.finding_of(call.text, call.contents, is_error=call.is_error) for call in work]
-    second = team.second_delegations(first, findings, view.files)
-    if second and len(work) == len(first) and not view.last:
-        return _handing_out(view, second, "Try otherwise what failed.", planned=())
-    done = team.chosen([*first, *second], findings, view.files)
-    marks = _marked(view, [finding for _, finding in done])
+    failed = [index for index, one in enumerate(findings[: len(first)]) if one.failed]
+    if failed and len(work) == len(first) and not view.last:
+        again = [first[index] for index in failed]
+        return _handing_out(view, again, "Try again what failed.", planned=())
+    for index, one in zip(failed, findings[len(first) :], strict=False):
+        findings[index] = one
+    done = findings[: len(first)] or findings
+    marks = _marked(view, done)
     asked: Arguments = {"task": view.task}
     report = (team.REPORTER, asked) if reporting and len(made) == len(work) else None
     if (marks or report) and not view.last:
         return _Decision(
             thinking="What could be found is there.",
-            memory=f"{sum(one.usable for _, one in done)} of {len(done)} parts are answered.",
+            memory=f"{sum(one.usable for one in done)} of {len(done)} parts are answered.",
             next_goal="Have the report written." if report else "Mark the plan.",
             calls=(*marks, report) if report else marks,
         )
-    return _concluded(view, [finding for _, finding in done])
+    return _concluded(view, done)
 
 
 def _handing_out(
@@ -346,7 +349,7 @@ def _handing_out(
 
 def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple[tuple[str, Arguments], ...]:
     """Return the plan, for a task of several parts."""
-    parts: dict[str, str] = {one.part: one.agent for one in work}
+    parts: dict[str, str] = {one.task: one.agent for one in work}
     if "todo" not in view.tools or len(parts) + reporting < 2:
         return ()
     steps: list[JsonValue] = [{"text": part, "agent": agent} for part, agent in parts.items()]

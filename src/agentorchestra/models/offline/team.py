@@ -28,11 +28,10 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*\?")
 
 @dataclass(frozen=True)
 class Delegation:
-    """A piece of work: the agent, what it is told, and the part of the user's task that this is for."""
+    """A part of the user's task, and the agent that is given it."""
 
     agent: str
     task: str
-    part: str
 
 
 @dataclass(frozen=True)
@@ -70,80 +69,20 @@ def parts_of(task: str) -> list[str]:
     return asked if len(asked) > 1 or (asked and wants_report(task)) else [task]
 
 
-MOST_SINGLY = 10
-"""With more files than these, or with a folder, no agent is sent into each: one searches them all."""
-
-
 def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) -> list[Delegation]:
-    """Return how a task is handed out: unchanged, a part or a file for each agent, or not at all if none can do it."""
+    """Return how a task is handed out: a part for each agent, nothing if none can do it."""
     named = [name for name in sorted(agents) if name not in (REPORTER, WORKER) and _mentions(task, name)]
     if named and ANALYZER not in named:
-        return [Delegation(named[0], task, task)]
+        return [Delegation(named[0], task)]
     found = []
-    parts = parts_of(task)
-    for part in parts:
+    for part in parts_of(task):
         if WORKER in agents and _CALL.search(part):
-            found.append(Delegation(WORKER, part, part))
-        elif ANALYZER in agents and rules.arithmetic(part) is not None:
-            found.append(Delegation(ANALYZER, part, part))
-        elif ANALYZER in agents and files:
-            spoken_of = rules.parse_question(part, files).files
-            many = len(files) > MOST_SINGLY or any("/" in name for name in files)
-            if len(parts) > 1 or len(files) == 1 or many or spoken_of:
-                found.append(Delegation(ANALYZER, part, part))
-            else:
-                found += [Delegation(ANALYZER, f"{part}\nLook in {name}.", part) for name in files]
+            found.append(Delegation(WORKER, part))
+        elif ANALYZER in agents and (files or rules.arithmetic(part) is not None):
+            found.append(Delegation(ANALYZER, part))
         elif WORKER in agents:
-            found.append(Delegation(WORKER, part, part))
+            found.append(Delegation(WORKER, part))
     return found
-
-
-def second_delegations(
-    first: Sequence[Delegation], findings: Sequence[Finding], files: Sequence[str]
-) -> list[Delegation]:
-    """Return the second try: of parts that failed, or whose two halves may lie in two files."""
-    found = []
-    for part, group in _by_part(first, findings).items():
-        if any(one.usable for _, one in group):
-            continue
-        halves = len(group) > 1 and rules.split_question(rules.parse_question(part, files)) is not None
-        if halves or any(one.failed for _, one in group):
-            found.append(Delegation(group[0][0].agent, part, part))
-    return found
-
-
-def _by_part(
-    delegations: Sequence[Delegation], findings: Sequence[Finding]
-) -> dict[str, list[tuple[Delegation, Finding]]]:
-    groups: dict[str, list[tuple[Delegation, Finding]]] = {}
-    for one, finding in zip(delegations, findings, strict=False):
-        groups.setdefault(one.part, []).append((one, finding))
-    return groups
-
-
-def chosen(
-    delegations: Sequence[Delegation], findings: Sequence[Finding], files: Sequence[str]
-) -> list[tuple[str, Finding]]:
-    """For each part the finding that answers it best, or the one that says why there is none."""
-    found = []
-    for part, group in _by_part(delegations, findings).items():
-        question = rules.parse_question(part, files)
-        usable = [one for _, one in group if one.usable]
-        if len(usable) > 1:
-            usable.sort(key=lambda one: _score(question, one), reverse=True)
-        looked = [one for _, one in group if not one.failed]
-        found.append((part, (usable or looked or [one for _, one in group])[0]))
-    return found
-
-
-def _score(question: rules.Question, finding: Finding) -> tuple[float, ...]:
-    """Return how well the quotes of a finding fit its question; a cell's value alone fits none."""
-    assert finding.result is not None
-    shown = [
-        RenderedContent(kind="file", ref=one.source, place=one.place, text=one.quote) for one in finding.result.sources
-    ]
-    best = rules.best(question, shown)
-    return best.score if best is not None else ()
 
 
 def finding_of(text: str, contents: Sequence[RenderedContent], *, is_error: bool) -> Finding:
@@ -305,14 +244,12 @@ def reported(evidence: str, note: str) -> str:
 __all__ = [
     "Delegation",
     "Finding",
-    "chosen",
     "finding_of",
     "first_delegations",
     "is_agent",
     "parts_of",
     "remembered",
     "reported",
-    "second_delegations",
     "single_reply",
     "wants_report",
 ]
