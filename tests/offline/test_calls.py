@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.driver import run_agent
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.models.offline.calls import spelled_calls
 from agentorchestra.models.offline.model import NOTE

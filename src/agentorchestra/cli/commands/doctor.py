@@ -274,7 +274,7 @@ def _monty() -> list[Check]:
 
 def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
     """Check which search engines can be asked; warn of those that the settings name and that lack something."""
-    from agentorchestra.workspace.search import search_engines
+    from agentorchestra.workspace.composition import search_engines
     from agentorchestra.workspace.settings import settings_path
 
     if settings is None:
@@ -339,7 +339,7 @@ def _sandbox(settings: Settings | None) -> list[Check]:
 def _browser(settings: Settings | None) -> list[Check]:
     """Check whether the environment `browser` can be used; start nothing."""
     from agentorchestra.core.settings import BrowserSettings
-    from agentorchestra.environments.browser.session.availability import check_installed
+    from agentorchestra.environments.browser.session.chromium import check_installed
 
     given = settings.browser if settings is not None else BrowserSettings()
     try:
