@@ -10,6 +10,7 @@ from agentorchestra.agents.agent import is_top, order_trust
 from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.decider import CodeDecider
 from agentorchestra.agents.first_view import shown_first
+from agentorchestra.agents.forms import limit_status
 from agentorchestra.agents.generation.delivery import Receiving
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
@@ -199,9 +200,8 @@ def result_of(state: State) -> AgentResult:
     """The result of an ended state; work that the budget ended says so in its status."""
     result = state.result or AgentResult(status=RunStatus.PARTIAL, steps=state.step, memory=state.memory)
     if state.limited:
-        timed = "active seconds" in state.limited
-        status = RunStatus.TIMED_OUT if timed else RunStatus.BUDGET_EXHAUSTED
-        return result.model_copy(update={"status": status, "report": result.report or state.limited})
+        update = {"status": limit_status(state.limited), "report": result.report or state.limited}
+        return result.model_copy(update=update)
     return result
 
 

@@ -1,4 +1,4 @@
-"""Questions to a model whose replies are JSON of a schema, several at the same time."""
+"""Questions to a model whose replies are JSON of a schema: what agents whose workflow is code ask, round by round."""
 
 from __future__ import annotations
 
@@ -6,17 +6,27 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.agents.requests import request_effect
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, TextBlock, Trust
+from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import OutputError, UnknownComponentError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.structured_output import read_output
+
+TEXT: dict[str, Any] = {"type": "string"}
+TEXTS: dict[str, Any] = {"type": "array", "items": TEXT}
+FLAG: dict[str, Any] = {"type": "boolean"}
+INTEGER: dict[str, Any] = {"type": "integer"}
+NUMBER: dict[str, Any] = {"type": "number"}
+
+L = TypeVar("L", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -105,6 +115,10 @@ class Asking:
     begin_by: datetime | None = field(default=None, init=False)
     unasked: list[Question] = field(default_factory=list, init=False)
 
+    async def one(self, question: Question) -> dict[str, Any] | None:
+        """Return the reply to one question, None where there is none."""
+        return (await self.all([question]))[0]
+
     async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """The replies in order; None for a model that could not be asked or gave nothing that fits, asked twice."""
         found: list[dict[str, Any] | None] = [None] * len(questions)
@@ -173,4 +187,53 @@ class Asking:
         return value if isinstance(value, dict) else None
 
 
-__all__ = ["Asking", "Form", "Question", "form", "list_of"]
+def material(text: str, ref: str, kind: SourceKind = "agent") -> TextBlock:
+    """Return words that may be anybody's and give no orders."""
+    return TextBlock(text=text, source=Source(kind=kind, ref=ref), trust=Trust.UNTRUSTED)
+
+
+def limit_status(limited: str) -> RunStatus:
+    """Return how work ends for which the budget had no room."""
+    return RunStatus.TIMED_OUT if "active seconds" in limited else RunStatus.BUDGET_EXHAUSTED
+
+
+async def call_tools(session: Session[Any], calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
+    """Call tools of the run by name, all at the same time."""
+    build = session.run.services.tool_effect
+    if build is None:
+        raise UnknownComponentError("no tools are registered in this run; the workspace does that")
+    return await session.perform_all([build(name, arguments, session) for name, arguments in calls])
+
+
+@dataclass(frozen=True)
+class Limited(Generic[L]):
+    """What drives an agent whose workflow is code.
+
+    Attributes:
+        limits: of one piece of work; they are a part of what the agent is.
+    """
+
+    limits: L
+
+    @property
+    def content_hash(self) -> str:
+        """Return the hash of its limits."""
+        return sha256_json(self.limits.model_dump(mode="json"))
+
+
+__all__ = [
+    "FLAG",
+    "INTEGER",
+    "NUMBER",
+    "TEXT",
+    "TEXTS",
+    "Asking",
+    "Form",
+    "Limited",
+    "Question",
+    "call_tools",
+    "form",
+    "limit_status",
+    "list_of",
+    "material",
+]

@@ -8,9 +8,10 @@ from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
 from agentorchestra.agents.first_view import files_shown
+from agentorchestra.agents.forms import material
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
@@ -50,7 +51,7 @@ def first_message(spec: AgentSpec, session: Session[Any], kit: Kit) -> tuple[tup
         earlier = kit.prompts.get("earlier").render(
             earlier=[one.model_dump(mode="json") for one in manifest.earlier], session=manifest.session or ""
         )
-        before.append(TextBlock(text=earlier, source=Source(kind="memory", ref="session"), trust=Trust.UNTRUSTED))
+        before.append(material(earlier, "session", "memory"))
     # Without a source: what an agent is told is its order, whoever gives it, and never shown as material.
     order = TextBlock(text=text, trust=trust)
     origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.analysis.replies import KIND, ROUND
-from agentorchestra.agents.analysis.strategies import latest, material
+from agentorchestra.agents.analysis.strategies import KIND, latest
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, files_shown, short_files
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import FLAG, TEXT, Asking, Question, call_tools, form, material
 from agentorchestra.agents.planning.evidence import figures, is_last, quote_check
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
-from agentorchestra.core.effects import Effect, EffectKind, Outcome
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
@@ -26,6 +24,8 @@ from agentorchestra.tea.prompts.catalog import Prompt
 from agentorchestra.tools.files.folders import LISTED
 from agentorchestra.tools.media_formats import folder_names
 from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
+
+ROUND = form(("go_on",), reason=TEXT, missing=TEXT, strategy=TEXT, go_on=FLAG)
 
 NAME, REASONING = "deep_analyzer", "reasoning"
 DESCRIBE, CHECK, FETCH, READ, PYTHON = "describe_files", "check_quotes", "fetch", "read_file", "python"
@@ -99,7 +99,7 @@ class Rounds:
                 break
             values = {"task": self.spec.instruction, "status": result.status.value, "rounds_left": left}
             content = (*self.spec.context, *sources, *self._judged(result))
-            (reply,) = await asking.all([Question("analysis_round", ROUND, values, content, beside=True)])
+            reply = await asking.one(Question("analysis_round", ROUND, values, content, beside=True))
             if reply is None and asking.limited:
                 self.notes.append(f"Nobody judged whether the answer is complete: {asking.limited}")
             if reply is None or not reply["go_on"]:
@@ -144,16 +144,8 @@ class Rounds:
         named = [name for name in held if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
         if named:
             said = "\n".join(f"{name}: in the run's folder" for name in named[:LISTED])
-            blocks.append(TextBlock(text=said, source=Source(kind="file", ref="names"), trust=Trust.UNTRUSTED))
+            blocks.append(material(said, "names", "file"))
         return (*blocks, *await self._addresses(text))
-
-    async def _beginnings(self, files: Sequence[FileRef]) -> list[Outcome]:
-        build = self.session.run.services.tool_effect
-        assert build is not None  # describe_files was called
-        effects: list[Effect] = [
-            build(READ, {"name": ref.name, "view_range": [1, BEGINNING]}, self.session) for ref in files
-        ]
-        return await self.session.perform_all(effects)
 
     async def _kinds(self, asking: Asking) -> list[Block]:
         """The kind of each file, by its content, else by its name, else as the model says."""
@@ -169,13 +161,14 @@ class Rounds:
         lines = [
             f"{name} is of the kind {kind}" + (f", by {how}" if how else "") for name, (kind, how) in kinds.items()
         ]
-        source = Source(kind="file", ref="kinds")
-        return [TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)]
+        return [material("\n".join(lines), "kinds", "file")]
 
     async def _asked_kinds(self, asking: Asking, files: list[FileRef]) -> list[str]:
         if not files or READ not in self.spec.tools:
             return [""] * len(files)
-        read = await self._beginnings(files)
+        read = await call_tools(
+            self.session, [(READ, {"name": ref.name, "view_range": [1, BEGINNING]}) for ref in files]
+        )
         questions = [
             Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
@@ -189,20 +182,18 @@ class Rounds:
             return []
         self.remote = True
         chosen = found[: self.limits.sources]
-        build = self.session.run.services.tool_effect
-        assert build is not None  # an agent that holds a tool has tools
-        outcomes = await self.session.perform_all([build(FETCH, {"url": url}, self.session) for url in chosen])
+        outcomes = await call_tools(self.session, [(FETCH, {"url": url}) for url in chosen])
         blocks: list[Block] = []
         for url, outcome in zip(chosen, outcomes, strict=True):
             if not outcome.ok:
                 self.notes.append(f"Not read: {url}: {outcome.error}")
                 said = f"{url} could not be read: {outcome.error}"
-                blocks.append(TextBlock(text=said, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED))
+                blocks.append(material(said, url, "web"))
                 continue
             head = outcome.blocks()[0]
             kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
             said = f"Source {url}, read already, of the kind {kind}: {head.text if isinstance(head, TextBlock) else ''}"
-            blocks.append(TextBlock(text=said, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED))
+            blocks.append(material(said, url, "web"))
         if len(found) > len(chosen):
             self.notes.append(f"Not read: {len(found) - len(chosen)} further addresses")
         return blocks
@@ -241,7 +232,7 @@ class Rounds:
             strategy=str(reply.get("strategy") or ""),
             findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in self._cited()],
         )
-        return TextBlock(text=text, source=Source(kind="agent", ref="rounds"), trust=Trust.UNTRUSTED)
+        return material(text, "rounds")
 
     def _cited(self) -> list[Citation]:
         return list(dict.fromkeys(one for each in self.done for one in each.result.sources))

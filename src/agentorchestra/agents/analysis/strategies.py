@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.analysis.replies import CONCLUSION, FINDINGS, KIND, LOOKED, PROGRAM
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, Asking, Question, form, list_of, material
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
@@ -24,6 +23,14 @@ from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
 from agentorchestra.tools.media_formats import media_as
 from agentorchestra.tools.sources import Piece, SourceContent, read_source
+
+KIND = form(("kind",), reason=TEXT, kind={"type": "string", "enum": ["table", "text"]})
+_FINDING = form(("quote", "piece", "fact"), quote=TEXT, piece=INTEGER, fact=TEXT)
+FINDINGS = form(("findings", "answers"), findings=list_of(_FINDING), reason=TEXT, answers=FLAG, answer=TEXT)
+PROGRAM = form(("code",), plan=TEXT, code=TEXT)
+_REGION: dict[str, Any] = {"type": "array", "items": NUMBER, "minItems": 4, "maxItems": 4}
+LOOKED = form(("seen", "found"), seen=TEXT, found=FLAG, answer=TEXT, regions={"type": "array", "items": _REGION})
+CONCLUSION = form(("complete", "answer"), reason=TEXT, complete=FLAG, answer=TEXT, missing=TEXT)
 
 LOOK = "analysis_look"
 LISTED = 100
@@ -153,7 +160,7 @@ class Analysis:
     async def _classified(self, content: SourceContent) -> SourceContent:
         """Text whose name says nothing of what it is: the model says whether it is a table."""
         head = [Piece(one.place, one.text[:1_500]) for one in content.chunks[0][:3]] if content.chunks else []
-        (reply,) = await self.asking.all([Question("analysis_kind", KIND, {"name": content.name}, self._shown(head))])
+        reply = await self.asking.one(Question("analysis_kind", KIND, {"name": content.name}, self._shown(head)))
         if (reply or {}).get("kind") != "table":
             return content
         return await self.read(content.name, "table")
@@ -177,7 +184,7 @@ class Analysis:
         for start in range(0, len(chosen), self.limits.at_once):
             batch = chosen[start : start + self.limits.at_once]
             known = self._known()
-            values = {**self._asked, "whole": all_ and len(chunks) == 1}
+            values = {"question": self.question, "whole": all_ and len(chunks) == 1}
             questions = [
                 Question("analysis_chunk", FINDINGS, values, (*known, *self._shown(chunk, source))) for chunk in batch
             ]
@@ -266,7 +273,7 @@ class Analysis:
         problem = ""
         for _ in range(2):
             values = {
-                **self._asked,
+                "question": self.question,
                 "tables": [{"name": one, "rows": len(content.tables[one])} for one in [*content.tables][:LISTED]],
                 "texts": [*texts][:LISTED],
                 "more": max(0, len(content.tables) - LISTED) + max(0, len(texts) - LISTED),
@@ -278,7 +285,7 @@ class Analysis:
             told = (*self._known(), *self._heads(content, texts))
             if problem:
                 told += (material(f"Your last program gave no result:\n{problem}", "program"),)
-            (reply,) = await self.asking.all([Question("analysis_program", PROGRAM, values, told)])
+            reply = await self.asking.one(Question("analysis_program", PROGRAM, values, told))
             code = str((reply or {}).get("code") or "")
             if not code.strip():
                 return False
@@ -451,18 +458,14 @@ class Analysis:
             return bool(self.answer)
         self.concluded = len(self.findings)
         found = latest(self._lines(), MOST_FOUND)
-        content = (*self._given(), material(found, "findings"))
-        (reply,) = await self.asking.all([Question("analysis_conclusion", CONCLUSION, self._asked, content)])
+        content = (*_known_block(self.known[-KNOWN_CHARS:]), material(found, "findings"))
+        reply = await self.asking.one(Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content))
         if reply is None:
             return False
         self.missing = str(reply.get("missing") or "")
         if reply["complete"] and str(reply["answer"]).strip():
             self.answer = str(reply["answer"]).strip()
         return bool(self.answer)
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        return {"question": self.question}
 
     def _lines(self) -> list[str]:
         lines = []
@@ -472,18 +475,12 @@ class Analysis:
             lines.append(f"[E{number}]{where} {one.fact[:4_000]}{quoted}")
         return lines
 
-    def _given(self) -> tuple[Block, ...]:
-        """What was known before, as material: it may come from files, as the findings do."""
-        known = self.known[-KNOWN_CHARS:]
-        return (material(f"Known already:\n{known}", "known"),) if known else ()
-
     def _known_text(self) -> str:
         """What is known so far, with what was found in the parts before."""
         return latest([*([self.known[-KNOWN_CHARS:]] if self.known else []), *self._lines()], KNOWN_CHARS)
 
     def _known(self) -> tuple[Block, ...]:
-        known = self._known_text()
-        return (material(f"Known already:\n{known}", "known"),) if known else ()
+        return _known_block(self._known_text())
 
     def _shown(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
         return tuple(
@@ -496,9 +493,9 @@ class Analysis:
         )
 
 
-def material(text: str, what: str) -> Block:
-    """Words that may come from a source, and give no orders."""
-    return TextBlock(text=text, source=Source(kind="agent", ref=what), trust=Trust.UNTRUSTED)
+def _known_block(known: str) -> tuple[Block, ...]:
+    """Return what is known as material: it may come from files, as findings do."""
+    return (material(f"Known already:\n{known}", "known"),) if known else ()
 
 
 def latest(lines: Sequence[str], most: int) -> str:
@@ -526,4 +523,4 @@ def _texts(content: SourceContent) -> dict[str, str]:
     return {name: "\n".join(parts) for name, parts in found.items()}
 
 
-__all__ = ["Analysis", "Finding", "latest", "material"]
+__all__ = ["Analysis", "Finding", "latest"]

@@ -28,13 +28,12 @@ from agentorchestra.agents.debate.invitation import (
     seated,
 )
 from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
-from agentorchestra.agents.forms import Asking, Question, form
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Asking, Limited, Question, form, limit_status, material
 from agentorchestra.agents.planning.evidence import misquoted
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
+from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import UsageError
-from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import DebateSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
 from agentorchestra.loop import State, inbox
@@ -48,12 +47,9 @@ TURN = "turn"
 FAILURES = 2
 """Turns in a row without a word after which an expert is asked no more."""
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-PLAN = form(["issues"], issues=_TEXTS)
-INVITATION = form(["issues"], issues=_TEXTS, experts=_TEXTS)
-_FLAG: dict[str, Any] = {"type": "boolean"}
-JUDGEMENT = form(["summary", "agreed", "new"], summary=_TEXT, agreed=_FLAG, new=_FLAG, focus=_TEXT)
+PLAN = form(["issues"], issues=TEXTS)
+INVITATION = form(["issues"], issues=TEXTS, experts=TEXTS)
+JUDGEMENT = form(["summary", "agreed", "new"], summary=TEXT, agreed=FLAG, new=FLAG, focus=TEXT)
 _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
 
 
@@ -112,7 +108,7 @@ class _Debate:
         guests = [one for one in invited if one.guest]
         content = (candidates_block(found, guests), *self.spec.context)
         schema = PLAN if invited else INVITATION
-        (reply,) = await self.asking.all([Question("debate_plan", schema, values, content, decides=True)])
+        reply = await self.asking.one(Question("debate_plan", schema, values, content, decides=True))
         self._hear_limit()
         issues = [" ".join(str(one).split())[:LONGEST] for one in (reply or {}).get("issues", ())]
         self.issues = [one for one in issues if one][:10]
@@ -239,7 +235,9 @@ class _Debate:
     async def _worth_another(self) -> bool:
         """Ask the manager whether there is more to be said, and on what."""
         values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
-        (reply,) = await self.asking.all([Question("debate_round", JUDGEMENT, values, self._said(), decides=True)])
+        reply = await self.asking.one(
+            Question("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)
+        )
         self._hear_limit()
         if reply is None:
             return not self.limited
@@ -260,10 +258,7 @@ class _Debate:
         if not self.focus or self._trust is not Trust.UNTRUSTED:
             return ()
         text = f"The manager asks: {self.focus}"
-        return (TextBlock(text=text, source=Source(kind="agent", ref=NAME), trust=Trust.UNTRUSTED),)
-
-    def _said(self) -> tuple[Block, ...]:
-        return said_so_far(self.turns, self.experts)
+        return (material(text, NAME),)
 
     def _hear_limit(self) -> None:
         self.limited = self.limited or self.asking.limited
@@ -284,15 +279,21 @@ class _Debate:
             "limited": bool(self.limited),
             "output_schema": schema or "",
         }
-        question = Question("debate_conclusion", conclusion_schema(schema), values, self._said(), bool(self.limited))
-        (reply,) = await self.asking.all([question])
+        question = Question(
+            "debate_conclusion",
+            conclusion_schema(schema),
+            values,
+            said_so_far(self.turns, self.experts),
+            bool(self.limited),
+        )
+        reply = await self.asking.one(question)
         self._hear_limit()
         found = Check(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
         if reply is None:
             self.notes.append("Nobody concluded: the positions stand as they were taken.")
         status = RunStatus.COMPLETED if reply is not None else RunStatus.PARTIAL
         if self.limited:
-            status = RunStatus.TIMED_OUT if "active seconds" in self.limited else RunStatus.BUDGET_EXHAUSTED
+            status = limit_status(self.limited)
             self.notes.append(self.limited)
         notes = (*self.notes, *found.notes)
         return AgentResult(
@@ -334,29 +335,15 @@ class _Debate:
         return record
 
     def _blocked(self, why: str) -> AgentResult:
-        status = RunStatus.BLOCKED
-        if self.limited:
-            status = RunStatus.TIMED_OUT if "active seconds" in self.limited else RunStatus.BUDGET_EXHAUSTED
+        status = limit_status(self.limited) if self.limited else RunStatus.BLOCKED
         return AgentResult(status=status, report=f"No debate: {why}", steps=self.held)
 
 
-@dataclass(frozen=True)
-class Debating:
-    """Drives the manager; the system `debate`.
-
-    Attributes:
-        limits: of one debate.
-    """
-
-    limits: DebateSettings = field(default_factory=DebateSettings)
-
-    @property
-    def content_hash(self) -> str:
-        """The limits are a part of what the agent is."""
-        return sha256_json(self.limits.model_dump(mode="json"))
+class Debating(Limited[DebateSettings]):
+    """Drives the manager; the system `debate`."""
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-        """Refuse options that no debate could be held with; see debating/inviting.py."""
+        """Refuse options that no debate could be held with."""
         check_options(options, agents, model)
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:

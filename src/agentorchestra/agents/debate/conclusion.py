@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.debate.statements import Expert, Turn, argument_text, marks_in, quoted, struck
-from agentorchestra.agents.forms import Form, form, list_of
+from agentorchestra.agents.forms import TEXT, TEXTS, Form, form, list_of
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-_POINT = form(["statement", "experts", "arguments"], statement=_TEXT, experts=_TEXTS, arguments=_TEXTS)
-_SPLIT = form(["about", "sides"], about=_TEXT, sides=list_of(_POINT), why=_TEXT)
+_POINT = form(["statement", "experts", "arguments"], statement=TEXT, experts=TEXTS, arguments=TEXTS)
+_SPLIT = form(["about", "sides"], about=TEXT, sides=list_of(_POINT), why=TEXT)
 
 
 def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
@@ -24,10 +22,10 @@ def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
     wanted = {} if answer is None else {"answer": answer}
     return form(
         ["conclusion", "agreements", "disagreements", *wanted],
-        conclusion=Form(_TEXT, {"type": "string", "minLength": 1}),
+        conclusion=Form(TEXT, {"type": "string", "minLength": 1}),
         agreements=list_of(_POINT),
         disagreements=list_of(_SPLIT),
-        open_questions=_TEXTS,
+        open_questions=TEXTS,
         **wanted,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentorchestra.agents.forms import TEXT, TEXTS
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.tea.calling.signatures import schema_problems
@@ -21,9 +22,7 @@ WHOLE, SHORT = 40, 200
 """Arguments that the others are shown as a whole, the newest ones, and characters of those before."""
 
 _MARK = re.compile(r"\[([A-Z]\d{1,3})\]")
-_TEXT: dict[str, Any] = {"type": "string"}
 _WORDS: dict[str, Any] = {"type": "string", "minLength": 1}
-_MARKS: dict[str, Any] = {"type": "array", "items": _TEXT}
 
 
 def turn_schema(most: int) -> dict[str, Any]:
@@ -32,14 +31,14 @@ def turn_schema(most: int) -> dict[str, Any]:
     Args:
         most: arguments.
     """
-    argument = {"type": "object", "properties": {"text": _WORDS, "answers": _MARKS}, "required": ["text"]}
+    argument = {"type": "object", "properties": {"text": _WORDS, "answers": TEXTS}, "required": ["text"]}
     return {
         "type": "object",
         "properties": {
             "position": _WORDS,
-            "change": _TEXT,
+            "change": TEXT,
             "arguments": {"type": "array", "items": argument, "maxItems": most},
-            "accepts": _MARKS,
+            "accepts": TEXTS,
         },
         "required": ["position", "arguments"],
     }

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import Asking, Form, Question, form, list_of
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Asking, Form, Limited, Question, form, list_of, material
 from agentorchestra.agents.generation.delivery import give
 from agentorchestra.agents.generation.specification import (
     LONGEST_NAME,
@@ -34,7 +34,7 @@ from agentorchestra.agents.generation.trials import Trials, tried
 from agentorchestra.agents.generation.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
 from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.core.settings import GeneratorSettings
@@ -49,11 +49,9 @@ from agentorchestra.tea.programs.imports import parse_source
 
 NAME = "tool_generator"
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-CODE = form(["code"], code=_TEXT)
-FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=_TEXT, calls=Form(_TEXTS, {"type": "array"}))))
-VERDICT = form(["right"], reason=_TEXT, right={"type": "boolean"}, problem=_TEXT)
+CODE = form(["code"], code=TEXT)
+FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=TEXT, calls=Form(TEXTS, {"type": "array"}))))
+VERDICT = form(["right"], reason=TEXT, right=FLAG, problem=TEXT)
 _ANALYSES = 2
 """Times that a specification is asked for, where the first one is none."""
 
@@ -117,7 +115,7 @@ class _Generation:
             "problem": "",
         }
         for _ in range(_ANALYSES):
-            (reply,) = await self.asking.all([Question("tool_spec", SPECIFICATION, values, tuple(self.spec.context))])
+            reply = await self.asking.one(Question("tool_spec", SPECIFICATION, values, tuple(self.spec.context)))
             if reply is None:
                 self.reasons = [self.asking.limited or "the model gave no specification"]
                 break
@@ -195,7 +193,7 @@ class _Generation:
         if not others:
             return found
         values = {"task": self.spec.instruction, "spec": {**wanted.shown, "case": wanted.case.arguments}}
-        (reply,) = await self.asking.all([Question("tool_fit", FITS, values, (_listed(others),))])
+        reply = await self.asking.one(Question("tool_fit", FITS, values, (_listed(others),)))
         for said in (reply or {}).get("fits", ()):
             named = [one for one in others if one["name"] == said["tool"]]
             given = [call for call in map(json_value, said["calls"]) if isinstance(call, dict)]
@@ -227,7 +225,7 @@ class _Generation:
             "before": before,
             "problems": problems,
         }
-        (reply,) = await self.asking.all([Question("tool_code", CODE, values, _failures(problems))])
+        reply = await self.asking.one(Question("tool_code", CODE, values, _failures(problems)))
         code = _plain_code(str(reply["code"])) if reply is not None else ""
         outcome = "written" if code else "no code"
         await self._phase("created", outcome, wanted.name)
@@ -254,9 +252,8 @@ class _Generation:
         if case.known:
             return []
         values = {"task": self.spec.instruction, "description": wanted.description, "arguments": case.arguments}
-        source = Source(kind="tool", ref=wanted.name)
-        result = TextBlock(text=short(value, 20_000), source=source, trust=Trust.UNTRUSTED)
-        (reply,) = await self.judging.all([Question("tool_judge", VERDICT, values, (*self.spec.context, result))])
+        result = material(short(value, 20_000), wanted.name, "tool")
+        reply = await self.judging.one(Question("tool_judge", VERDICT, values, (*self.spec.context, result)))
         if reply is None:
             return ["nobody could judge its result"]
         if reply["right"]:
@@ -362,7 +359,7 @@ class _Generation:
 def _listed(candidates: list[dict[str, Any]]) -> TextBlock:
     """The candidates as material: their words are anybody's."""
     lines = [f"{one['name']}: {one['description']}\n  {short(one['parameters'], 3000)}" for one in candidates]
-    return TextBlock(text="\n".join(lines), source=Source(kind="tool", ref="registry"), trust=Trust.UNTRUSTED)
+    return material("\n".join(lines), "registry", "tool")
 
 
 def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
@@ -370,7 +367,7 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
     if not problems:
         return ()
     text = "\n".join(f"- {one}" for one in problems)
-    return (TextBlock(text=text, source=Source(kind="tool", ref="trial"), trust=Trust.UNTRUSTED),)
+    return (material(text, "trial", "tool"),)
 
 
 def _plain_code(text: str) -> str:
@@ -381,19 +378,12 @@ def _plain_code(text: str) -> str:
     return "\n".join(lines).strip() + "\n" if lines else ""
 
 
-@dataclass(frozen=True)
-class ToolGenerator:
-    """Drives a generation.
-
-    Attributes:
-        limits: how far it goes.
-    """
-
-    limits: GeneratorSettings
+class ToolGenerator(Limited[GeneratorSettings]):
+    """Drives a generation."""
 
     @property
     def content_hash(self) -> str:
-        """Of what it is set to."""
+        """Return the hash of what it is set to."""
         return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:

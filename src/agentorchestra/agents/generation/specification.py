@@ -10,27 +10,25 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.forms import Form, form, list_of
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Form, form, list_of
 from agentorchestra.core.errors import ComponentNameError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.registry.history import checked_component_name
 
-_TEXT: dict[str, Any] = {"type": "string"}
 _JSON = Form({"type": "string", "description": "JSON, written as text"}, {})
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 SPECIFICATION = form(
     ["possible"],
-    reason=_TEXT,
-    possible={"type": "boolean"},
-    name=_TEXT,
-    title=_TEXT,
-    description=_TEXT,
+    reason=TEXT,
+    possible=FLAG,
+    name=TEXT,
+    title=TEXT,
+    description=TEXT,
     parameters=_JSON,
     returns=_JSON,
-    plan=_TEXTS,
+    plan=TEXTS,
     examples=list_of(form(["arguments", "expected"], arguments=_JSON, expected=_JSON)),
-    case=form(["arguments"], arguments=_JSON, stated_as=_TEXT, expected=_JSON),
+    case=form(["arguments"], arguments=_JSON, stated_as=TEXT, expected=_JSON),
 )
 """The reply to prompt `tool_spec`. Schemas and values of any shape are texts, since decoders want closed objects."""
 

@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentorchestra.agents.forms import material
 from agentorchestra.agents.outputs import (
     MOST_RESULT,
     PROGRAMS,
@@ -33,7 +34,7 @@ from agentorchestra.agents.planning.verification import Doubt, Verifier
 from agentorchestra.agents.requests import ask_model, window_of
 from agentorchestra.agents.sources import LookedUp, look_up
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
@@ -251,8 +252,7 @@ def judge_of(session: Session[Any]) -> str:
 def _cited(result: AgentResult) -> Block:
     """The sources of an answer as material: their words are those of pages and files."""
     lines = [f"- {one['source']} ({one['place']}): {one['quote']}" for one in listed(result.sources)]
-    source = Source(kind="agent", ref="planner")
-    return TextBlock(text="\n".join(lines) or "nothing", source=source, trust=Trust.UNTRUSTED)
+    return material("\n".join(lines) or "nothing", "planner")
 
 
 def is_proven(one: AgentResult, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 
 from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.browser.history import looks, visited
+from agentorchestra.agents.forms import material
 from agentorchestra.agents.planning.evidence import VERIFICATION, Found
 from agentorchestra.agents.reporting.references import normalised_address
 from agentorchestra.agents.types import Kit
@@ -163,11 +164,7 @@ class Verifier:
         """Return the texts of pages that an answer cites without words of theirs, as a browser showed them last."""
         named = {_page(one) for one in result.sources if is_address(one.source) and not one.quote.strip()}
         last = {normalised_address(one.address): one for one in looks(session)} if named else {}
-        return [
-            TextBlock(text=one.text[:LONGEST_PAGE], source=Source(kind="web", ref=one.address), trust=Trust.UNTRUSTED)
-            for page, one in last.items()
-            if page in named
-        ]
+        return [material(one.text[:LONGEST_PAGE], one.address, "web") for page, one in last.items() if page in named]
 
     def _reading(self, other: Delegate, session: Session[Any]) -> tuple[str, ...]:
         """Return the tools of an agent without those that write, send, spend or delete."""

@@ -15,11 +15,12 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.driver import run_agent
+from agentorchestra.agents.forms import material
 from agentorchestra.agents.planning.evidence import Found, citations, evidence_block, is_last, results_before
 from agentorchestra.agents.reporting.pieces import REPORT, act_on_report, add_to_report, has_report, without_report
 from agentorchestra.agents.reporting.references import MARK, address_of, make_report, marked, struck_out
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
 from agentorchestra.environments.report.addresses import key_of
@@ -78,8 +79,7 @@ class _Material:
             lines.append(f"{one.title or 'Item'} (by {one.by}):\n{text[:share]}{cut}")
         sources = [_listed(number, one) for number, one in enumerate(self.evidence[known:], start=known + 1)]
         shown = [*_bounded(lines, "items", 2 * MOST_SHOWN), *_bounded(sources, "sources", MOST_SHOWN)]
-        source = Source(kind="environment", ref=REPORT)
-        items = TextBlock(text="\n\n".join(shown), source=source, trust=Trust.UNTRUSTED)
+        items = material("\n\n".join(shown), REPORT, "environment")
         return (evidence_block(self.found), items) if self.found else (items,)
 
     def _mark(self, found: re.Match[str]) -> str:

@@ -6,18 +6,16 @@ is an effect, so a resume goes on where it was and nothing is read or paid twice
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import Asking
+from agentorchestra.agents.forms import Asking, Limited
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.reader import FETCH, PYTHON, READ, SEARCH, Reading
 from agentorchestra.agents.research.workflow import Research
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
@@ -25,20 +23,8 @@ from agentorchestra.runtime.session import Session
 NAME = "deep_researcher"
 
 
-@dataclass(frozen=True)
-class Researching:
-    """Drives the researcher.
-
-    Attributes:
-        limits: of one research.
-    """
-
-    limits: ResearchSettings = field(default_factory=ResearchSettings)
-
-    @property
-    def content_hash(self) -> str:
-        """The limits are a part of what the agent is."""
-        return sha256_json(self.limits.model_dump(mode="json"))
+class Researching(Limited[ResearchSettings]):
+    """Drives the researcher."""
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Research what the spec asks for."""

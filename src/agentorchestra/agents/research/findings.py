@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agentorchestra.agents.forms import material
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
@@ -297,7 +298,7 @@ def evidence(insights: Sequence[Insight]) -> Block:
     """The findings under their marks, as material."""
     lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
     text = "\n".join(lines) or "nothing was found"
-    return TextBlock(text=text, source=Source(kind="agent", ref="findings"), trust=Trust.UNTRUSTED)
+    return material(text, "findings")
 
 
 def _from(one: Insight) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import Asking, Question, call_tools, material
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import (
     Dropped,
@@ -28,9 +28,8 @@ from agentorchestra.agents.research.findings import (
 )
 from agentorchestra.agents.research.queries import NOTHING, Asked
 from agentorchestra.agents.research.questions import insights_form
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
-from agentorchestra.core.effects import Effect, Outcome
-from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.content import Block, text_of
+from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.runtime.session import Session
 
@@ -81,17 +80,9 @@ class Reading:
     titles: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    async def calls(self, calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
-        """Tools called at the same time."""
-        build = self.session.run.services.tool_effect
-        if build is None:
-            raise UnknownComponentError("no tools are registered in this run; the workspace does that")
-        effects: list[Effect] = [build(name, arguments, self.session) for name, arguments in calls]
-        return await self.session.perform_all(effects)
-
     async def search(self, queries: Sequence[Asked]) -> None:
         """Ask the engines; what became of it stands in the queries."""
-        outcomes = await self.calls([(SEARCH, one.arguments) for one in queries])
+        outcomes = await call_tools(self.session, [(SEARCH, one.arguments) for one in queries])
         for one, outcome in zip(queries, outcomes, strict=True):
             value: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
             results = [each for each in value.get("results", ()) if isinstance(each, dict)]
@@ -119,7 +110,7 @@ class Reading:
             left = [f"{hit.address}, {place}" for hit, place in wanted]
             if not wanted or (part and self.allowance.ends("not read on", left)):
                 break
-            outcomes = await self.calls([self._reading(hit, place) for hit, place in wanted])
+            outcomes = await call_tools(self.session, [self._reading(hit, place) for hit, place in wanted])
             read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
             wanted = await self._taken(read, said, last=part + 1 == self.limits.parts)
@@ -155,7 +146,7 @@ class Reading:
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
         """The first pictures of pages behind their words."""
-        lists = await self.calls([self._reading(hit, _PICTURES) for hit in hits])
+        lists = await call_tools(self.session, [self._reading(hit, _PICTURES) for hit in hits])
         found = [
             (hit, match["words"], match["address"])
             for hit, outcome in zip(hits, lists, strict=True)
@@ -163,7 +154,7 @@ class Reading:
         ]
         if self._no_pictures([hit for hit, _, _ in found]):
             return
-        outcomes = await self.calls([(FETCH, {"url": address}) for _, _, address in found])
+        outcomes = await call_tools(self.session, [(FETCH, {"url": address}) for _, _, address in found])
         behind = {id(one.hit): one.pieces for one in read}
         for (hit, words, address), outcome in zip(found, outcomes, strict=True):
             piece = picture_of(outcome, address, words)
@@ -241,8 +232,7 @@ class Reading:
 def _missed(statements: Sequence[Dropped]) -> Block:
     """Return the statements whose words do not stand in the page, as material: they may be the page's words."""
     lines = ["Statements, each with the quote that was given:", *(f"- {one.fact}: “{one.quote}”" for one in statements)]
-    source = Source(kind="agent", ref="statements")
-    return TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)
+    return material("\n".join(lines), "statements")
 
 
 def _has_pictures(outcome: Outcome) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import Asking, Question, call_tools, material
 from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.agents.research.allowance import Allowance
@@ -17,7 +17,7 @@ from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check
 from agentorchestra.agents.research.reader import PYTHON, Reading
 from agentorchestra.agents.research.rounds import as_text
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks
@@ -145,7 +145,7 @@ class Research:
             "variants": self.limits.variants,
         }
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
-        (reply,) = await self.asking.all([question])
+        reply = await self.asking.one(question)
         written: Mapping[str, Any] = reply or {}
         self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
@@ -166,7 +166,7 @@ class Research:
                 "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
-            (reply,) = await self.asking.all([Question("research_queries", BETTER, values, content)])
+            reply = await self.asking.one(Question("research_queries", BETTER, values, content))
             queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
         return self.queries.spread(queries, self.limits.variants) or drafts
 
@@ -221,12 +221,12 @@ class Research:
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
         reasons = (_reasons(self.reasons),) if self.reasons else ()
         content = (*self.spec.context, evidence(self.insights), *reasons)
-        (judged,) = await self.asking.all([Question("research_check", reply, values, content, decides=True)])
+        judged = await self.asking.one(Question("research_check", reply, values, content, decides=True))
         return judged
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
         """Compute over the findings; each result is one."""
-        outcomes = await self.reading.calls([(PYTHON, {"code": str(one["code"])}) for one in written])
+        outcomes = await call_tools(self.session, [(PYTHON, {"code": str(one["code"])}) for one in written])
         for one, outcome in zip(written, outcomes, strict=True):
             what = brief(str(one["what"]), _LONGEST)
             if not outcome.ok:
@@ -308,9 +308,7 @@ class Research:
             ],
         }
         content = (*self.spec.context, evidence(self.insights))
-        (reply,) = await self.asking.all(
-            [Question("research_report", report_form(schema), values, content, final=True)]
-        )
+        reply = await self.asking.one(Question("research_report", report_form(schema), values, content, final=True))
         return reply
 
     async def _mended(self, report: str) -> tuple[str, list[str]]:
@@ -324,10 +322,10 @@ class Research:
         if not open_:
             return joined(parts), []
         shown = "\n\n".join(f"{number}. {one.text}" for number, one in enumerate(open_, start=1))
-        written = TextBlock(text=shown, source=Source(kind="agent", ref="report"), trust=Trust.UNTRUSTED)
+        written = material(shown, "report")
         content = (evidence(self.insights), written)
         question = Question("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
-        (reply,) = await self.asking.all([question])
+        reply = await self.asking.one(question)
         anew = {int(one["number"]): str(one["text"]) for one in (reply or {}).get("paragraphs", ())}
         kept: list[Part] = []
         gone: list[str] = []
@@ -379,7 +377,7 @@ class Research:
 def _reasons(said: Sequence[str]) -> Block:
     """Why calculations failed: words of an interpreter on a program with anybody's figures in it, as material."""
     text = "\n".join(said[-_MOST:])
-    return TextBlock(text=text, source=Source(kind="tool", ref=PYTHON), trust=Trust.UNTRUSTED)
+    return material(text, PYTHON, "tool")
 
 
 __all__ = ["Conflict", "Research"]
