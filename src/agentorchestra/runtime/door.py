@@ -37,7 +37,6 @@ from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, sha256_text
 from agentorchestra.core.protocols import Sizing
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.budget import BudgetShort, Hold, exhausted
 from agentorchestra.runtime.open_environments import mistaken
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
@@ -401,7 +400,7 @@ async def record_outcome(
         observe(future)
         seq = 0
     else:
-        (seq,) = future.given() if isinstance(future, Landing) and future.over else await wait_for(future)
+        (seq,) = await wait_for(future)
     if encoded is not None:
         stored = run.ledger.codec.kept(encoded, effect)
     else:
