@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
+from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
-from agentorchestra.agents.decider import CodeDecider
+from agentorchestra.agents.decider import ModelDecider
 from agentorchestra.agents.first_view import shown_first
 from agentorchestra.agents.forms import limit_status
 from agentorchestra.agents.generation.delivery import Receiving
@@ -23,7 +24,6 @@ from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import (
-    ModelDecider,
     Observe,
     Parts,
     Perceive,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
+from agentorchestra.agents.decider import Toolset
 from agentorchestra.agents.first_view import files_shown
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.state import agent_state
@@ -22,8 +23,6 @@ from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.functions import Functions, python_name
 from agentorchestra.tea.programs.handler import MOST_CALLS
 from agentorchestra.tea.prompts.prompt import Prompt
-from agentorchestra.tea.retrieval.discovery import Discovery
-from agentorchestra.tea.retrieval.shelf import Shelf
 from agentorchestra.tools.files.folders import listing
 from agentorchestra.tools.todo import render_todo
 
@@ -118,9 +117,7 @@ def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
     ]
 
 
-def tail_text(
-    session: Session[Any], kit: Kit, tools: AgentToolset | Discovery | Shelf, *, lists: bool
-) -> Callable[[State, list[Seen]], str]:
+def tail_text(session: Session[Any], kit: Kit, tools: Toolset, *, lists: bool) -> Callable[[State, list[Seen]], str]:
     """Return what renders the end of the prompt.
 
     Args:

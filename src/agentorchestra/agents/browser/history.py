@@ -20,9 +20,9 @@ from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.loop import decision_fields
 from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.prompts.catalog import Prompt
 from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.web.pages import is_address
