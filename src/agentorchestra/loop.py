@@ -139,12 +139,12 @@ class State(BaseModel):
 
     @property
     def ended(self) -> bool:
-        """Whether there is a result."""
+        """Return True if there is a result."""
         return self.result is not None
 
     @property
     def must_answer(self) -> str:
-        """Why the next decision must be the answer, "" if it need not."""
+        """Return why the next decision must be the answer, "" if it need not."""
         if self.limited:
             return "budget"
         if self.step >= self.max_steps - 1:
@@ -156,7 +156,7 @@ class State(BaseModel):
         return ""
 
     def add(self, decision: Decision, results: Sequence[Outcome]) -> State:
-        """The state after a decision and its results."""
+        """Return the state after a decision and its results."""
         if decision.overflow and not decision.final:
             # Counted as a step: a prompt that cannot be made to fit must not be tried for ever.
             update = {"messages": self.messages + decision.heard, "step": self.step + 1}
@@ -237,7 +237,7 @@ _SOURCE_KINDS: dict[EffectKind, Any] = {
 
 
 def described(schemas: Sequence[ToolSchema]) -> tuple[Provenance, ...]:
-    """The descriptions of tools that come from outside: an agent that is offered these tools has read them."""
+    """Return the descriptions of tools that come from outside: an agent that is offered these has read them."""
     return tuple(
         Provenance(kind="tool", ref=f"{one.name} (its description)", trust=one.trust)
         for one in schemas
@@ -246,14 +246,14 @@ def described(schemas: Sequence[ToolSchema]) -> tuple[Provenance, ...]:
 
 
 def opened_by(effect: Effect, outcome: Outcome) -> list[str]:
-    """The tools that a call opened: those that find and open tools say so in their results."""
+    """Return the tools that a call opened: those that find and open tools say so in their results."""
     opens = effect.kind is EffectKind.INVOKE_TOOL and effect.name in OPENING and outcome.ok
     named = outcome.value.get("opened") if opens and isinstance(outcome.value, dict) else None
     return [str(name) for name in named] if isinstance(named, list) else []
 
 
 def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
-    """What `done` gave back, called as a tool or by a program; None where it was not called, or refused."""
+    """Return what `done` gave back, called as a tool or by a program; None where it was not called, or refused."""
     if not outcome.ok:
         return None
     if effect.kind is EffectKind.RUN_CODE:
@@ -262,13 +262,13 @@ def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
 
 
 def _not_taken(failed: Sequence[str], source: Source) -> TextBlock:
-    """Why `done` is no end, where it stands beside a call that failed."""
+    """Say why `done` is no end, where it stands beside a call that failed."""
     said = f"done was not taken, because {', '.join(dict.fromkeys(failed))} failed in the same step"
     return TextBlock(text=f"{said}: see what it says, then call done again", source=source, trust=Trust.SYSTEM)
 
 
 def _left_out(names: Sequence[str], source: Source) -> TextBlock:
-    """What was left out of a call."""
+    """Say what was left out of a call."""
     said = f"Note: left out of this call, because it has no such argument: {', '.join(names)}."
     return TextBlock(text=said, source=source, trust=Trust.SYSTEM)
 
@@ -279,7 +279,7 @@ def _finished(value: JsonValue, steps: int, memory: str) -> AgentResult:
 
 
 def _best_effort(state: State, decision: Decision, results: Sequence[Outcome]) -> AgentResult:
-    """The last decision held no valid `done`: what it tried to say, or its words, are the best there is."""
+    """Return what the last decision tried to say, or its words, where it held no valid `done`."""
     text = decision.message.text.strip() if decision.message is not None else ""
     fields = decision_fields(text)
     if fields is not None:
@@ -401,7 +401,7 @@ class _Attempt:
     score: Score
 
     async def run(self) -> tuple[State, Session[Any], float]:
-        """The state after the step; an ended state is neither stepped nor judged again."""
+        """Return the state after the step; an ended state is neither stepped nor judged again."""
         if self.before.ended:
             return self.before, self.branch, self.points
         after = await step(self.before, self.branch, self.parts)
@@ -412,7 +412,7 @@ class _Attempt:
 
 
 async def inbox(state: State, session: Session[Any]) -> Seen | None:
-    """What was told to a running task since the last step: a Receive, recorded even if empty."""
+    """Return what was told to a running task since the last step: a Receive, recorded even if empty."""
     outcome = await session.perform(
         Effect(kind=EffectKind.RECEIVE, component="inbox@1.0.0", mode=Mode.PURE, role=session.role)
     )
@@ -426,7 +426,7 @@ async def inbox(state: State, session: Session[Any]) -> Seen | None:
 
 
 def environment_state(component: str, instance: str | None = None) -> Perceive:
-    """What an environment shows now, through the door."""
+    """Return the part that shows an environment as it is now, through the door."""
 
     async def part(state: State, session: Session[Any]) -> Seen | None:
         name = component.rpartition("@")[0] or component

@@ -42,7 +42,7 @@ class Relationship:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """Return the relationship in words."""
         led = "leads" if self.leads else "is led by"
         how = {"hierarchical": led, "cooperative": "works with", "competitive": "competes with"}[self.kind]
         return f"{how} {self.agent}" + (f" ({self.note})" if self.note else "")
@@ -146,7 +146,7 @@ class Agent:
 
     @property
     def profile(self) -> str:
-        """What it says of itself besides its description, a line for each kind; "" where it says nothing."""
+        """Return what it says of itself besides its description, a line for each kind; "" where it says nothing."""
         lines = [
             f"{what}: {'; '.join(said)}."
             for what, said in (
@@ -161,12 +161,12 @@ class Agent:
 
     @property
     def uses(self) -> frozenset[str]:
-        """What it may use though whoever calls it may not: its own parts."""
+        """Return its own parts: it may use them though whoever calls it may not."""
         parts = carried_by(self)
         return frozenset((*(one.name for one in parts.tools), *parts.environments))
 
     def reach(self, given: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The names of the tools and environments it works with.
+        """Return the names of the tools and environments it works with.
 
         Args:
             given: those of an agent that holds what the user gave.
@@ -181,11 +181,11 @@ class Agent:
 
     @property
     def schema(self) -> ToolSchema:
-        """How it is called: with a task, as a tool."""
+        """Return how it is called: with a task, as a tool."""
         return self.schema_with(())
 
     def schema_with(self, models: tuple[str, ...], *, whole: bool = False) -> ToolSchema:
-        """The same where a call may choose from several models.
+        """Return the same where a call may choose from several models.
 
         Args:
             models: names of these; fewer than two offer no choice.
@@ -234,7 +234,7 @@ class Delegate:
 
     @property
     def schema(self) -> ToolSchema:
-        """The agent as the caller's model sees it: never the tools behind it."""
+        """Return the agent as the caller's model sees it: never the tools behind it."""
         return self.agent.schema_with(self.models, whole=bool(self.task)).model_copy(update={"trust": self.trust})
 
     def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
@@ -273,14 +273,7 @@ def agent_effect(
     kind: EffectKind = EffectKind.INVOKE_AGENT,
     provenance: tuple[Provenance, ...] = (),
 ) -> Effect:
-    """InvokeAgent (or Spawn) for a spec.
-
-    Args:
-        spec: what it is to do.
-        session: the caller's.
-        kind: InvokeAgent, or Spawn for one that is joined later.
-        provenance: what was in view when the caller decided.
-    """
+    """Return InvokeAgent (or Spawn) for a spec; `provenance` is what was in view when the caller decided."""
     pins = session.manifest.prompts
     hashes = {name: pin.content_hash for name, pin in pins.items()}
     if spec.system in session.manifest.agents:

@@ -27,13 +27,7 @@ _PYTHON = ("python", "py", "python3")
 
 @dataclass(frozen=True)
 class Written:
-    """A reply taken apart.
-
-    Attributes:
-        programs: the Python programs in it, in order.
-        words: the text around its fenced blocks.
-        cut: the last block has no end.
-    """
+    """A reply taken apart: its programs, the words around its blocks, and whether the last block has no end."""
 
     programs: tuple[str, ...]
     words: str
@@ -41,7 +35,7 @@ class Written:
 
 
 def written(text: str) -> Written:
-    """The programs of a reply: its blocks fenced as Python; where there are none, those without a language."""
+    """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
     blocks = [match for match in _FENCE.finditer(text) if match["code"].strip()]
     named = [match for match in blocks if match["language"].casefold() in _PYTHON]
     chosen = named or [match for match in blocks if not match["language"]]
@@ -62,7 +56,7 @@ class CodeDecider(ModelDecider):
     def read(
         self, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
-        """The fields of the reasoning, the program as the one call, and why there is none."""
+        """Return the fields of the reasoning, the program as the one call, and why there is none."""
         reply = written(response.text)
         fields = decision_fields(reply.words) or {"thinking": reply.words}
         cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
@@ -95,12 +89,12 @@ class CodeDecider(ModelDecider):
         final: bool,
         opened: Sequence[str] = (),
     ) -> Effect:
-        """RunCode; in the last decision the program may call nothing but `done`."""
+        """Return RunCode; in the last decision the program may call nothing but `done`."""
         code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""
         return program_effect(str(code), role=self.role, provenance=provenance, final=final)
 
     def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
-        """Whether a reply is in plain words: it holds no block at all, and is no decision's JSON."""
+        """Return True if a reply holds no block at all, and is no decision's JSON."""
         return "```" not in response.text and not response.tool_calls and decision_fields(response.text) is None
 
 

@@ -151,7 +151,7 @@ async def run_agent(
     hear: Perceive = inbox,
     receives: bool = True,
 ) -> AgentResult:
-    """The ordinary agent: one prompt, its tools, step after step until it is done.
+    """Run the ordinary agent: one prompt, its tools, step after step until it is done.
 
     Args:
         spec, session, kit: see System.
@@ -180,7 +180,7 @@ async def run_agent(
 
 
 async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: System) -> AgentResult:
-    """An agent whose workflow is code: where it has a memory, it is told and written down around it.
+    """Run an agent whose workflow is code: where it has a memory, it is told and written down around it.
 
     The steps of a loop in it are written down as they come; without one, what the workflow called is.
     """
@@ -197,7 +197,7 @@ async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: 
 
 
 def result_of(state: State) -> AgentResult:
-    """The result of an ended state; work that the budget ended says so in its status."""
+    """Return the result of an ended state; work that the budget ended says so in its status."""
     result = state.result or AgentResult(status=RunStatus.PARTIAL, steps=state.step, memory=state.memory)
     if state.limited:
         update = {"status": limit_status(state.limited), "report": result.report or state.limited}

@@ -35,7 +35,7 @@ _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact
 
 
 async def short_files(session: Session[Any]) -> tuple[Block, ...]:
-    """The files of the task that are short, whole, with their places: read through the door, as any other result."""
+    """Return the short files of the task, whole, with their places: read through the door."""
     manifest = session.manifest
     if not manifest.files or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
@@ -44,13 +44,13 @@ async def short_files(session: Session[Any]) -> tuple[Block, ...]:
 
 
 def files_shown(context: Sequence[Block]) -> frozenset[str]:
-    """The names of the files that stand in what an agent is given to know."""
+    """Return the names of the files that stand in what an agent is given to know."""
     sources = [block.source for block in context]
     return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
 
 
 def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
-    """The packaged tools and agents that need not stand in a first prompt: they are opened when they are wanted.
+    """Return the packaged tools and agents that need not stand in a first prompt: they are opened when wanted.
 
     Args:
         names: of the packaged ones it may call.
@@ -81,7 +81,6 @@ class Shown:
     """What there is beside the core.
 
     Attributes:
-        discovery: the agent's toolset.
         opened: what is open from the first step on.
         blocks: what the agent is told of the others, for its first message.
     """
@@ -92,7 +91,7 @@ class Shown:
 
     @property
     def provenance(self) -> tuple[Provenance, ...]:
-        """Where those words came from."""
+        """Return where those words came from."""
         return provenance_of(self.blocks)
 
 
@@ -106,7 +105,7 @@ async def shown_first(
     code: bool,
     provenance: tuple[Provenance, ...],
 ) -> Shown | None:
-    """What fits the task: of very many tools by a search through the door; None where everything is shown.
+    """Choose what fits the task: of very many tools by a search; None where everything is shown.
 
     Args:
         spec, session, kit: of the agent.

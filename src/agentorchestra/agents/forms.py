@@ -46,7 +46,7 @@ class Form:
 
 
 def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
-    """A form with these properties, in this order.
+    """Return a form with these properties, in this order.
 
     Args:
         needed: what a reply must have; the others may be missing, and are read as empty.
@@ -63,7 +63,7 @@ def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
 
 
 def list_of(one: Form) -> Form:
-    """A list of such objects."""
+    """Return the form of a list of such objects."""
     return Form({"type": "array", "items": one.asked}, {"type": "array", "items": one.read})
 
 
@@ -72,10 +72,6 @@ class Question:
     """One question.
 
     Attributes:
-        prompt: the name of the prompt that says what to do.
-        schema: of the reply, or its form.
-        values: the prompt's variables.
-        content: the material.
         final: asked with what the budget keeps for an answer.
         decides: begins a piece of work: the budget then keeps as much for its answer.
         beside: of use, but not needed: that the budget has no room for it never ends the run.
@@ -92,12 +88,11 @@ class Question:
 
 @dataclass
 class Asking:
-    """Asks them for one agent.
+    """Asks questions for one agent.
 
     Attributes:
-        session, kit: the agent's; no kit for the session of a tool, whose run knows how to ask.
-        role: whose model and parameters are used.
-        model: another one, chosen by whoever delegated; "" for the role's.
+        kit: None for the session of a tool, whose run knows how to ask.
+        model: another one than the role's, chosen by whoever delegated.
         tokens: that the replies and their questions took so far.
         limited: why the budget had no room for a question, "" while it has.
         over: whether no question is begun any more but a final one.
@@ -120,7 +115,7 @@ class Asking:
         return (await self.all([question]))[0]
 
     async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
-        """The replies in order; None for a model that could not be asked or gave nothing that fits, asked twice."""
+        """Return the replies in order; None where nobody could be asked, or nothing that fits came, asked twice."""
         found: list[dict[str, Any] | None] = [None] * len(questions)
         open_ = dict.fromkeys(range(len(questions)), "")
         for _ in range(2):
@@ -145,7 +140,7 @@ class Asking:
         return found
 
     def left_out(self, question: Question) -> bool:
-        """Whether a question was not begun, since no more were to begin."""
+        """Return True if a question was not begun, since no more were to begin."""
         return any(one is question for one in self.unasked)
 
     def _effect(self, question: Question, problem: str) -> Effect:
@@ -175,7 +170,7 @@ class Asking:
         return effect.model_copy(update={"request": request, "purpose": purpose, "begin_by": begin_by})
 
     def _read(self, outcome: Outcome, schema: dict[str, Any] | Form) -> JsonValue:
-        """The reply; a sentence for one that does not fit, None where nobody could be asked."""
+        """Return the reply; a sentence for one that does not fit, None where nobody could be asked."""
         if not outcome.ok:
             if outcome.status == "limited":
                 self.limited = outcome.error or "the budget has no room for more"

@@ -26,19 +26,19 @@ class AgentHandler:
         self._kit = kit
 
     def mode(self, effect: Effect) -> Mode:
-        """Composite: entered again after a crash."""
+        """Return composite: it is entered again after a crash."""
         return Mode.COMPOSITE
 
     def bound(self, effect: Effect) -> Bound:
-        """Composites reserve nothing themselves."""
+        """Return no cost: composites reserve nothing themselves."""
         return NO_COST
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect as it is."""
+        """Return the effect as it is."""
         return effect
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """The result of the agent. A sub-agent without budget is an outcome: its caller can still answer."""
+        """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
         if told := told_block(ctx, kit.prompts, spec.instruction):
@@ -68,11 +68,9 @@ class AgentHandler:
 def find_system(
     name: str, systems: Mapping[str, System], absent: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> System:
-    """A system by name.
+    """Return a system by name.
 
     Args:
-        name: of the system.
-        systems: those there are.
         absent: agents that a run does not have, with the environments and tools that it would have to have for them.
 
     Raises:

@@ -26,7 +26,7 @@ MOST_INSTANCES = 100
 
 
 def kept_name(agent: str, instance: str) -> str:
-    """Where in the run's state an identity's memory lies."""
+    """Return where in the run's state an identity's memory lies."""
     return f"{KEPT}{agent}/{instance}"
 
 

@@ -51,7 +51,7 @@ WORKER = Agent(
 
 
 def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
-    """The agents every workspace has, by name, with the limits of its settings."""
+    """Return the agents every workspace has, by name, with the limits of its settings."""
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
     agents = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate), *EXPERTS)
@@ -59,11 +59,7 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
 
 
 def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
-    """The agents as the settings want them.
-
-    Args:
-        agents: by name.
-        settings: what is set otherwise, by the agents' names.
+    """Return the agents as the settings want them.
 
     Raises:
         SettingsError: for a name that no agent has.
@@ -93,7 +89,7 @@ def team(
     *,
     leaders: Collection[str] = (),
 ) -> dict[str, Agent]:
-    """The agents of one run.
+    """Return the agents of one run.
 
     Those that are there on request only are left out where the run does not name their environments, those that need a
     tool where it does not have it, and those that work for others alone where none of these is there. Where pages are
@@ -121,7 +117,7 @@ def team(
 
 
 def wants_in_run(agent: Agent) -> tuple[str, ...]:
-    """What a run has to have for an agent to be in it: environments that it names, tools."""
+    """Return what a run has to have for an agent to be in it: environments that it names, tools."""
     return (*(one for one in agent.environments if one != REPORT), *agent.needs)
 
 
@@ -183,7 +179,7 @@ def check_named(
 
 
 def _profile(agent: Agent) -> dict[str, JsonValue]:
-    """The typed part of its configuration, as far as it says something."""
+    """Return the typed part of its configuration, as far as it says something."""
     said: dict[str, JsonValue] = {
         "competencies": [*agent.competencies],
         "objectives": [*agent.objectives],
@@ -202,7 +198,7 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
 
 
 def _made(agent: Agent) -> Made | None:
-    """The values of its definition; an agent with code of its own is made again only where that is at hand."""
+    """Return the values of its definition; an agent with code of its own is made only where that is at hand."""
     if agent.drive is not None or agent.carried is not None:
         return None
     values = {name: to_jsonable_python(getattr(agent, name)) for name in _adapters()}

@@ -88,7 +88,7 @@ def name_of(source: str) -> str:
 
 
 def _named(one: Citation, session: Session[Any]) -> tuple[Citation, bool]:
-    """A citation with the name of its source as the run has it, and whether that is a file of the task."""
+    """Return a citation with its source's name as the run has it, and whether that is a file of the task."""
     source = name_of(one.source)
     is_file = any(ref.name == source for ref in session.manifest.files)
     # In the run's folder a name with folders may be another file's.
@@ -101,7 +101,7 @@ def _named(one: Citation, session: Session[Any]) -> tuple[Citation, bool]:
 async def _in_files(
     quoted: Sequence[tuple[Citation, Citation]], shown: Sequence[Output], session: Session[Any], found: LookedUp
 ) -> None:
-    """Those from files of the task and from pages, by the tool."""
+    """Look up those from files of the task and from pages, by the tool."""
     if not quoted or not _holds(session, CHECK):
         return
     outcome = await session.call_tool(CHECK, quotes=[named.model_dump(mode="json") for _, named in quoted])
@@ -116,7 +116,7 @@ async def _in_files(
 
 
 async def _in_folder(asked: Sequence[Citation], session: Session[Any], found: LookedUp) -> None:
-    """Those from files in the run's folder, read at their places."""
+    """Read those from files in the run's folder at their places."""
     make = session.run.services.environments.get(FOLDER_FILES)
     if make is None or not _holds(session, FOLDER_FILES):
         return

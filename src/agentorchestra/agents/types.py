@@ -63,10 +63,9 @@ class Kit:
     def delegates(
         self, session: Session[Any], *, but: tuple[str, ...] = (), leader: str = "", task: str = ""
     ) -> list[Delegate]:
-        """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
+        """Return the agents a caller may delegate to, with the tools each gets: never more than the caller has.
 
         Args:
-            session: the caller's.
             but: names left out (the caller's own, for one).
             leader: the caller's name, for one that agents work for alone.
             task: the caller's own, which is handed over where a call names none.
@@ -102,12 +101,7 @@ class Kit:
         return found
 
     def _abilities(self, tools: Sequence[str], room: int) -> tuple[str, Sequence[str]]:
-        """What tools and environments are for, a phrase each, never how they are called; and of which it is said.
-
-        Args:
-            tools: their names.
-            room: characters that are said of them, at most; 0 for any number.
-        """
+        """Say what tools and environments are for, a phrase each, in at most `room` characters (0 for any number)."""
         said: list[str] = []
         left = room or math.inf
         for name in tools:

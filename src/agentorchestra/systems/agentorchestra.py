@@ -48,16 +48,12 @@ SHORT_WORDS = 12
 
 @dataclass(frozen=True)
 class AgentOrchestra:
-    """The system: plan, delegate, check, answer.
-
-    Attributes:
-        settings: how the planner works with its team.
-    """
+    """The system: plan, delegate, check, answer."""
 
     settings: TeamSettings = field(default_factory=TeamSettings)
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """One task.
+        """Do one task.
 
         Raises:
             UnknownComponentError: the settings name a verifier that is no agent.
@@ -114,7 +110,7 @@ class EarlyFinish:
     check: Check
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state, with a result where the work is done."""
+        """Return the state, with a result where the work is done."""
         if state.ended or state.problem or self.spec.output_schema is not None or told_in(state):
             return state
         result = self._answered(state, session)
@@ -135,7 +131,7 @@ class EarlyFinish:
         return state.model_copy(update={"result": result.model_copy(update={"steps": state.step})})
 
     def _answered(self, state: State, session: Session[Any]) -> AgentResult | None:
-        """The result of the last step's one delegation, where it answers the whole task."""
+        """Return the result of the last step's one delegation, where it answers the whole task."""
         last = next((one for one in reversed(state.messages) if one.role == "assistant"), None)
         calls = [call for call in last.tool_calls if call.name != "todo"] if last is not None else []
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
@@ -155,7 +151,7 @@ class EarlyFinish:
 
 
 def same_task(told: str, task: str, files: Sequence[str] = ()) -> bool:
-    """Whether somebody was told the whole task: its words in whatever order, and names of files beside them.
+    """Return True if somebody was told the whole task: its words in any order, and names of files beside them.
 
     Any other word that was added or left out may be a condition.
     """
@@ -168,7 +164,7 @@ _WORD = re.compile(r"\w+")
 
 
 def _nothing_open(session: Session[Any]) -> bool:
-    """Whether the plan, if there is one, has no step left but the one just done."""
+    """Return True if the plan, if there is one, has no step left but the one just done."""
     plans = Plans.of(session.vars)
     return plans.active is None or len(plans.plans[plans.active].open) <= 1
 
@@ -177,13 +173,13 @@ def _nothing_open(session: Session[Any]) -> bool:
 
 
 def _report(session: Session[Any]) -> AgentResult | None:
-    """The last report that was written, None where there is none."""
+    """Return the last report that was written, None where there is none."""
     written = [one for name, one, _ in results_before(session, upto=session.last_n + 1) if name == REPORTER]
     return written[-1] if written and written[-1].answer else None
 
 
 def _with_report(result: AgentResult, written: AgentResult) -> AgentResult:
-    """The result with the report as it was written: nobody has to copy it, and nobody can change it."""
+    """Return the result with the report as it was written: nobody has to copy it, and nobody can change it."""
     notes = [note for note in (result.report, written.report) if note and plain(note) not in plain(written.answer)]
     sources = [*written.sources, *(one for one in result.sources if one not in written.sources)]
     return result.model_copy(
@@ -194,7 +190,7 @@ def _with_report(result: AgentResult, written: AgentResult) -> AgentResult:
 async def formatted(
     result: AgentResult, spec: AgentSpec, session: Session[Any], kit: Kit, *, told: Sequence[str] = ()
 ) -> AgentResult:
-    """The answer in the form the task asks for; the long one is kept as the report. Its sources stay as they are."""
+    """Return the answer in the form the task asks for; the long one is kept as the report, with its sources."""
     finished = result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL)
     if spec.output_schema is not None or not finished or len(result.answer.split()) <= SHORT_WORDS:
         return result

@@ -64,7 +64,7 @@ class LoopbackGitHub:
 
     @property
     def url(self) -> str:
-        """Where repositories are: `URL/owner/name.git`."""
+        """Return where repositories are: `URL/owner/name.git`."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
@@ -74,7 +74,7 @@ class LoopbackGitHub:
 
     @property
     def base_url(self) -> str:
-        """Of the API, for `github.base_url`."""
+        """Return the address of the API, for `github.base_url`."""
         return f"{self.url}/api/v3"
 
     def fail_next(self, status: int, message: str, headers: Mapping[str, str] | None = None, *, path: str = "") -> None:
@@ -137,7 +137,7 @@ class LoopbackGitHub:
         return web.Response(status=status, headers=headers, body=body)
 
     def _basic(self, header: str) -> bool | None:
-        """Whether the password is the token; None where none came."""
+        """Return True if the password is the token; None where none came."""
         kind, _, value = header.partition(" ")
         if kind.lower() != "basic":
             return None
@@ -213,7 +213,7 @@ class LoopbackGitHub:
         return status, answer, {}
 
     async def create(self, full_name: str, *, private: bool = False, body: Body | None = None) -> Repository:
-        """A new repository.
+        """Make a new repository.
 
         Raises:
             Refused: there is one of this name.
@@ -396,7 +396,7 @@ class LoopbackGitHub:
         return {"sha": commit, "merged": True, "message": "Pull Request successfully merged"}
 
     async def _tree(self, repository: Repository, head: str, base: str) -> str | None:
-        """The tree of a merge, None where there are conflicts."""
+        """Return the tree of a merge, None where there are conflicts."""
         try:
             return (await repository.git("merge-tree", "--write-tree", base, head)).splitlines()[0]
         except Refused:

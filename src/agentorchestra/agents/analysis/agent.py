@@ -35,7 +35,7 @@ class Analysing(Limited[AnalysisSettings]):
 
 
 def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
-    """The agent, with the limits of the settings."""
+    """Return the agent, with the limits of the settings."""
     return Agent(
         name=NAME,
         description=(

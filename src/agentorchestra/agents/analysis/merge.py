@@ -19,12 +19,7 @@ def merged_form(output: dict[str, Any] | None) -> Form:
 
 
 async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, models: Sequence[str]) -> AgentResult:
-    """The answer of several models.
-
-    Args:
-        spec, session, kit: see System.
-        models: that analyse, each in a branch of its own and knowing nothing of the others.
-    """
+    """Return one answer of several models, each in a branch of its own and knowing nothing of the others."""
     results = await session.call_agents([spec.model_copy(update={"model": one}) for one in models])
     steps = sum(one.steps for one in results)
     usable = [(model, one) for model, one in zip(models, results, strict=True) if one.answer or one.output is not None]

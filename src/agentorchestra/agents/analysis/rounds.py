@@ -45,18 +45,13 @@ _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 
 @dataclass(frozen=True)
 class Round:
-    """A round that was.
-
-    Attributes:
-        result: what it came to.
-        tried: its calls, a phrase each.
-    """
+    """A round: what it came to, and its calls, a phrase each."""
 
     result: AgentResult
     tried: tuple[str, ...]
 
     def told(self) -> dict[str, Any]:
-        """For the prompt of the next one."""
+        """Return the round for the prompt of the next one."""
         tried = latest(self.tried, MOST_TRIED // 2).split("\n") if self.tried else []
         return {"status": self.result.status.value, "answer": self.result.answer, "tried": tried}
 
@@ -118,19 +113,19 @@ class Rounds:
 
     @staticmethod
     def _stands(result: AgentResult, alone: bool) -> bool:
-        """Whether nothing has to be judged: its quotes were looked up, or it was looked at a second time."""
+        """Return True if nothing has to be judged: its quotes were looked up, or it was looked at twice."""
         said = bool(result.answer) or result.output is not None
         return result.status is RunStatus.COMPLETED and said and (alone or bool(result.sources))
 
     # -- sources -----------------------------------------------------------------------------------------------------
 
     def _text(self) -> str:
-        """What it was told."""
+        """Return what it was told."""
         said = [one.text for one in self.spec.context if isinstance(one, TextBlock)]
         return "\n".join([self.spec.instruction, *said])
 
     async def _sources(self, asking: Asking) -> tuple[Block, ...]:
-        """What the sources are: files of the task, files in the run's folder that it names, addresses."""
+        """Describe the sources: files of the task, files in the run's folder that it names, addresses."""
         blocks: list[Block] = []
         files = self.session.manifest.files
         if VIEW in self.spec.tools:
@@ -148,7 +143,7 @@ class Rounds:
         return (*blocks, *await self._addresses(text))
 
     async def _kinds(self, asking: Asking) -> list[Block]:
-        """The kind of each file, by its content, else by its name, else as the model says."""
+        """Tell the kind of each file, by its content, else by its name, else as the model says."""
         files = self.session.manifest.files
         if len(files) > LISTED:
             return []
@@ -201,7 +196,7 @@ class Rounds:
     # -- what was tried ----------------------------------------------------------------------------------------------
 
     def _calls(self, began: int) -> tuple[str, ...]:
-        """The calls of a round as the log has them, in order."""
+        """Return the calls of a round as the log has them, in order."""
         lines = []
         records = self.session.run.ledger.records.items()
         mine = [(key.n, record) for key, record in records if key.branch == self.session.branch]
@@ -218,7 +213,7 @@ class Rounds:
         return tuple(dict.fromkeys(lines))
 
     def _judged(self, result: AgentResult) -> tuple[Block, ...]:
-        """The answer and what was tried, as material: both may be the words of files."""
+        """Return the answer and what was tried, as material: both may be the words of files."""
         tried = latest([f"- {call}" for one in self.done for call in one.tried], MOST_TRIED)
         return (
             material(f"The answer of the round:\n{result.answer or '(none)'}", "answer"),
@@ -245,7 +240,7 @@ class Rounds:
         await add_to_report(self.session, f"{result.answer}{marks}", title=title, citations=list(result.sources))
 
     def _result(self) -> AgentResult:
-        """The last round's, or the latest one that has more to say."""
+        """Return the last round's result, or the latest one that has more to say."""
         results = [one.result for one in self.done]
         best = max(enumerate(results), key=lambda one: (_weight(one[1]), one[0]))[1]
         notes = [*self.notes]
@@ -269,7 +264,6 @@ class SecondLook:
     """An `observe` part: a result that nothing computed is looked at once more before it is taken.
 
     Attributes:
-        prompt: what is said then.
         began: the number of the last effect before the round.
     """
 
@@ -278,7 +272,7 @@ class SecondLook:
     sent: bool = field(default=False, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state; without its result the first time."""
+        """Return the state; without its result the first time."""
         result = state.result
         if result is None or self.sent or is_last(state) or result.status is not RunStatus.COMPLETED:
             return state
@@ -288,7 +282,7 @@ class SecondLook:
         return state.model_copy(update={"result": None, "problem": self.prompt.render(answer=result.answer)})
 
     def _computed(self, answer: str, session: Session[Any]) -> bool:
-        """Whether a program printed what the answer says."""
+        """Return True if a program printed what the answer says."""
         wanted = {*figures(answer)} or {answer.strip()}
         printed = [
             str(record.outcome.value)

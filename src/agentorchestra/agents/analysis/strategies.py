@@ -70,14 +70,7 @@ _FAILED = re.compile(
 
 @dataclass(frozen=True)
 class Finding:
-    """What a part of a source says.
-
-    Attributes:
-        fact: in words.
-        quote: the source's words, "" for what was seen, heard or computed.
-        place: where.
-        answers: whether it answers the question by itself.
-    """
+    """What a part of a source says; without a quote for what was seen, heard or computed."""
 
     fact: str
     quote: str = ""
@@ -91,14 +84,10 @@ class Analysis:
 
     Attributes:
         ctx: of the composite that asks.
-        question: what is asked.
         known: what is known already and helps.
-        limits: of the settings.
         inside: it lies in a source whose words were read already, its own with them.
-        findings: so far.
         tried: what was done, for whoever asks what else could be.
         notes: what was left out.
-        answer: once there is one.
         missing: what the last conclusion lacked.
         regions: where whoever looked last wants to look closer.
     """
@@ -147,7 +136,7 @@ class Analysis:
         return content
 
     async def read(self, name: str, read_as: str = "") -> SourceContent:
-        """What a source holds.
+        """Return what a source holds.
 
         Raises:
             ToolError: it cannot be read; a sentence that names it.
@@ -158,7 +147,7 @@ class Analysis:
         return SourceContent.from_json(await self.ctx.read_artifact(outcome.artifacts[0]))
 
     async def _classified(self, content: SourceContent) -> SourceContent:
-        """Text whose name says nothing of what it is: the model says whether it is a table."""
+        """Ask the model whether text whose name says nothing is a table."""
         head = [Piece(one.place, one.text[:1_500]) for one in content.chunks[0][:3]] if content.chunks else []
         reply = await self.asking.one(Question("analysis_kind", KIND, {"name": content.name}, self._shown(head)))
         if (reply or {}).get("kind") != "table":
@@ -168,13 +157,7 @@ class Analysis:
     # -- text --------------------------------------------------------------------------------------------------------
 
     async def _chunks(self, chunks: Sequence[Sequence[Piece]], source: str, *, all_: bool = False) -> bool:
-        """Ask the chunks, some at the same time, until one answers.
-
-        Args:
-            chunks: of the source.
-            source: its name.
-            all_: they are all that it holds.
-        """
+        """Ask the chunks, some at the same time, until one answers; `all_` says that they are all of the source."""
         chosen = self._chosen(chunks)
         if len(chosen) < len(chunks):
             self.notes.append(
@@ -208,7 +191,7 @@ class Analysis:
         return [chunks[index] for index in sorted(best)]
 
     def _take(self, reply: dict[str, Any], chunk: Sequence[Piece]) -> None:
-        """The findings whose words stand where they are said to."""
+        """Take the findings whose words stand where they are said to."""
         found: list[Finding] = []
         for one in reply["findings"][: self.limits.findings]:
             quote, number = str(one["quote"]), int(one["piece"])
@@ -249,7 +232,7 @@ class Analysis:
             self.notes.append(f"{len(content.media) - self.limits.members} pictures and recordings were not looked at")
 
     async def _texts(self, content: SourceContent) -> bool:
-        """Its words, then a program over its tables, then their rows."""
+        """Ask its words, then a program over its tables, then their rows."""
         alone = not content.tables and not content.media
         if content.chunks and await self._chunks(content.chunks, content.name, all_=alone):
             return True
@@ -258,7 +241,7 @@ class Analysis:
         return bool(content.table_chunks) and await self._chunks(content.table_chunks, content.name)
 
     async def _computed(self, content: SourceContent) -> bool:
-        """A program over the tables, and the texts beside them; written again once where it failed."""
+        """Run a program over the tables and the texts beside them; have it written again once where it failed."""
         texts = _texts(content)
         size = sum(len(cell) for rows in content.tables.values() for row in rows for cell in row)
         given = size + sum(map(len, texts.values())) <= GIVEN_CHARS
@@ -314,7 +297,7 @@ class Analysis:
     # -- PDF ---------------------------------------------------------------------------------------------------------
 
     async def _pdf(self, content: SourceContent) -> None:
-        """First as it is, to a model that takes documents; then its text; then the pages without text as pictures."""
+        """Ask a model that takes documents; then its text; then the pages without text as pictures."""
         if await self._as_document(content) or (not self.inside and await self._texts(content)):
             return
         await self._pages(content)
@@ -349,7 +332,7 @@ class Analysis:
         return False
 
     async def _pages(self, content: SourceContent) -> None:
-        """The pages of a PDF that can only be looked at, some at the same time."""
+        """Look at the pages of a PDF that have no text, some at the same time."""
         pages = content.pictured
         if not pages and content.media:  # it could not be read at all
             pages = [*range(1, int((await self._facts(content.name)).get("pages") or 0) + 1)]
@@ -368,7 +351,7 @@ class Analysis:
     # -- pictures, recordings, videos --------------------------------------------------------------------------------
 
     async def _picture(self, name: str) -> None:
-        """At once; then what is in it, part by part and enlarged."""
+        """Look at it at once; then at what is in it, part by part and enlarged."""
         if await self._looks(name, [("", {})]):
             return
         regions = (self.regions or [[*one] for one in CLOSER])[: len(CLOSER)]
@@ -376,7 +359,7 @@ class Analysis:
         await self._looks(name, parts)
 
     async def _recording(self, name: str, kind: str) -> None:
-        """A recording part by part; a video at once, then its parts, of which more pictures are seen."""
+        """Ask a recording part by part; a video at once, then its parts, of which more pictures are seen."""
         seconds = float((await self._facts(name)).get("seconds") or 0)
         if kind == "video" and await self._looks(name, [("", {})]):
             return
@@ -401,7 +384,7 @@ class Analysis:
         return outcome.value if isinstance(outcome.value, dict) else {}
 
     async def _looks(self, name: str, parts: Sequence[tuple[str, dict[str, Any]]]) -> bool:
-        """Part after part until one answers. One that cannot be looked at is said, and takes nothing from the others.
+        """Look at part after part until one answers. A failure is noted and takes nothing from the other parts.
 
         Raises:
             ToolError: nothing of it could be looked at, and nothing else was tried.
@@ -429,7 +412,7 @@ class Analysis:
         return self._saw(looked.text, "!".join(one for one in (inside, place) if one))
 
     def _saw(self, text: str, place: str) -> bool:
-        """What a model says of what it was shown; words of any other form are what it saw."""
+        """Take what a model says of what it was shown; words of any other form are what it saw."""
         try:
             reply: Any = read_output(text, LOOKED.read)
         except OutputError:
@@ -476,7 +459,7 @@ class Analysis:
         return lines
 
     def _known_text(self) -> str:
-        """What is known so far, with what was found in the parts before."""
+        """Return what is known so far, with what was found in the parts before."""
         return latest([*([self.known[-KNOWN_CHARS:]] if self.known else []), *self._lines()], KNOWN_CHARS)
 
     def _known(self) -> tuple[Block, ...]:
@@ -499,7 +482,7 @@ def _known_block(known: str) -> tuple[Block, ...]:
 
 
 def latest(lines: Sequence[str], most: int) -> str:
-    """The last lines that have room, in order, the first of them cut where not even one has."""
+    """Return the last lines that have room, in order, the first of them cut where not even one has."""
     kept: list[str] = []
     left = most
     for line in reversed(lines):
@@ -515,7 +498,7 @@ def _text(chunk: Sequence[Piece]) -> str:
 
 
 def _texts(content: SourceContent) -> dict[str, str]:
-    """The texts beside tables, by the parts they stand in."""
+    """Return the texts beside tables, by the parts they stand in."""
     found: dict[str, list[str]] = {}
     for chunk in content.chunks:
         for one in chunk:

@@ -42,11 +42,11 @@ class Browsing:
 
     @property
     def content_hash(self) -> str:
-        """What may change how it works; "" for what was so before there were rounds."""
+        """Return what may change how it works; "" for what was so before there were rounds."""
         return "" if self == Browsing() else f"rounds={self.rounds}"
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """The steps, then the result by several strategies, and the record of it all."""
+        """Take the steps, then the best result there is, and leave the record of it all."""
         if _recording(kit):
             begin_record(session)
         result = await self._one(spec, session, kit)
@@ -70,7 +70,7 @@ class Browsing:
 
 
 def _going_on(spec: AgentSpec, result: AgentResult, session: Session[Any]) -> AgentSpec:
-    """The same task, with what was come to; the pages are still open."""
+    """Return the same task with what was come to; the pages are still open."""
     said = "\n\n".join(part for part in (result.answer, result.report) if part)
     if not said:
         return spec
@@ -79,7 +79,7 @@ def _going_on(spec: AgentSpec, result: AgentResult, session: Session[Any]) -> Ag
 
 
 async def recorded(result: AgentResult, spec: AgentSpec, session: Session[Any]) -> AgentResult:
-    """The result, with the files of its record named in its report; as it is where none is or could be made.
+    """Return the result, its record's files named in its report; as it is where none is or could be made.
 
     It is asked for in any case: the settings may be others when the run is repeated.
     """
@@ -97,7 +97,7 @@ def _recording(kit: Kit) -> bool:
 
 
 def browser_use(limits: BrowserSettings | None = None) -> Agent:
-    """The agent, with the limits of the settings."""
+    """Return the agent, with the limits of the settings."""
     return Agent(
         name=NAME,
         description=(

@@ -100,7 +100,7 @@ class _Debate:
     # -- invitation ----------------------------------------------------------------------------------------------------
 
     async def _plan(self, invited: Sequence[Expert], offered: Mapping[str, Delegate]) -> None:
-        """What is at issue, and who is invited where nobody was named."""
+        """Ask what is at issue, and whom to invite where nobody was named."""
         found = [offered[one.name] for one in invited if one.name in offered]
         if not invited:
             found = await candidates(self.topic, [*offered.values()], self.session, self.kit)
@@ -127,14 +127,14 @@ class _Debate:
         return not self.limited and self.held < self.rounds and len(self._present()) > 1
 
     def _present(self) -> list[Expert]:
-        """The experts that still speak."""
+        """Return the experts that still speak."""
         return [one for letter, one in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
 
     def _spoke(self, expert: Expert) -> bool:
         return any(turn.letter == expert.letter for turn in self.turns)
 
     def _order(self) -> list[Expert]:
-        """Whose turn it is, one after the other; another one begins in each round."""
+        """Return whose turn it is, one after the other; another one begins in each round."""
         present = self._present()
         first = (self.held - 1) % len(present)
         return present[first:] + present[:first]
@@ -142,7 +142,7 @@ class _Debate:
     async def _round(
         self, order: Sequence[Expert], number: int, offered: Mapping[str, Delegate], *, together: bool = False
     ) -> None:
-        """Everybody's turn: all at the same time, or one after the other, so that each hears those before."""
+        """Let everybody speak: all at the same time, or one after the other, so that each hears those before."""
         await self._listen()
         for group in [order] if together else [[one] for one in order]:
             if self.limited:
@@ -158,14 +158,14 @@ class _Debate:
             self.session.partial = {"steps": self.held, "report": said}
 
     async def _listen(self) -> None:
-        """What the user said meanwhile (`tell`) belongs to the topic from here on."""
+        """Add what the user said meanwhile (`tell`) to the topic."""
         if is_top(self.session):
             heard = await inbox(State(messages=(), max_steps=1), self.session)
             for block in heard.blocks if heard is not None else ():
                 self.topic = f"{self.topic}\nThe user adds: {text_of([block])}"
 
     def _turn(self, expert: Expert, number: int, offered: Mapping[str, Delegate]) -> Effect:
-        """The InvokeAgent of an expert's turn. It has no memory of the debate: it is shown all that was said."""
+        """Return the InvokeAgent of a turn. The expert has no memory of the debate: it is shown all that was said."""
         delegate = offered.get(GUEST if expert.guest else expert.name)
         assert delegate is not None  # named_experts and seated take no others
         own = [turn for turn in self.turns if turn.letter == expert.letter]
@@ -200,7 +200,7 @@ class _Debate:
         return effect.model_copy(update={"purpose": f"{TURN} {expert.letter}"})
 
     def _take(self, expert: Expert, number: int, outcome: Outcome, shown: Collection[str]) -> None:
-        """What an expert said. One that fails does not end the debate."""
+        """Take what an expert said. One that fails does not end the debate."""
         result = AgentResult.model_validate(outcome.value) if outcome.ok else None
         if outcome.status == "limited":
             self.limited = outcome.error or "the budget has no room for more"
@@ -224,7 +224,7 @@ class _Debate:
             self.notes.append(f"Struck out of what {expert.name} said in round {number}, no such argument: {marks}.")
 
     async def _look_up(self, before: int) -> None:
-        """Whether the quotes of the newest turns stand in the task's files, or in pages that this run read."""
+        """Look the quotes of the newest turns up in the task's files, and in pages that this run read."""
         new = self.turns[before:]
         bad = await misquoted(tuple(dict.fromkeys(one for turn in new for one in turn.sources)), self.session)
         if bad:
@@ -250,11 +250,11 @@ class _Debate:
 
     @property
     def _trust(self) -> Trust:
-        """Of what the manager says: no more than of what it was shown."""
+        """How far the manager's words are trusted: no more than what it was shown."""
         return lowest(Trust.AGENT, *(turn.trust for turn in self.turns))
 
     def _asked(self) -> tuple[Block, ...]:
-        """What the manager asks, where that may come from what an expert read."""
+        """Return what the manager asks, where that may come from what an expert read."""
         if not self.focus or self._trust is not Trust.UNTRUSTED:
             return ()
         text = f"The manager asks: {self.focus}"
@@ -310,12 +310,12 @@ class _Debate:
         return own[-1] if own else "said nothing"
 
     def _sources(self) -> tuple[Citation, ...]:
-        """What was cited, but for quotes that do not stand."""
+        """Return what was cited, but for quotes that do not stand."""
         cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
         return tuple(cited)
 
     def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
-        """The whole debate as data."""
+        """Return the whole debate as data."""
         record: JsonValue = to_jsonable_python(
             {
                 "topic": self.topic,
@@ -356,12 +356,7 @@ class Debating(Limited[DebateSettings]):
 
 
 def debate(limits: DebateSettings | None = None, *, tools: tuple[str, ...] = ()) -> Agent:
-    """The manager as an agent, for teams and as a tool (`a2t`).
-
-    Args:
-        limits: of the settings.
-        tools: names of the user's tools that its experts may use, besides packaged ones.
-    """
+    """Return the manager as an agent, for teams and as a tool (`a2t`); `tools` are the user's, for its experts."""
     return Agent(
         name=NAME,
         description=(

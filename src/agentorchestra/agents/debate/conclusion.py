@@ -14,11 +14,7 @@ _SPLIT = form(["about", "sides"], about=TEXT, sides=list_of(_POINT), why=TEXT)
 
 
 def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
-    """Return the form of the manager's conclusion.
-
-    Args:
-        answer: schema of the answer that the caller wants besides; None for text.
-    """
+    """Return the form of the manager's conclusion, with the schema of the answer that the caller wants besides."""
     wanted = {} if answer is None else {"answer": answer}
     return form(
         ["conclusion", "agreements", "disagreements", *wanted],
@@ -32,13 +28,7 @@ def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
 
 @dataclass(frozen=True)
 class Point:
-    """A statement, who holds it, and the arguments that say so.
-
-    Attributes:
-        statement: in the manager's words.
-        experts: names.
-        arguments: marks.
-    """
+    """A statement in the manager's words, the names of who holds it, and the marks of the arguments that say so."""
 
     statement: str
     experts: tuple[str, ...]
@@ -46,20 +36,14 @@ class Point:
 
     @property
     def text(self) -> str:
-        """With its experts and marks."""
+        """Return it with its experts and marks."""
         marks = "".join(f"[{one}]" for one in self.arguments if one not in marks_in(self.statement))
         return f"{self.statement} ({', '.join(self.experts)}) {marks}".rstrip()
 
 
 @dataclass(frozen=True)
 class Split:
-    """A matter on which experts disagree.
-
-    Attributes:
-        about: the matter.
-        sides: at least two.
-        why: what they disagree for, "" where nobody said.
-    """
+    """A matter on which experts disagree; with why, "" where nobody said."""
 
     about: str
     sides: tuple[Point, ...]
@@ -71,9 +55,7 @@ class Conclusion:
     """What a debate comes to.
 
     Attributes:
-        text: the conclusion in words.
         agreements: held by at least two experts.
-        disagreements: see Split.
         open_questions: what nobody could settle.
         notes: what was left out because nobody said so, a sentence each.
     """
@@ -87,14 +69,7 @@ class Conclusion:
 
 @dataclass
 class Check:
-    """Compares what a manager concludes with what was said.
-
-    Attributes:
-        turns: everything that was said.
-        experts: by letter.
-        notes: what was left out.
-        strange: marks that no argument has.
-    """
+    """Compares what a manager concludes with what was said; `strange` are marks that no argument has."""
 
     turns: Sequence[Turn]
     experts: Mapping[str, Expert]
@@ -110,7 +85,7 @@ class Check:
         }
 
     def conclusion(self, reply: Mapping[str, Any]) -> Conclusion:
-        """The reply without what does not hold."""
+        """Return the reply without what does not hold."""
         agreements = [one for one in map(self._agreement, reply["agreements"]) if one is not None]
         splits = [one for one in map(self._split, reply["disagreements"]) if one is not None]
         text = self._text(reply["conclusion"])
@@ -121,7 +96,7 @@ class Check:
         return Conclusion(text, tuple(agreements), tuple(splits), questions, tuple(self.notes))
 
     def holds(self, letter: str, marks: Collection[str]) -> bool:
-        """Whether an expert said one of these arguments itself, or accepted one of another's.
+        """Return True if an expert said one of these arguments itself, or accepted one of another's.
 
         Whoever only answers the others' arguments among them, and accepts none, does not hold them.
         """
@@ -167,7 +142,7 @@ class Check:
 
 
 def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], found: Conclusion) -> str:
-    """The debate in Markdown."""
+    """Return the debate in Markdown."""
     title, _, added = topic.strip().partition("\n")
     parts = [f"# {title}", added.strip(), found.text]
     if found.agreements:

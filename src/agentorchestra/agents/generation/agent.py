@@ -75,7 +75,7 @@ class _Generation:
     attempt: int = 0
 
     async def run(self) -> AgentResult:
-        """From the task to a result of the tool."""
+        """Go from the task to a result of the tool."""
         wanted = await self._analyse()
         if wanted is None:
             return self._without()
@@ -136,19 +136,19 @@ class _Generation:
         return None
 
     def _free(self, name: str) -> str:
-        """The name; another one where an action of an environment may have it: who has both could not be told apart."""
+        """Return the name; another one where an action of an environment may have it, since an agent may have both."""
         taken = any(name.startswith(f"{one}_") for one in (*PACKAGED, *self.kit.environments))
         return f"tool_{name}"[:LONGEST_NAME] if taken else name
 
     def _callable(self) -> list[str]:
-        """The tools that generated code may call here."""
+        """Return the tools that generated code may call here."""
         held = self.session.capabilities
         return [name for name in self.limits.tools if name in self.kit.tools and (held is None or name in held)]
 
     # -- retrieve ----------------------------------------------------------------------------------------------------
 
     async def _retrieve(self, wanted: Specification) -> AgentResult | Specification:
-        """The result of a tool that is there already; else the specification, under a name that is free."""
+        """Return the result of a tool that is there already; else the specification, under a name that is free."""
         query = f"{wanted.name.replace('_', ' ')}: {wanted.description}"
         asked = {"query": query, "name": wanted.name, "limit": self.limits.candidates}
         outcome = await self._own("retrieve_tools", asked)
@@ -202,7 +202,7 @@ class _Generation:
         return found
 
     def _known(self, candidate: Mapping[str, Any]) -> Tool[..., Any] | None:
-        """A candidate that may be tried by this agent; None for any other."""
+        """Return a candidate that may be tried by this agent; None for any other."""
         name, version = str(candidate["name"]), str(candidate["version"])
         if candidate.get("source"):
             return self.shop.tool(candidate["source"], name, version, symbol=str(candidate.get("symbol") or ""))
@@ -245,7 +245,7 @@ class _Generation:
         return trials
 
     async def _judged(self, wanted: Specification, case: Case, value: JsonValue) -> list[str]:
-        """What is wrong with the result of the task's case, as somebody says who has not seen the code.
+        """Return what is wrong with the result of the task's case, as somebody says who has not seen the code.
 
         A result that the task itself states is not a matter of judgement.
         """
@@ -263,7 +263,7 @@ class _Generation:
     # -- register and execute ----------------------------------------------------------------------------------------
 
     async def _register(self, wanted: Specification, code: str, trials: Trials) -> AgentResult | Specification:
-        """The result of the new tool; of another's that fits, where the name was taken meanwhile; else a free name."""
+        """Return the result of the new tool; of another's where the name was taken meanwhile; else a free name."""
         manifest: dict[str, JsonValue] = {
             "id": f"{wanted.name}-{sha256_text(code)[:12]}",
             "display_name": wanted.title,
@@ -319,7 +319,7 @@ class _Generation:
     async def _execute(
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
     ) -> AgentResult:
-        """The task's own case, by the tool as everybody calls it."""
+        """Call the tool for the task's own case, as everybody calls it."""
         add_tools(self.session, one)
         outcome = await self.session.perform(
             effect_for(one, dict(arguments), role=self.session.role, provenance=self.session.provenance)
@@ -357,13 +357,13 @@ class _Generation:
 
 
 def _listed(candidates: list[dict[str, Any]]) -> TextBlock:
-    """The candidates as material: their words are anybody's."""
+    """Return the candidates as material: their words are anybody's."""
     lines = [f"{one['name']}: {one['description']}\n  {short(one['parameters'], 3000)}" for one in candidates]
     return material("\n".join(lines), "registry", "tool")
 
 
 def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
-    """What was wrong with the last code, as material: results and errors in it may be anybody's words."""
+    """Return what was wrong with the last code, as material: results and errors in it may be anybody's words."""
     if not problems:
         return ()
     text = "\n".join(f"- {one}" for one in problems)
@@ -371,7 +371,7 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
 
 
 def _plain_code(text: str) -> str:
-    """Code without the fence around it."""
+    """Return code without the fence around it."""
     lines = text.strip().splitlines()
     if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
         lines = lines[1:-1]
@@ -387,7 +387,7 @@ class ToolGenerator(Limited[GeneratorSettings]):
         return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """The result of the task's case, by a tool that was found or made."""
+        """Return the result of the task's case, by a tool that was found or made."""
         shop = kit.workshop
         if shop is None or (not session.run.replaying and (problem := await shop.problem())):
             why = problem if shop is not None else "this workspace has no sandbox"
@@ -400,7 +400,7 @@ class ToolGenerator(Limited[GeneratorSettings]):
 
 
 def tool_generator(limits: GeneratorSettings | None = None) -> Agent:
-    """The agent, within limits."""
+    """Return the agent, within limits."""
     limits = limits or GeneratorSettings()
     return Agent(
         name=NAME,

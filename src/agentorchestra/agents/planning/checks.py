@@ -135,13 +135,13 @@ class Check:
     def _unfound(
         result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]
     ) -> list[Citation]:
-        """The sources that neither code could look up nor an agent gave."""
+        """Return the sources that neither code could look up nor an agent gave."""
         known = (*citations(found), *(Citation(source=name, quote=one.answer or one.report) for name, one, _ in found))
         sure = {*looked.held.values(), *looked.misquoted}
         return unfound([one for one in result.sources if one not in sure], known) if found else []
 
     def _settled(self, result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]) -> bool:
-        """Return whether code can tell that an answer stands on what was found.
+        """Return True if code can tell that an answer stands on what was found.
 
         That is so where it is what an agent found and could prove, or a few words around figures that such an agent
         gave, each of which stands in a quote that holds or in what a program printed.
@@ -165,12 +165,9 @@ class Check:
     async def doubted(
         self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, judged: bool
     ) -> Doubt:
-        """What another agent has against the answer, or the judge where there is none who could say.
+        """Return what another agent has against the answer, or the judge where there is none who could say.
 
         Args:
-            result: the answer.
-            session: the planner's.
-            found: what the agents gave back so far.
             judged: whether the judge is asked though nothing had to be verified.
         """
         said = None
@@ -195,7 +192,7 @@ class Check:
         return replace(doubt, again=again and bool(session.manifest.checks))
 
     def _strange(self, result: AgentResult, session: Session[Any]) -> list[str]:
-        """Figures of the answer that neither the user, an agent, a tool nor a program gave."""
+        """Return figures of the answer that neither the user, an agent, a tool nor a program gave."""
         known = [self.task, *self.told]
         known += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
         for _, one, _ in results_before(session, upto=session.last_n + 1):
@@ -244,13 +241,13 @@ class Check:
 
 
 def judge_of(session: Session[Any]) -> str:
-    """The model that judges."""
+    """Return the model that judges."""
     role = session.manifest.roles.get("judge")
     return (role.model if role is not None else "") or session.model
 
 
 def _cited(result: AgentResult) -> Block:
-    """The sources of an answer as material: their words are those of pages and files."""
+    """Return the sources of an answer as material: their words are those of pages and files."""
     lines = [f"- {one['source']} ({one['place']}): {one['quote']}" for one in listed(result.sources)]
     return material("\n".join(lines) or "nothing", "planner")
 
@@ -267,7 +264,7 @@ def evident(result: AgentResult, proven: Sequence[AgentResult]) -> bool:
 
 
 def plain(text: str) -> str:
-    """For comparison: without regard to white space and case."""
+    """Return a text for comparison: without regard to white space and case."""
     return " ".join(text.split()).casefold()
 
 

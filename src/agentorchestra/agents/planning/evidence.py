@@ -39,10 +39,7 @@ class Delegation:
 
     Attributes:
         n: its number on the caller's branch.
-        name: of the agent.
-        task: what it was told.
         purpose: what for: `agent`, or VERIFICATION.
-        outcome: its result, or why there is none.
     """
 
     n: int
@@ -53,7 +50,7 @@ class Delegation:
 
 
 def delegations(session: Session[Any], *, upto: int | None = None) -> list[Delegation]:
-    """The agents a session asked, itself or in its programs, in order, as far as they came to an end.
+    """Return the agents a session asked, itself or in its programs, in order, as far as they came to an end.
 
     Args:
         session: the caller's; of a program's, those its agent asked before are among them.
@@ -88,7 +85,7 @@ def delegations(session: Session[Any], *, upto: int | None = None) -> list[Deleg
 
 
 def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
-    """The results of the agents a session asked, in order; see `delegations`."""
+    """Return the results of the agents a session asked, in order; see `delegations`."""
     return [
         (one.name, AgentResult.model_validate(one.outcome.value), one.outcome.trust)
         for one in delegations(session, upto=upto)
@@ -97,12 +94,12 @@ def results_before(session: Session[Any], *, upto: int | None = None) -> list[Fo
 
 
 def citations(results: Sequence[Found]) -> tuple[Citation, ...]:
-    """Everything they cite, each once."""
+    """Return everything they cite, each once."""
     return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
 
 
 def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
-    """What was found, as material: the answers with the marks of their quotes, then each quote under its mark.
+    """Return what was found, as material: the answers with the marks of their quotes, then each quote.
 
     Args:
         results: of the agents, in order.
@@ -123,7 +120,7 @@ def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
 
 
 def _within(lines: Sequence[str], most: int) -> list[str]:
-    """The lines in so many characters: short ones whole, the others each as long as there is room for."""
+    """Fit lines into so many characters: short ones whole, the others each as long as there is room for."""
     left, share = most, 0
     for number, size in enumerate(sorted(map(len, lines))):
         share = left // (len(lines) - number)
@@ -149,7 +146,7 @@ def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citati
 
 
 def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
-    """Citations for a prompt, long quotes cut."""
+    """Return citations for a prompt, long quotes cut."""
     return [
         {
             "source": one.source,
@@ -169,10 +166,9 @@ def said_of(
     doubt: str = "",
     left_out: bool = False,
 ) -> str:
-    """Return what `verification` says of an answer.
+    """Return what `verification`, or an older copy of it, says of an answer.
 
     Args:
-        prompt: `verification`, or a copy of it from before it had all of these variables.
         misquoted: sources whose words do not stand where they say.
         unfound: sources that no agent gave.
         figures: that stand in no result.
@@ -204,13 +200,7 @@ def without(
 
 @dataclass
 class SourceCheck:
-    """An `observe` part: the sources of an answer must hold, or the agent is told which do not.
-
-    Attributes:
-        prompt: `verification`.
-        look: looks the sources of a result up.
-        sent_back: how many answers were.
-    """
+    """An `observe` part: the sources of an answer must hold, or the agent is told which do not."""
 
     prompt: Prompt
     look: Callable[[AgentResult, Session[Any]], Awaitable[LookedUp]]
@@ -230,11 +220,7 @@ class SourceCheck:
 
 
 def quote_check(prompt: Prompt) -> SourceCheck:
-    """Return the check that quotes of an answer stand in their files, pages and outputs.
-
-    Args:
-        prompt: `verification`.
-    """
+    """Return the check that quotes of an answer stand in their files, pages and outputs."""
 
     async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
         return await look_up(result.sources, session)
@@ -243,7 +229,7 @@ def quote_check(prompt: Prompt) -> SourceCheck:
 
 
 def is_last(state: State) -> bool:
-    """Whether an answer has to be taken as it is: there is no step left to correct it in."""
+    """Return True if an answer has to be taken as it is: there is no step left to correct it in."""
     return state.limited is not None or state.step >= state.max_steps
 
 

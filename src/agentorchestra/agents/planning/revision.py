@@ -29,7 +29,7 @@ FITTING = "fitting_agents"
 
 
 def told_in(state: State) -> tuple[str, ...]:
-    """What the user added while the work went on."""
+    """Return what the user added while the work went on."""
     return tuple(
         block.text
         for message in state.messages
@@ -44,15 +44,12 @@ class Hearing:
     """A `perceive` part: what the user says in between, and that the work goes back to its interpretation.
 
     The steps of the plan that are not completed are marked: they were made for the task as it was.
-
-    Attributes:
-        kit: see Kit.
     """
 
     kit: Kit
 
     async def __call__(self, state: State, session: Session[Any]) -> Seen | None:
-        """What was said, None for nothing."""
+        """Return what was said, None for nothing."""
         heard = await inbox(state, session)
         if heard is None:
             return None
@@ -69,8 +66,6 @@ class Replacing:
     """An `observe` part: where an agent failed, the planner is told which others fit the same sub-task.
 
     Attributes:
-        kit: see Kit.
-        offered: the agents there are.
         since: the number of the first effect that was not looked at yet.
     """
 
@@ -79,7 +74,7 @@ class Replacing:
     since: int = field(default=0, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state, with a note on each failure in its history; those that fit are open from then on."""
+        """Return the state, with a note on each failure in its history; those that fit are open from then on."""
         asked = delegations(session, upto=session.last_n + 1)
         failed = [one for one in asked if one.n >= self.since and _failed(one)]
         self.since = session.last_n + 1
@@ -108,7 +103,7 @@ class Replacing:
 
 
 def _failed(one: Delegation) -> bool:
-    """Whether an agent did not do what it was asked for; what was not allowed is no failure of the agent's."""
+    """Return True if an agent did not do what it was asked for; a denial is no failure of the agent's."""
     if one.purpose == VERIFICATION:
         return False
     if not one.outcome.ok:
@@ -117,7 +112,7 @@ def _failed(one: Delegation) -> bool:
 
 
 def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
-    """The search among agents, as a call: what was found once is what a resume and a replay show."""
+    """Return the search among agents, as a call: what was found once is what a resume and a replay show."""
     effect: Any = "composite" if finder.model else "pure"  # whoever embeds performs an effect
 
     @tool(name=FITTING, effect=effect, thread=False, cut=False)

@@ -74,7 +74,7 @@ class Doubt:
 
     @classmethod
     def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
-        """A doubt with the words of whoever has it: they have read what may be anybody's, and are no order."""
+        """Return a doubt with the words of whoever has it, as material: they have read what may be anybody's."""
         shown = said.strip()[:LONGEST_PROBLEM] or "It says no more than that."
         block = TextBlock(text=shown, source=Source(kind="agent", ref=who), trust=trust)
         return cls(text, (Message(role="user", content=(block,)),), shown)
@@ -85,10 +85,6 @@ class Verifier:
     """Asks another agent about what one agent alone found on the web.
 
     Attributes:
-        task: the user's.
-        kit: see Kit.
-        offered: the agents there are.
-        settings: whether, and whom.
         said: what the agents that were asked gave back, by their names; these are no findings that confirm others.
         known: what came of answers that were verified already.
         undecided: pages that a verifier has looked at and could settle nothing by: it is not asked about them again.
@@ -111,7 +107,7 @@ class Verifier:
     async def __call__(
         self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, told: Sequence[str] = ()
     ) -> Doubt | None:
-        """What another agent says; None where there is none, or it could not say."""
+        """Return what another agent says; None where there is none, or it could not say."""
         mark = result.model_dump_json(include={"answer", "sources"})
         if mark not in self.known:
             self.known[mark] = await self._asked(result, session, found, told)
@@ -185,7 +181,7 @@ class Verifier:
         return [one for one in pages if _page(one) not in browsed and len(self._finders(one, found)) < 2]
 
     def _finders(self, cited: Citation, found: Sequence[Found], *, said: bool = False) -> set[str]:
-        """The agents that cite the same page; with `said` also those that did so when they were asked to verify."""
+        """Return the agents that cite the same page; with `said` also those that did so when asked to verify."""
         page = _page(cited)
         asked = [reply for _, reply in self.said]
         every = [(name, one) for name, one, _ in found if one not in asked]
@@ -196,7 +192,7 @@ class Verifier:
         }
 
     def _other(self, finders: set[str]) -> Delegate | None:
-        """An agent that found none of it."""
+        """Return an agent that found none of it."""
         there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
         names = (self.settings.verifier,) if self.settings.verifier else USUAL
         return next((there[name] for name in names if name in there), None)

@@ -37,7 +37,7 @@ class Researching(Limited[ResearchSettings]):
 
 
 def deep_researcher(limits: ResearchSettings | None = None) -> Agent:
-    """The agent, with the limits of the settings."""
+    """Return the agent, with the limits of the settings."""
     return Agent(
         name=NAME,
         description=(

@@ -22,23 +22,14 @@ BETTER = form(("queries",), queries=list_of(form(("draft", "query"), draft=INTEG
 
 
 def insights_form(*, goes_on: bool) -> Form:
-    """Of what a page says on the task.
-
-    Args:
-        goes_on: the page has parts that are not shown and may be read.
-    """
+    """Return the form of what a page says on the task; `goes_on` where parts that are not shown may be read."""
     one = form(("quote", "piece", "fact", "relevance"), quote=TEXT, piece=INTEGER, fact=TEXT, relevance=NUMBER)
     on = {"read_on": TEXT} if goes_on else {}
     return form(("insights",), reason=TEXT, insights=list_of(one), **on, orders=FLAG)
 
 
 def check_form(output: dict[str, Any] | None, *, calculations: bool, follow_ups: bool) -> Form:
-    """Of what the findings come to: the judgement, then what is searched next, or the report.
-
-    Args:
-        output: the schema of the answer; None for a text.
-        calculations, follow_ups: whether there may be any.
-    """
+    """Return the form of the judgement of the findings, then what is searched next, or the report."""
     more: dict[str, Any] = {}
     if calculations:
         more["calculations"] = list_of(form(("what", "code"), what=TEXT, code=TEXT))
@@ -60,11 +51,7 @@ def check_form(output: dict[str, Any] | None, *, calculations: bool, follow_ups:
 
 
 def report_form(output: dict[str, Any] | None) -> Form:
-    """Of the report, and the answer in the form that the caller wants.
-
-    Args:
-        output: the schema of the answer; None for a text.
-    """
+    """Return the form of the report, and the answer in the schema that the caller wants."""
     return form(("answer", "report"), report=TEXT, answer=output or TEXT)
 
 

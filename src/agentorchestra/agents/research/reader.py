@@ -55,14 +55,9 @@ class Reading:
     """Searches and reads for one research.
 
     Attributes:
-        session: the agent's.
-        asking: asks its model.
-        limits: of the research.
-        allowance: what is left of its time and tokens.
         tools: it may use.
         sees: whether its model is shown pictures.
         values: what each reader is told: task and questions.
-        hits: what was found so far.
         pages: that were read.
         titles: of these, by their addresses.
         notes: what a reader of the report should know, a sentence each.
@@ -97,7 +92,7 @@ class Reading:
             self.hits.take(one.number, results)
 
     async def read(self, queries: Sequence[Asked]) -> list[Insight]:
-        """What the best pages of these queries say."""
+        """Return what the best pages of these queries say."""
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
         files = {ref.name for ref in self.session.manifest.files} if READ in self.tools else set()
         found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
@@ -123,7 +118,7 @@ class Reading:
         )
 
     async def _pieces(self, hits: Sequence[Hit], outcomes: Sequence[Outcome], *, pictures: bool) -> list[_Read]:
-        """What of the pages is shown to their readers."""
+        """Return what of the pages is shown to their readers."""
         read: list[_Read] = []
         for hit, outcome in zip(hits, outcomes, strict=True):
             if not outcome.ok:
@@ -145,7 +140,7 @@ class Reading:
         return not hits or self.allowance.ends("its pictures not looked at", [one.address for one in hits])
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
-        """The first pictures of pages behind their words."""
+        """Put the first pictures of pages behind their words."""
         lists = await call_tools(self.session, [self._reading(hit, _PICTURES) for hit in hits])
         found = [
             (hit, match["words"], match["address"])

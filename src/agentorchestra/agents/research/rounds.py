@@ -11,14 +11,7 @@ _GROUPS = {"key": "Key findings", "additional": "Additional", "supplementary": "
 
 
 def as_text(queries: Sequence[Asked], new: Sequence[Insight], *, missing: Sequence[str], complete: bool) -> str:
-    """Markdown in which `[1]` is the first of the new findings.
-
-    Args:
-        queries: of the round.
-        new: the findings that it brought, the most relevant first.
-        missing: what is still missing after it.
-        complete: whether the task was answered with it.
-    """
+    """Return a round in Markdown, in which `[1]` is the first of the new findings, the most relevant first."""
     lines = ["**Queries**", ""]
     lines += [f"- {_plain(one.query)}{_days(one)}: {_gave(one)}{_reason(one)}" for one in queries]
     for group, title in _GROUPS.items():
@@ -45,7 +38,7 @@ def _reason(one: Asked) -> str:
 
 
 def _plain(text: str) -> str:
-    """In one line, without marks of its own."""
+    """Return a text in one line, without marks of its own."""
     return " ".join(text.split()).replace("[", "(").replace("]", ")")
 
 

@@ -35,20 +35,14 @@ _LONGEST_RESULT = 600
 
 @dataclass(frozen=True)
 class Conflict:
-    """Findings that cannot all be true.
-
-    Attributes:
-        about: what.
-        sides: the findings.
-        believe: which of them is to be believed, and why; "" where nothing decides it.
-    """
+    """Findings that cannot all be true, and which of them is to be believed, "" where nothing decides it."""
 
     about: str
     sides: tuple[Insight, ...]
     believe: str = ""
 
     def among(self, kept: Sequence[Insight]) -> Conflict | None:
-        """What is left of it among these findings; None for less than two sides."""
+        """Return what is left of it among these findings; None for less than two sides."""
         sides = tuple(one for one in self.sides if one in kept)
         return replace(self, sides=sides) if len(sides) > 1 else None
 
@@ -58,11 +52,6 @@ class Research:
     """One research.
 
     Attributes:
-        spec: what is asked.
-        session: the agent's.
-        limits: of the research.
-        asking: asks the agent's model.
-        reading: searches and reads for it.
         failed, reasons: calculations without a result, and why each has none.
         written: the report and the answer, once the model wrote them.
     """
@@ -117,7 +106,7 @@ class Research:
         return await self._check(queries)
 
     def _limit(self) -> str:
-        """Why no further round begins, "" while one may; for time and tokens see `Allowance`."""
+        """Return why no further round begins, "" while one may; for time and tokens see `Allowance`."""
         limits, pages = self.limits, self.reading.pages
         if self.asking.limited:
             return f"The budget ended the search: {self.asking.limited}"
@@ -154,7 +143,7 @@ class Research:
         return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
     async def _bettered(self, drafts: Sequence[Asked]) -> Sequence[Asked]:
-        """The queries with their variants, after a second look where one is wanted."""
+        """Return the queries with their variants, after a second look where one is wanted."""
         queries = drafts
         if self.limits.reflect:
             values = {
@@ -171,7 +160,7 @@ class Research:
         return self.queries.spread(queries, self.limits.variants) or drafts
 
     def _asked(self) -> list[dict[str, Any]]:
-        """The queries so far. Why one gave nothing may be in a server's words: these are no part of an order."""
+        """Return the queries so far, without a server's words on why one failed: these are no part of an order."""
         return [
             {"query": one.query, "failed": "nobody answered" if one.failed and one.failed != NOTHING else one.failed}
             for one in self.queries.asked
@@ -242,7 +231,7 @@ class Research:
         self.insights = ordered(self.insights, self.limits.insights)
 
     def _conflicts(self, written: Sequence[Mapping[str, Any]]) -> list[Conflict]:
-        """Contradictions between findings that there are."""
+        """Return contradictions between findings that there are."""
         found = []
         for one in written[:_MOST]:
             numbers = [int(mark) - 1 for mark in re.findall(r"E(\d{1,4})", " ".join(map(str, one["marks"])))]
@@ -255,7 +244,7 @@ class Research:
     # -- report ------------------------------------------------------------------------------------------------------
 
     async def _document(self, before: set[str]) -> None:
-        """The round in the report of the run: its queries, what they gave, how it was judged."""
+        """Add the round to the report of the run: its queries, what they gave, how it was judged."""
         new = [one for one in self.insights if one.mark not in before]
         last = [one for one in self.queries.asked if one.round == self.rounds]
         text = as_text(last, new, missing=self.missing, complete=self.complete)
@@ -295,7 +284,7 @@ class Research:
         )
 
     async def _written(self) -> dict[str, Any] | None:
-        """The report, where the search ended before the check wrote it."""
+        """Ask for the report, where the search ended before the check wrote it."""
         schema = self.spec.output_schema
         values = {
             "task": self.spec.instruction,
@@ -343,7 +332,7 @@ class Research:
         return f"E{self.insights.index(insight) + 1}"
 
     def _contradictions(self, written: str) -> str:
-        """Those that the model's report does not name with all their sides."""
+        """Return those that the model's report does not name with all their sides."""
         left = [one for one in self.conflicts if not all(f"[{self._mark(side)}]" in written for side in one.sides)]
         lines = []
         for one in left:
@@ -352,22 +341,22 @@ class Research:
         return "\n\n".join(lines)
 
     def _open(self) -> list[str]:
-        """What was not found."""
+        """Return what was not found."""
         return [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
 
     def _dead(self) -> list[str]:
-        """Engines that gave nothing, and why."""
+        """Return the engines that gave nothing, and why."""
         failed = {name: why for one in self.queries.asked for name, why in one.engines.items()}
         said = "; ".join(f"{name} {why}" for name, why in sorted(failed.items()))
         return [f"Without an answer: {said}."] if said else []
 
     def _findings(self) -> str:
-        """The findings as they are, where no model could write them up."""
+        """Return the findings as they are, where no model could write them up."""
         lines = [f"- {one.fact} [E{number}]" for number, one in enumerate(self.insights, start=1)]
         return "\n".join(["What was found:", "", *lines])
 
     def _found_so_far(self) -> str:
-        """For a run that ends before its report: the findings with their sources."""
+        """Return the findings with their sources, for a run that ends before its report."""
         if not self.insights:
             return ""
         made = make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files)
@@ -375,7 +364,7 @@ class Research:
 
 
 def _reasons(said: Sequence[str]) -> Block:
-    """Why calculations failed: words of an interpreter on a program with anybody's figures in it, as material."""
+    """Return why calculations failed as material: an interpreter's words, with anybody's figures in them."""
     text = "\n".join(said[-_MOST:])
     return material(text, PYTHON, "tool")
 
