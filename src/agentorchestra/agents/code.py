@@ -26,7 +26,7 @@ _PYTHON = ("python", "py", "python3")
 
 
 @dataclass(frozen=True)
-class Written:
+class CodeReply:
     """A reply taken apart: its programs, the words around its blocks, and whether the last block has no end."""
 
     programs: tuple[str, ...]
@@ -34,13 +34,13 @@ class Written:
     cut: bool = False
 
 
-def written(text: str) -> Written:
+def written(text: str) -> CodeReply:
     """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
     blocks = [match for match in _FENCE.finditer(text) if match["code"].strip()]
     named = [match for match in blocks if match["language"].casefold() in _PYTHON]
     chosen = named or [match for match in blocks if not match["language"]]
     cut = bool(chosen) and chosen[-1]["open"] is not None
-    return Written(tuple(match["code"] for match in chosen), _FENCE.sub("\n", text).strip(), cut)
+    return CodeReply(tuple(match["code"] for match in chosen), _FENCE.sub("\n", text).strip(), cut)
 
 
 @dataclass
@@ -98,4 +98,4 @@ class CodeDecider(ModelDecider):
         return "```" not in response.text and not response.tool_calls and decision_fields(response.text) is None
 
 
-__all__ = ["CodeDecider", "Written", "written"]
+__all__ = ["CodeDecider", "CodeReply", "written"]

@@ -10,9 +10,9 @@ from agentorchestra.agents.agent import is_top, order_trust
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.decider import ModelDecider
-from agentorchestra.agents.first_view import shown_first
+from agentorchestra.agents.first_view import choose_first_view
 from agentorchestra.agents.forms import limit_status
-from agentorchestra.agents.generation.delivery import Receiving
+from agentorchestra.agents.generation.delivery import ToolReceiver
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
@@ -79,7 +79,7 @@ async def build_agent(
     native, settings, profile_hash = request_settings(model, role_of(spec.role, session), session, kit)
     told, sources = first_message(spec, session, kit)
     agents = [one.schema for one in offered]
-    shown = await shown_first(
+    shown = await choose_first_view(
         spec, session, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
     )
     tools = toolset if shown is None else shown.discovery
@@ -126,7 +126,7 @@ async def build_agent(
     if kit.workshop is None or not receives:
         return AgentParts(state, decide, tuple(environments), (compaction,))
     discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
-    given = Receiving(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
+    given = ToolReceiver(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
     return AgentParts(state, decide, tuple(environments), (given.observe, compaction), (given.perceive,))
 
 

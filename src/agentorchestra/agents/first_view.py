@@ -77,7 +77,7 @@ def _rare_actions(environments: Sequence[Environment]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Shown:
+class FirstView:
     """What there is beside the core.
 
     Attributes:
@@ -95,7 +95,7 @@ class Shown:
         return provenance_of(self.blocks)
 
 
-async def shown_first(
+async def choose_first_view(
     spec: AgentSpec,
     session: Session[Any],
     kit: Kit,
@@ -104,7 +104,7 @@ async def shown_first(
     offered: Sequence[str],
     code: bool,
     provenance: tuple[Provenance, ...],
-) -> Shown | None:
+) -> FirstView | None:
     """Choose what fits the task: of very many tools by a search; None where everything is shown.
 
     Args:
@@ -127,7 +127,7 @@ async def shown_first(
             return None
         shelf = Shelf(tools, waiting)
         add_tools(session, *shelf.own)
-        return Shown(shelf, (), ())
+        return FirstView(shelf, (), ())
     others = {*tools.names} - {*packaged, *offered, "done"}
     if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
         packaged = [name for name in packaged if name not in waiting]
@@ -157,7 +157,7 @@ async def shown_first(
             opened += [name for name in opened_by(effect, outcome) if name not in opened]
             found += outcome.blocks(Source(kind="tool", ref=effect.name))
     told = kit.prompts.get("discovery").render(**discovery.counts, code=code)
-    return Shown(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
+    return FirstView(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
 
 
-__all__ = ["VIEW", "Shown", "files_shown", "short_files", "shown_first", "waiting_tools"]
+__all__ = ["VIEW", "FirstView", "choose_first_view", "files_shown", "short_files", "waiting_tools"]

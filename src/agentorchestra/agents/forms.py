@@ -87,7 +87,7 @@ class Question:
 
 
 @dataclass
-class Asking:
+class Questioner:
     """Asks questions for one agent.
 
     Attributes:
@@ -222,10 +222,10 @@ __all__ = [
     "NUMBER",
     "TEXT",
     "TEXTS",
-    "Asking",
     "Form",
     "Limited",
     "Question",
+    "Questioner",
     "call_tools",
     "form",
     "limit_status",

@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.driver import run_agent, run_workflow
-from agentorchestra.agents.identity import remembering
+from agentorchestra.agents.identity import run_with_identity
 from agentorchestra.agents.types import Kit, System
-from agentorchestra.agents.user_messages import told_block
+from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
@@ -41,7 +41,7 @@ class AgentHandler:
         """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
-        if told := told_block(ctx, kit.prompts, spec.instruction):
+        if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
             result = await self._drive(spec, ctx, kit)
@@ -62,7 +62,7 @@ class AgentHandler:
         instance = spec.instance or (agent.name if agent.remembers else "")
         if not instance:
             return await drive(spec, ctx, kit)
-        return await remembering(spec, ctx, kit, drive, agent=agent.name, instance=instance)
+        return await run_with_identity(spec, ctx, kit, drive, agent=agent.name, instance=instance)
 
 
 def find_system(

@@ -30,7 +30,7 @@ def kept_name(agent: str, instance: str) -> str:
     return f"{KEPT}{agent}/{instance}"
 
 
-async def remembering(
+async def run_with_identity(
     spec: AgentSpec, session: Session[Any], kit: Kit, drive: System, *, agent: str, instance: str
 ) -> AgentResult:
     """Drive an agent that is told what it was asked before under this identity, and keeps what it answers now.
@@ -70,4 +70,4 @@ def _trust(exchange: JsonValue) -> Trust:
     return next((one for one in Trust if one.value == said), Trust.UNTRUSTED)
 
 
-__all__ = ["kept_name", "remembering"]
+__all__ = ["kept_name", "run_with_identity"]

@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.requests import model_effect, request_settings, role_of, window_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, EffectKind, Mode, provenance_of
 from agentorchestra.core.errors import OutputError, UnknownComponentError
-from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import Message
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -175,7 +175,7 @@ def shown_entries(entries: Sequence[Entry]) -> tuple[Block, ...]:
 
 
 @dataclass
-class Remembering:
+class AgentMemory:
     """The parts of one agent's loop that its memory is: `perceive`, `observe`, and what happens at its end."""
 
     memory: SessionMemory
@@ -279,13 +279,11 @@ def step_of(state: State) -> Happening | None:
 def calls_of(session: Session[Any]) -> list[Happening]:
     """Return what was called on a branch and what that gave; what was called together is one happening."""
     found: dict[int, list[tuple[str, Trust]]] = {}
-    for n in range(1, session.last_n + 1):
-        record = session.run.ledger.records.get(EffectKey(session.branch, n))
-        if record is None or record.outcome is None or record.effect.get("kind") not in _CALLS:
-            continue
+    for n, record in ended_on(session, _CALLS):
+        outcome = record.outcome
+        assert outcome is not None
         name = str(record.effect.get("component", "")).partition("@")[0]
         arguments = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)
-        outcome = record.outcome
         said = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
         line = f"{name} {_cut(arguments, _ARGUMENT_CHARS)}: {_cut(said, _RESULT_CHARS)}"
         found.setdefault(record.batch or n, []).append((line, outcome.trust))
@@ -300,7 +298,7 @@ def _cut(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, trust: Trust) -> Remembering | None:
+def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, trust: Trust) -> AgentMemory | None:
     """Return the memory of an agent, None for one that has none; the run's is its top agent's.
 
     Raises:
@@ -316,7 +314,7 @@ def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, tr
         raise UnknownComponentError(f"no memory system {name!r} is registered; registered: {known}")
     asked = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
     memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory), leads=top)
-    return Remembering(memory, factory(), kit.prompts.get("memory"))
+    return AgentMemory(memory, factory(), kit.prompts.get("memory"))
 
 
-__all__ = ["PURPOSE", "Remembering", "SessionMemory", "calls_of", "memory_of", "shown_entries", "step_of"]
+__all__ = ["PURPOSE", "AgentMemory", "SessionMemory", "calls_of", "memory_of", "shown_entries", "step_of"]

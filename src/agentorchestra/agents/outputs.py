@@ -66,6 +66,14 @@ class Output:
         return asked or name in self.media
 
 
+def ended_on(session: Session[Any], kinds: Collection[EffectKind], *, after: int = 0) -> Iterator[tuple[int, Record]]:
+    """Yield what a session's branch performed of these kinds and came to an end, by its numbers, in order."""
+    for n in range(after + 1, session.last_n + 1):
+        record = session.run.ledger.records.get(EffectKey(session.branch, n))
+        if record is not None and record.outcome is not None and record.effect.get("kind") in kinds:
+            yield n, record
+
+
 def outputs(session: Session[Any]) -> list[Output]:
     """Return what calls gave a session's agent so far, and the agents that it asked, in order."""
     records: dict[str, list[tuple[int, Record]]] = {}
@@ -191,4 +199,4 @@ def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
     return f"{head}… {said[: max(0, room - 4)]} …"
 
 
-__all__ = ["PROGRAMS", "Output", "computed", "figures", "given", "output_blocks", "outputs"]
+__all__ = ["PROGRAMS", "Output", "computed", "ended_on", "figures", "given", "output_blocks", "outputs"]

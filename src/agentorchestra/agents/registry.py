@@ -13,15 +13,15 @@ from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.analysis.agent import NAME as ANALYZER
-from agentorchestra.agents.analysis.agent import Analysing, deep_analyzer
+from agentorchestra.agents.analysis.agent import AnalysisDriver, deep_analyzer
 from agentorchestra.agents.browser.agent import BROWSER, browser_use
 from agentorchestra.agents.debate.agent import debate
 from agentorchestra.agents.debate.experts import EXPERTS
 from agentorchestra.agents.generation.agent import tool_generator
-from agentorchestra.agents.planning.evidence import FOLDER_FILES
 from agentorchestra.agents.reporting.agent import REPORTER
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.research.agent import deep_researcher
+from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.tea.memory.base import NONE
@@ -111,7 +111,12 @@ def team(
     there = {*leaders, *(name for name, one in found.items() if not one.within)}
     found = {name: one for name, one in found.items() if name in there or there & {*one.within}}
     analyzer = found.get(ANALYZER)
-    if analyzer is not None and isinstance(analyzer.drive, Analysing) and FOLDER_FILES in packaged and BROWSER in named:
+    if (
+        analyzer is not None
+        and isinstance(analyzer.drive, AnalysisDriver)
+        and FOLDER_FILES in packaged
+        and BROWSER in named
+    ):
         found[ANALYZER] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
     return found
 

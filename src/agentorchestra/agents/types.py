@@ -60,13 +60,10 @@ class Kit:
     workshop: Workshop | None = None
     packaged: tuple[str, ...] = ()
 
-    def delegates(
-        self, session: Session[Any], *, but: tuple[str, ...] = (), leader: str = "", task: str = ""
-    ) -> list[Delegate]:
+    def delegates(self, session: Session[Any], *, leader: str = "", task: str = "") -> list[Delegate]:
         """Return the agents a caller may delegate to, with the tools each gets: never more than the caller has.
 
         Args:
-            but: names left out (the caller's own, for one).
             leader: the caller's name, for one that agents work for alone.
             task: the caller's own, which is handed over where a call names none.
         """
@@ -80,7 +77,7 @@ class Kit:
             if pinned and manifest.agents and name not in manifest.agents:
                 continue
             wanted = agent.reach(given)
-            if name in but or name in self.behind or (agent.tools is None and not wanted):
+            if name in self.behind or (agent.tools is None and not wanted):
                 continue
             if agent.within and leader not in agent.within:
                 continue

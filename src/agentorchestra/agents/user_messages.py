@@ -35,7 +35,7 @@ def heard_before(session: Session[Any]) -> list[str]:
     return list(dict.fromkeys(reversed(found)))[::-1]
 
 
-def told_block(session: Session[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
+def user_words(session: Session[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
     """Return the user's words for an agent that is asked now, as far as its instruction does not have them."""
     heard = [text for text in heard_before(session) if not _stands_in(instruction, text)]
     shown: list[str] = []
@@ -56,4 +56,4 @@ def _stands_in(instruction: str, text: str) -> bool:
     return re.search(rf"(?:^|: ){re.escape(text.strip())}$", instruction, re.MULTILINE) is not None
 
 
-__all__ = ["MOST_TOLD", "heard_before", "told_block"]
+__all__ = ["MOST_TOLD", "heard_before", "user_words"]

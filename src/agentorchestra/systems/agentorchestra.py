@@ -1,8 +1,8 @@
 """AgentOrchestra: a planning agent that leads specialised agents (000, sec. 4, app. D.2).
 
     interpret -> decompose -> allocate -> execute: the steps of one loop, in prompt `planner`
-    the user speaks, an agent fails      ─> leading/revising.py: back to the interpretation, others that fit
-    an answer                            ─> leading/checking.py: its sources, its figures, a second agent, a judge
+    the user speaks, an agent fails      ─> planning/revision.py: back to the interpretation, others that fit
+    an answer                            ─> planning/checks.py: its sources, its figures, a second agent, a judge
 
 The planner sees the agents, never the tools they hold. An answer that does not hold goes back to it with the reason.
 Where one agent answered the whole task with evidence, that is the answer, and the planner is not asked again. At last
@@ -22,7 +22,7 @@ from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.outputs import PROGRAMS, outputs
 from agentorchestra.agents.planning.checks import Check, is_proven, plain
 from agentorchestra.agents.planning.evidence import results_before, said_of
-from agentorchestra.agents.planning.revision import Hearing, Replacing, told_in
+from agentorchestra.agents.planning.revision import Interjections, Replacements, user_additions
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
 from agentorchestra.agents.requests import ask_model
@@ -74,8 +74,8 @@ class AgentOrchestra:
         offered = kit.delegates(session, task=spec.instruction)
         check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
-        observe = (Replacing(kit, offered), check, early)
-        hear = Hearing(kit)
+        observe = (Replacements(kit, offered), check, early)
+        hear = Interjections(kit)
         result = await run_agent(
             planner, session, kit, prompt="planner", offered=offered, observe=observe, hear=hear, receives=False
         )
@@ -111,7 +111,7 @@ class EarlyFinish:
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state, with a result where the work is done."""
-        if state.ended or state.problem or self.spec.output_schema is not None or told_in(state):
+        if state.ended or state.problem or self.spec.output_schema is not None or user_additions(state):
             return state
         result = self._answered(state, session)
         if result is None or not _nothing_open(session):
@@ -125,7 +125,7 @@ class EarlyFinish:
         if doubt.text:
             problem = said_of(self.check.kit.prompts.get("verification"), doubt=doubt.text)
             return state.model_copy(update={"problem": problem, "messages": (*state.messages, *doubt.messages)})
-        heard = await Hearing(self.check.kit)(state, session)
+        heard = await Interjections(self.check.kit)(state, session)
         if heard is not None:  # the task may just have changed
             return state.model_copy(update={"messages": (*state.messages, Message(role="user", content=heard.blocks))})
         return state.model_copy(update={"result": result.model_copy(update={"steps": state.step})})

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _WHEN = "2026-01-02T03:04:05Z"
 
 
-class Asked(NamedTuple):
+class LoggedRequest(NamedTuple):
     """A request that came.
 
     Attributes:
@@ -56,7 +56,7 @@ class LoopbackGitHub:
 
     def __init__(self, folder: Path, *, token: str, login: str = "octocat") -> None:
         self._folder, self._token, self.login = folder, token, login
-        self.requests: list[Asked] = []
+        self.requests: list[LoggedRequest] = []
         self.repositories: dict[str, Repository] = {}
         self.port = 0
         self._faults: list[tuple[str, int, Mapping[str, str], str]] = []
@@ -104,7 +104,7 @@ class LoopbackGitHub:
         from aiohttp import web
 
         allowed = self._basic(request.headers.get("Authorization", ""))
-        self.requests.append(Asked(request.method, request.path_qs, allowed is True))
+        self.requests.append(LoggedRequest(request.method, request.path_qs, allowed is True))
         fault = self._fault(request.path)
         if fault is not None:
             return web.Response(status=fault[1], headers=fault[2], text=fault[3])
@@ -164,7 +164,7 @@ class LoopbackGitHub:
         except ValueError:
             body = None
         given = request.headers.get("Authorization", "")
-        self.requests.append(Asked(request.method, request.path_qs, given == f"Bearer {self._token}", body))
+        self.requests.append(LoggedRequest(request.method, request.path_qs, given == f"Bearer {self._token}", body))
         fault = self._fault(request.path)
         if fault is not None:
             return web.json_response({"message": fault[3]}, status=fault[1], headers=fault[2])
@@ -425,4 +425,4 @@ class LoopbackGitHub:
         return 200, repository.releases
 
 
-__all__ = ["Asked", "LoopbackGitHub", "Refused", "Repository"]
+__all__ = ["LoggedRequest", "LoopbackGitHub", "Refused", "Repository"]

@@ -24,7 +24,7 @@ from agentorchestra.runtime.session import Session
 NAME = "deep_analyzer"
 
 
-class Analysing(Limited[AnalysisSettings]):
+class AnalysisDriver(Limited[AnalysisSettings]):
     """Drives the analyzer."""
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
@@ -51,8 +51,8 @@ def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
         role="analyzer",
         # 000 and 001 give their analyzer 3 steps, each of which reads whole files; here a step is one look.
         max_steps=12,
-        drive=Analysing(limits or AnalysisSettings()),
+        drive=AnalysisDriver(limits or AnalysisSettings()),
     )
 
 
-__all__ = ["NAME", "Analysing", "deep_analyzer"]
+__all__ = ["NAME", "AnalysisDriver", "deep_analyzer"]

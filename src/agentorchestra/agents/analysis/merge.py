@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentorchestra.agents.forms import FLAG, TEXT, Asking, Form, Question, form
+from agentorchestra.agents.forms import FLAG, TEXT, Form, Question, Questioner, form
 from agentorchestra.agents.planning.evidence import citations, evidence_block
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
@@ -42,7 +42,7 @@ async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, model
         "sources": [one.model_dump(mode="json") for one in first.sources],
         "steps": steps,
     }
-    reply = await Asking(session, kit, "summariser").one(question)
+    reply = await Questioner(session, kit, "summariser").one(question)
     who = "; ".join(f"analyst_{number} is {model}" for number, (model, _) in enumerate(usable, start=1))
     if reply is None:
         note = f"Nobody could make one answer of those of {len(usable)} models; this is the first one's ({who})."

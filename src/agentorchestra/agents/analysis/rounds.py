@@ -10,8 +10,9 @@ from typing import Any
 from agentorchestra.agents.analysis.strategies import KIND, latest
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, files_shown, short_files
-from agentorchestra.agents.forms import FLAG, TEXT, Asking, Question, call_tools, form, material
-from agentorchestra.agents.planning.evidence import figures, is_last, quote_check
+from agentorchestra.agents.forms import FLAG, TEXT, Question, Questioner, call_tools, form, material
+from agentorchestra.agents.outputs import ended_on, figures
+from agentorchestra.agents.planning.evidence import SourceCheck, is_last
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
@@ -80,8 +81,8 @@ class Rounds:
             raise
 
     async def _rounds(self) -> AgentResult:
-        asking = Asking(self.session, self.kit, self.spec.role, self.spec.model)
-        sources = await self._sources(asking)
+        questioner = Questioner(self.session, self.kit, self.spec.role, self.spec.model)
+        sources = await self._sources(questioner)
         alone = not sources and not _FILE_NAME.search(self._text())
         more: tuple[Block, ...] = ()
         while True:
@@ -94,9 +95,9 @@ class Rounds:
                 break
             values = {"task": self.spec.instruction, "status": result.status.value, "rounds_left": left}
             content = (*self.spec.context, *sources, *self._judged(result))
-            reply = await asking.one(Question("analysis_round", ROUND, values, content, beside=True))
-            if reply is None and asking.limited:
-                self.notes.append(f"Nobody judged whether the answer is complete: {asking.limited}")
+            reply = await questioner.one(Question("analysis_round", ROUND, values, content, beside=True))
+            if reply is None and questioner.limited:
+                self.notes.append(f"Nobody judged whether the answer is complete: {questioner.limited}")
             if reply is None or not reply["go_on"]:
                 break
             more = (self._tried(reply),)
@@ -106,7 +107,7 @@ class Rounds:
         hidden = BEHIND if self.remote else (*BEHIND, FETCH)
         tools = tuple(name for name in self.spec.tools if name not in hidden)
         own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
-        observe: tuple[Observe, ...] = (quote_check(self.kit.prompts.get("verification")),)
+        observe: tuple[Observe, ...] = (SourceCheck(self.kit.prompts.get("verification")),)
         if alone:
             observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.last_n),)
         return await run_agent(own, self.session, self.kit, prompt=REASONING if alone else NAME, observe=observe)
@@ -124,7 +125,7 @@ class Rounds:
         said = [one.text for one in self.spec.context if isinstance(one, TextBlock)]
         return "\n".join([self.spec.instruction, *said])
 
-    async def _sources(self, asking: Asking) -> tuple[Block, ...]:
+    async def _sources(self, questioner: Questioner) -> tuple[Block, ...]:
         """Describe the sources: files of the task, files in the run's folder that it names, addresses."""
         blocks: list[Block] = []
         files = self.session.manifest.files
@@ -133,7 +134,7 @@ class Rounds:
         if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
             described = await self.session.call_tool(DESCRIBE)
             blocks += described.blocks(Source(kind="tool", ref=DESCRIBE))
-            blocks += await self._kinds(asking)
+            blocks += await self._kinds(questioner)
         text = self._text()
         held = await folder_names(self.session)
         named = [name for name in held if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
@@ -142,14 +143,14 @@ class Rounds:
             blocks.append(material(said, "names", "file"))
         return (*blocks, *await self._addresses(text))
 
-    async def _kinds(self, asking: Asking) -> list[Block]:
+    async def _kinds(self, questioner: Questioner) -> list[Block]:
         """Tell the kind of each file, by its content, else by its name, else as the model says."""
         files = self.session.manifest.files
         if len(files) > LISTED:
             return []
         kinds = {ref.name: (kind_of(ref.media_type), known_by(ref.media_type, ref.name)) for ref in files}
         unclear = [ref for ref in files if not kinds[ref.name][1]]
-        for ref, kind in zip(unclear, await self._asked_kinds(asking, unclear), strict=True):
+        for ref, kind in zip(unclear, await self._asked_kinds(questioner, unclear), strict=True):
             kinds[ref.name] = (kind, "what the model made of it") if kind else (kinds[ref.name][0], "")
             if kind:
                 self.session.vars[f"{KIND_KNOWN}{ref.name}"] = kind
@@ -158,7 +159,7 @@ class Rounds:
         ]
         return [material("\n".join(lines), "kinds", "file")]
 
-    async def _asked_kinds(self, asking: Asking, files: list[FileRef]) -> list[str]:
+    async def _asked_kinds(self, questioner: Questioner, files: list[FileRef]) -> list[str]:
         if not files or READ not in self.spec.tools:
             return [""] * len(files)
         read = await call_tools(
@@ -168,7 +169,7 @@ class Rounds:
             Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
         ]
-        return [str((reply or {}).get("kind") or "") for reply in await asking.all(questions)]
+        return [str((reply or {}).get("kind") or "") for reply in await questioner.all(questions)]
 
     async def _addresses(self, text: str) -> list[Block]:
         """Read the addresses of the task, through the door; each becomes a source of its own."""
@@ -198,16 +199,11 @@ class Rounds:
     def _calls(self, began: int) -> tuple[str, ...]:
         """Return the calls of a round as the log has them, in order."""
         lines = []
-        records = self.session.run.ledger.records.items()
-        mine = [(key.n, record) for key, record in records if key.branch == self.session.branch]
-        for n, record in sorted(mine, key=lambda one: one[0]):
-            effect = record.effect
-            if not began < n <= self.session.last_n or effect.get("kind") not in _CALLS:
-                continue
-            name = str(effect.get("component", "")).rpartition("@")[0]
+        for _, record in ended_on(self.session, _CALLS, after=began):
+            name = str(record.effect.get("component", "")).rpartition("@")[0]
             if name in (CHECK, REPORT, "done") or record.outcome is None:
                 continue
-            said = json.dumps(effect.get("arguments", {}), ensure_ascii=False)[:200]
+            said = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)[:200]
             failed = "" if record.outcome.ok else f" ({record.outcome.error})"[:200]
             lines.append(f"{name} {said}{failed}")
         return tuple(dict.fromkeys(lines))
@@ -286,10 +282,8 @@ class SecondLook:
         wanted = {*figures(answer)} or {answer.strip()}
         printed = [
             str(record.outcome.value)
-            for key, record in session.run.ledger.records.items()
-            if key.branch == session.branch
-            and self.began < key.n <= session.last_n
-            and str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
+            for _, record in ended_on(session, [*EffectKind], after=self.began)
+            if str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
             and record.outcome is not None
             and record.outcome.ok
         ]

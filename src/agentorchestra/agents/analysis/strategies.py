@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, Asking, Question, form, list_of, material
+from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, Question, Questioner, form, list_of, material
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
@@ -107,7 +107,7 @@ class Analysis:
     told: int = field(default=0, init=False)  # replies that findings came from; one alone has judged its own already
 
     def __post_init__(self) -> None:
-        self.asking = Asking(self.ctx, None, self.ctx.role)
+        self.questioner = Questioner(self.ctx, None, self.ctx.role)
 
     async def run(self, name: str) -> SourceContent:
         """Analyse a source by its kind, and say what follows from what was found.
@@ -149,7 +149,7 @@ class Analysis:
     async def _classified(self, content: SourceContent) -> SourceContent:
         """Ask the model whether text whose name says nothing is a table."""
         head = [Piece(one.place, one.text[:1_500]) for one in content.chunks[0][:3]] if content.chunks else []
-        reply = await self.asking.one(Question("analysis_kind", KIND, {"name": content.name}, self._shown(head)))
+        reply = await self.questioner.one(Question("analysis_kind", KIND, {"name": content.name}, self._shown(head)))
         if (reply or {}).get("kind") != "table":
             return content
         return await self.read(content.name, "table")
@@ -171,7 +171,7 @@ class Analysis:
             questions = [
                 Question("analysis_chunk", FINDINGS, values, (*known, *self._shown(chunk, source))) for chunk in batch
             ]
-            for chunk, reply in zip(batch, await self.asking.all(questions), strict=True):
+            for chunk, reply in zip(batch, await self.questioner.all(questions), strict=True):
                 where = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
                 self.tried.append(f"read {where}")
                 if reply is None:
@@ -268,7 +268,7 @@ class Analysis:
             told = (*self._known(), *self._heads(content, texts))
             if problem:
                 told += (material(f"Your last program gave no result:\n{problem}", "program"),)
-            reply = await self.asking.one(Question("analysis_program", PROGRAM, values, told))
+            reply = await self.questioner.one(Question("analysis_program", PROGRAM, values, told))
             code = str((reply or {}).get("code") or "")
             if not code.strip():
                 return False
@@ -442,7 +442,9 @@ class Analysis:
         self.concluded = len(self.findings)
         found = latest(self._lines(), MOST_FOUND)
         content = (*_known_block(self.known[-KNOWN_CHARS:]), material(found, "findings"))
-        reply = await self.asking.one(Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content))
+        reply = await self.questioner.one(
+            Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content)
+        )
         if reply is None:
             return False
         self.missing = str(reply.get("missing") or "")

@@ -13,8 +13,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.planning.evidence import LookedUp, SourceCheck
+from agentorchestra.agents.planning.evidence import SourceCheck
 from agentorchestra.agents.reporting.references import normalised_address
+from agentorchestra.agents.sources import LookupResult
 from agentorchestra.core.content import TextBlock, text_of
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
@@ -176,8 +177,8 @@ def _quotes(words: str, text: str) -> bool:
 def page_check(prompt: Prompt) -> SourceCheck:
     """Return the check that pages an answer cites were seen, with these words."""
 
-    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
-        return LookedUp(misquoted=strangers(result.sources, looks(session)))
+    async def look(cited: Sequence[Citation], session: Session[Any]) -> LookupResult:
+        return LookupResult(misquoted=strangers(cited, looks(session)))
 
     return SourceCheck(prompt, look)
 

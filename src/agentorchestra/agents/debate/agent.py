@@ -28,8 +28,8 @@ from agentorchestra.agents.debate.invitation import (
     seated,
 )
 from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
-from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Asking, Limited, Question, form, limit_status, material
-from agentorchestra.agents.planning.evidence import misquoted
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Limited, Question, Questioner, form, limit_status, material
+from agentorchestra.agents.sources import misquoted
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
@@ -62,7 +62,7 @@ class _Debate:
     kit: Kit
     limits: DebateSettings
     rounds: int
-    asking: Asking
+    questioner: Questioner
     topic: str = ""
     experts: dict[str, Expert] = field(default_factory=dict)
     issues: list[str] = field(default_factory=list)
@@ -108,7 +108,7 @@ class _Debate:
         guests = [one for one in invited if one.guest]
         content = (candidates_block(found, guests), *self.spec.context)
         schema = PLAN if invited else INVITATION
-        reply = await self.asking.one(Question("debate_plan", schema, values, content, decides=True))
+        reply = await self.questioner.one(Question("debate_plan", schema, values, content, decides=True))
         self._hear_limit()
         issues = [" ".join(str(one).split())[:LONGEST] for one in (reply or {}).get("issues", ())]
         self.issues = [one for one in issues if one][:10]
@@ -235,7 +235,7 @@ class _Debate:
     async def _worth_another(self) -> bool:
         """Ask the manager whether there is more to be said, and on what."""
         values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
-        reply = await self.asking.one(
+        reply = await self.questioner.one(
             Question("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)
         )
         self._hear_limit()
@@ -261,7 +261,7 @@ class _Debate:
         return (material(text, NAME),)
 
     def _hear_limit(self) -> None:
-        self.limited = self.limited or self.asking.limited
+        self.limited = self.limited or self.questioner.limited
 
     # -- conclusion ----------------------------------------------------------------------------------------------------
 
@@ -286,7 +286,7 @@ class _Debate:
             said_so_far(self.turns, self.experts),
             bool(self.limited),
         )
-        reply = await self.asking.one(question)
+        reply = await self.questioner.one(question)
         self._hear_limit()
         found = Check(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
         if reply is None:
@@ -339,7 +339,7 @@ class _Debate:
         return AgentResult(status=status, report=f"No debate: {why}", steps=self.held)
 
 
-class Debating(Limited[DebateSettings]):
+class DebateDriver(Limited[DebateSettings]):
     """Drives the manager; the system `debate`."""
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
@@ -349,9 +349,9 @@ class Debating(Limited[DebateSettings]):
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Debate what the spec says."""
         options: Mapping[str, Any] = session.manifest.options if is_top(session) else {}
-        asking = Asking(session, kit, ROLE, spec.model)
+        questioner = Questioner(session, kit, ROLE, spec.model)
         rounds = int(options.get("rounds") or self.limits.rounds)
-        debate = _Debate(spec, session, kit, self.limits, min(rounds, MOST_ROUNDS), asking)
+        debate = _Debate(spec, session, kit, self.limits, min(rounds, MOST_ROUNDS), questioner)
         return await debate.run([str(one) for one in options.get("experts") or ()])
 
 
@@ -368,7 +368,7 @@ def debate(limits: DebateSettings | None = None, *, tools: tuple[str, ...] = ())
         prompt="debate_plan",
         role=ROLE,
         max_steps=MOST_ROUNDS,
-        drive=Debating(limits or DebateSettings()),
+        drive=DebateDriver(limits or DebateSettings()),
         within=(NAME,),
     )
 
@@ -388,4 +388,4 @@ PACKAGED_TOOLS = (
 )
 """What packaged agents use that may be experts."""
 
-__all__ = ["NAME", "NEVER", "PACKAGED_TOOLS", "TURN", "Debating", "debate"]
+__all__ = ["NAME", "NEVER", "PACKAGED_TOOLS", "TURN", "DebateDriver", "debate"]

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Asking, Form, Limited, Question, form, list_of, material
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Form, Limited, Question, Questioner, form, list_of, material
 from agentorchestra.agents.generation.delivery import give
 from agentorchestra.agents.generation.specification import (
     LONGEST_NAME,
@@ -32,7 +32,7 @@ from agentorchestra.agents.generation.specification import (
 from agentorchestra.agents.generation.structure import STANDARD, imported, problems_of
 from agentorchestra.agents.generation.trials import Trials, tried
 from agentorchestra.agents.generation.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
-from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.state import add_tools, call_own
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Outcome
@@ -41,7 +41,6 @@ from agentorchestra.core.settings import GeneratorSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.foreign import called_tools
@@ -68,8 +67,8 @@ class _Generation:
     kit: Kit
     shop: Workshop
     limits: GeneratorSettings
-    asking: Asking
-    judging: Asking
+    questioner: Questioner
+    judging: Questioner
     tools: dict[str, Tool[..., Any]]
     reasons: list[str] = field(default_factory=list)
     attempt: int = 0
@@ -89,7 +88,7 @@ class _Generation:
             self.attempt = number
             written = await self._create(wanted, code, problems)
             if written is None:
-                problems = [self.asking.limited or "the model gave no code"]
+                problems = [self.questioner.limited or "the model gave no code"]
                 self.reasons = problems
                 break
             code = written
@@ -115,9 +114,9 @@ class _Generation:
             "problem": "",
         }
         for _ in range(_ANALYSES):
-            reply = await self.asking.one(Question("tool_spec", SPECIFICATION, values, tuple(self.spec.context)))
+            reply = await self.questioner.one(Question("tool_spec", SPECIFICATION, values, tuple(self.spec.context)))
             if reply is None:
-                self.reasons = [self.asking.limited or "the model gave no specification"]
+                self.reasons = [self.questioner.limited or "the model gave no specification"]
                 break
             if not reply["possible"]:
                 self.reasons = [str(reply.get("reason") or "the model says that no function can do it")]
@@ -193,7 +192,7 @@ class _Generation:
         if not others:
             return found
         values = {"task": self.spec.instruction, "spec": {**wanted.shown, "case": wanted.case.arguments}}
-        reply = await self.asking.one(Question("tool_fit", FITS, values, (_listed(others),)))
+        reply = await self.questioner.one(Question("tool_fit", FITS, values, (_listed(others),)))
         for said in (reply or {}).get("fits", ()):
             named = [one for one in others if one["name"] == said["tool"]]
             given = [call for call in map(json_value, said["calls"]) if isinstance(call, dict)]
@@ -225,7 +224,7 @@ class _Generation:
             "before": before,
             "problems": problems,
         }
-        reply = await self.asking.one(Question("tool_code", CODE, values, _failures(problems)))
+        reply = await self.questioner.one(Question("tool_code", CODE, values, _failures(problems)))
         code = _plain_code(str(reply["code"])) if reply is not None else ""
         outcome = "written" if code else "no code"
         await self._phase("created", outcome, wanted.name)
@@ -320,10 +319,7 @@ class _Generation:
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
     ) -> AgentResult:
         """Call the tool for the task's own case, as everybody calls it."""
-        add_tools(self.session, one)
-        outcome = await self.session.perform(
-            effect_for(one, dict(arguments), role=self.session.role, provenance=self.session.provenance)
-        )
+        outcome = await call_own(self.session, one, arguments, self.session.provenance)
         await self._phase("executed", "done" if outcome.ok else "failed", one.name, [outcome.error or ""][outcome.ok :])
         said = f"{how} {wanted.description} It was called with {short(dict(arguments))}."
         if not outcome.ok:
@@ -347,8 +343,7 @@ class _Generation:
     # -- effects -----------------------------------------------------------------------------------------------------
 
     async def _own(self, name: str, arguments: dict[str, Any]) -> Outcome:
-        effect = effect_for(self.tools[name], arguments, role=self.session.role, provenance=self.session.provenance)
-        return await self.session.perform(effect)
+        return await call_own(self.session, self.tools[name], arguments, self.session.provenance)
 
     async def _phase(self, phase: str, outcome: str, tool: str, reasons: list[str] | None = None) -> None:
         told = [one[:600] for one in reasons or ()]
@@ -394,9 +389,9 @@ class ToolGenerator(Limited[GeneratorSettings]):
             return AgentResult(status=RunStatus.BLOCKED, report=f"No tool can be made here: {why}")
         tools = workshop_tools(shop, session.actor)
         add_tools(session, *tools.values())
-        asking = Asking(session, kit, spec.role, spec.model)
-        judging = Asking(session, kit, "judge")
-        return await _Generation(spec, session, kit, shop, self.limits, asking, judging, tools).run()
+        questioner = Questioner(session, kit, spec.role, spec.model)
+        judging = Questioner(session, kit, "judge")
+        return await _Generation(spec, session, kit, shop, self.limits, questioner, judging, tools).run()
 
 
 def tool_generator(limits: GeneratorSettings | None = None) -> Agent:

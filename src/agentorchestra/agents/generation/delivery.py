@@ -37,7 +37,7 @@ def give(session: Session[Any], name: str, version: str, source: str, symbol: st
 
 
 @dataclass
-class Receiving:
+class ToolReceiver:
     """The parts of an agent's loop by which it gets the tools that it asked for.
 
     Attributes:
@@ -115,4 +115,4 @@ class Receiving:
         return True
 
 
-__all__ = ["GIVEN", "Receiving", "give"]
+__all__ = ["GIVEN", "ToolReceiver", "give"]

@@ -19,7 +19,7 @@ from agentorchestra.agents.outputs import (
 )
 from agentorchestra.agents.planning.evidence import (
     MOST_CHECKS,
-    Found,
+    TeamResult,
     citations,
     evidence_block,
     is_last,
@@ -29,10 +29,10 @@ from agentorchestra.agents.planning.evidence import (
     unfound,
     without,
 )
-from agentorchestra.agents.planning.revision import told_in
+from agentorchestra.agents.planning.revision import user_additions
 from agentorchestra.agents.planning.verification import Doubt, Verifier
 from agentorchestra.agents.requests import ask_model, window_of
-from agentorchestra.agents.sources import LookedUp, look_up
+from agentorchestra.agents.sources import LookupResult, look_up
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.errors import OutputError
@@ -106,7 +106,7 @@ class Check:
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state; without its result where the answer has to be corrected, else without bad sources."""
-        result, self.told = state.result, told_in(state)
+        result, self.told = state.result, user_additions(state)
         if result is None:
             return state
         found = results_before(session, upto=session.last_n + 1)
@@ -133,14 +133,16 @@ class Check:
 
     @staticmethod
     def _unfound(
-        result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]
+        result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], session: Session[Any]
     ) -> list[Citation]:
         """Return the sources that neither code could look up nor an agent gave."""
         known = (*citations(found), *(Citation(source=name, quote=one.answer or one.report) for name, one, _ in found))
         sure = {*looked.held.values(), *looked.misquoted}
         return unfound([one for one in result.sources if one not in sure], known) if found else []
 
-    def _settled(self, result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]) -> bool:
+    def _settled(
+        self, result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], session: Session[Any]
+    ) -> bool:
         """Return True if code can tell that an answer stands on what was found.
 
         That is so where it is what an agent found and could prove, or a few words around figures that such an agent
@@ -163,7 +165,7 @@ class Check:
         return all(given(form, said) and given(form, stands) for form in own)
 
     async def doubted(
-        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, judged: bool
+        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, judged: bool
     ) -> Doubt:
         """Return what another agent has against the answer, or the judge where there is none who could say.
 
@@ -202,7 +204,7 @@ class Check:
         there = figures("\n".join(known), digits=1)
         return [written for form, written in figures(result.answer).items() if not given(form, there)]
 
-    def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[Found]) -> list[str]:
+    def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult]) -> list[str]:
         """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools."""
         room = int(window_of(judge_of(session), session, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
         given_out: list[TextBlock] = []

@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.outputs import figures
-from agentorchestra.agents.sources import CHECK, FOLDER_FILES, LookedUp, look_up, misquoted, name_of
+from agentorchestra.agents.sources import LookupResult, look_up, name_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
@@ -29,7 +28,7 @@ MOST_CHECKS = 2
 VERIFICATION = "verification"
 """Why an agent is asked that only verifies what another one found: the purpose of its effect."""
 
-Found = tuple[str, AgentResult, Trust]
+TeamResult = tuple[str, AgentResult, Trust]
 """An agent's name, its result, and how far that may be trusted."""
 
 
@@ -84,7 +83,7 @@ def delegations(session: Session[Any], *, upto: int | None = None) -> list[Deleg
     return found
 
 
-def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
+def results_before(session: Session[Any], *, upto: int | None = None) -> list[TeamResult]:
     """Return the results of the agents a session asked, in order; see `delegations`."""
     return [
         (one.name, AgentResult.model_validate(one.outcome.value), one.outcome.trust)
@@ -93,12 +92,12 @@ def results_before(session: Session[Any], *, upto: int | None = None) -> list[Fo
     ]
 
 
-def citations(results: Sequence[Found]) -> tuple[Citation, ...]:
+def citations(results: Sequence[TeamResult]) -> tuple[Citation, ...]:
     """Return everything they cite, each once."""
     return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
 
 
-def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
+def evidence_block(results: Sequence[TeamResult], *, most: int = 0) -> Block:
     """Return what was found, as material: the answers with the marks of their quotes, then each quote.
 
     Args:
@@ -203,14 +202,14 @@ class SourceCheck:
     """An `observe` part: the sources of an answer must hold, or the agent is told which do not."""
 
     prompt: Prompt
-    look: Callable[[AgentResult, Session[Any]], Awaitable[LookedUp]]
+    look: Callable[[Sequence[Citation], Session[Any]], Awaitable[LookupResult]] = look_up
     sent_back: int = field(default=0, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state; without its result where sources have to be corrected, without those that never hold."""
         if state.result is None or not state.result.sources:
             return state
-        looked = await self.look(state.result, session)
+        looked = await self.look(state.result.sources, session)
         result = looked.corrected(state.result)
         if looked.misquoted and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
@@ -219,38 +218,22 @@ class SourceCheck:
         return state.model_copy(update={"result": without(result, looked.misquoted, self.prompt)})
 
 
-def quote_check(prompt: Prompt) -> SourceCheck:
-    """Return the check that quotes of an answer stand in their files, pages and outputs."""
-
-    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
-        return await look_up(result.sources, session)
-
-    return SourceCheck(prompt, look)
-
-
 def is_last(state: State) -> bool:
     """Return True if an answer has to be taken as it is: there is no step left to correct it in."""
     return state.limited is not None or state.step >= state.max_steps
 
 
 __all__ = [
-    "CHECK",
-    "FOLDER_FILES",
     "MOST_CHECKS",
     "VERIFICATION",
     "Delegation",
-    "LookedUp",
     "SourceCheck",
     "citations",
     "delegations",
     "evidence_block",
-    "figures",
     "is_last",
     "listed",
-    "look_up",
     "matching",
-    "misquoted",
-    "quote_check",
     "results_before",
     "said_of",
     "unfound",

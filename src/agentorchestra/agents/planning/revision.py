@@ -8,7 +8,7 @@ from typing import Any
 
 from agentorchestra.agents.agent import Delegate
 from agentorchestra.agents.planning.evidence import VERIFICATION, Delegation, delegations
-from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.state import call_own
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
@@ -16,7 +16,6 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.loop import Seen, State, inbox
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tea.retrieval.discovery import Finder, lines_of, matching
 from agentorchestra.tea.retrieval.retriever import Retriever
@@ -28,7 +27,7 @@ OTHERS = 3
 FITTING = "fitting_agents"
 
 
-def told_in(state: State) -> tuple[str, ...]:
+def user_additions(state: State) -> tuple[str, ...]:
     """Return what the user added while the work went on."""
     return tuple(
         block.text
@@ -40,7 +39,7 @@ def told_in(state: State) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Hearing:
+class Interjections:
     """A `perceive` part: what the user says in between, and that the work goes back to its interpretation.
 
     The steps of the plan that are not completed are marked: they were made for the task as it was.
@@ -55,14 +54,13 @@ class Hearing:
             return None
         planned = Plans.of(session.vars).active is not None
         if planned:
-            add_tools(session, reconsider_plan)
-            await session.perform(effect_for(reconsider_plan, {}, role=session.role))
+            await call_own(session, reconsider_plan)
         note = self.kit.prompts.get("objective").render(planned=planned)
         return Seen(blocks=(*heard.blocks, TextBlock(text=note, trust=Trust.SYSTEM)), keep=True)
 
 
 @dataclass
-class Replacing:
+class Replacements:
     """An `observe` part: where an agent failed, the planner is told which others fit the same sub-task.
 
     Attributes:
@@ -97,9 +95,7 @@ class Replacing:
     async def _others(self, one: Delegation, tried: set[str], session: Session[Any]) -> Any:
         finder = self.kit.finder or Finder(Retriever())
         others = [each for each in self.offered if each.agent.name not in tried]
-        search = _search(finder, others)
-        add_tools(session, search)
-        return await session.perform(effect_for(search, {"task": one.task}, role=session.role))
+        return await call_own(session, _search(finder, others), {"task": one.task})
 
 
 def _failed(one: Delegation) -> bool:
@@ -130,4 +126,4 @@ def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
     return fitting_agents
 
 
-__all__ = ["Hearing", "Replacing", "told_in"]
+__all__ = ["Interjections", "Replacements", "user_additions"]

@@ -16,7 +16,7 @@ from typing import Any
 from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.browser.history import looks, visited
 from agentorchestra.agents.forms import material
-from agentorchestra.agents.planning.evidence import VERIFICATION, Found
+from agentorchestra.agents.planning.evidence import VERIFICATION, TeamResult
 from agentorchestra.agents.reporting.references import normalised_address
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -98,14 +98,14 @@ class Verifier:
     known: dict[str, Doubt | None] = field(default_factory=dict, init=False)
     undecided: set[str] = field(default_factory=set, init=False)
 
-    def wanted(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> bool:
+    def wanted(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> bool:
         """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
         if self.settings.verify != "web" or not result.answer.strip():
             return False
         return any(_page(one) not in self.undecided for one in self._alone(result, found, session))
 
     async def __call__(
-        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, told: Sequence[str] = ()
+        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, told: Sequence[str] = ()
     ) -> Doubt | None:
         """Return what another agent says; None where there is none, or it could not say."""
         mark = result.model_dump_json(include={"answer", "sources"})
@@ -114,7 +114,7 @@ class Verifier:
         return self.known[mark]
 
     async def _asked(
-        self, result: AgentResult, session: Session[Any], found: Sequence[Found], told: Sequence[str]
+        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], told: Sequence[str]
     ) -> Doubt | None:
         alone = self._alone(result, found, session)
         other = self._other({name for one in alone for name in self._finders(one, found, said=True)})
@@ -144,7 +144,7 @@ class Verifier:
         result: AgentResult,
         alone: Sequence[Citation],
         session: Session[Any],
-        found: Sequence[Found],
+        found: Sequence[TeamResult],
         told: Sequence[str],
     ) -> Effect:
         prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(told))
@@ -173,14 +173,14 @@ class Verifier:
         one = make() if make is not None else None
         return one is not None and any(one.mutates(each.name) for each in one.actions())
 
-    def _alone(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> list[Citation]:
+    def _alone(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> list[Citation]:
         """Return the quotes from pages that the answer rests on, that one agent alone found and no browser showed."""
         cited = result.sources or tuple(one for _, each, _ in found for one in each.sources)
         pages = [one for one in dict.fromkeys(cited) if is_address(one.source)]
         browsed = {normalised_address(one) for one in visited(looks(session))} if pages else set()
         return [one for one in pages if _page(one) not in browsed and len(self._finders(one, found)) < 2]
 
-    def _finders(self, cited: Citation, found: Sequence[Found], *, said: bool = False) -> set[str]:
+    def _finders(self, cited: Citation, found: Sequence[TeamResult], *, said: bool = False) -> set[str]:
         """Return the agents that cite the same page; with `said` also those that did so when asked to verify."""
         page = _page(cited)
         asked = [reply for _, reply in self.said]

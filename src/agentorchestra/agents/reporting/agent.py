@@ -16,7 +16,7 @@ from pydantic import JsonValue
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import material
-from agentorchestra.agents.planning.evidence import Found, citations, evidence_block, is_last, results_before
+from agentorchestra.agents.planning.evidence import TeamResult, citations, evidence_block, is_last, results_before
 from agentorchestra.agents.reporting.pieces import REPORT, act_on_report, add_to_report, has_report, without_report
 from agentorchestra.agents.reporting.references import MARK, address_of, make_report, marked, struck_out
 from agentorchestra.agents.types import Kit
@@ -61,7 +61,7 @@ class _Material:
         marks: by the report's own names of quotes, `2.1`.
     """
 
-    found: Sequence[Found]
+    found: Sequence[TeamResult]
     others: Sequence[Piece]
     evidence: tuple[Citation, ...]
     marks: dict[str, int]
@@ -152,7 +152,7 @@ class MarkCheck:
         return state.model_copy(update={"result": None, "problem": problem})
 
 
-async def _gathered(found: Sequence[Found], session: Session[Any]) -> _Material:
+async def _gathered(found: Sequence[TeamResult], session: Session[Any]) -> _Material:
     """Gather what was found and the items of the run's report, which gets what agents did not add themselves."""
     cited = citations(found)
     if not has_report(session):

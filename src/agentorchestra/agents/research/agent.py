@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import Asking, Limited
+from agentorchestra.agents.forms import Limited, Questioner
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.research.allowance import Allowance
-from agentorchestra.agents.research.reader import FETCH, PYTHON, READ, SEARCH, Reading
+from agentorchestra.agents.research.reader import FETCH, PYTHON, READ, SEARCH, PageReader
 from agentorchestra.agents.research.workflow import Research
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.settings import ResearchSettings
@@ -23,17 +23,17 @@ from agentorchestra.runtime.session import Session
 NAME = "deep_researcher"
 
 
-class Researching(Limited[ResearchSettings]):
+class ResearchDriver(Limited[ResearchSettings]):
     """Drives the researcher."""
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Research what the spec asks for."""
-        asking = Asking(session, kit, spec.role, spec.model)
+        questioner = Questioner(session, kit, spec.role, spec.model)
         model = model_of(spec, session)
         sees = model in session.manifest.media_models.get("image", ())
-        allowance = Allowance(session, self.limits, asking)
-        reading = Reading(session, asking, self.limits, allowance, frozenset(spec.tools), sees)
-        return await Research(spec, session, self.limits, asking, reading).run()
+        allowance = Allowance(session, self.limits, questioner)
+        reading = PageReader(session, questioner, self.limits, allowance, frozenset(spec.tools), sees)
+        return await Research(spec, session, self.limits, questioner, reading).run()
 
 
 def deep_researcher(limits: ResearchSettings | None = None) -> Agent:
@@ -50,8 +50,8 @@ def deep_researcher(limits: ResearchSettings | None = None) -> Agent:
         prompt="research_plan",
         role="researcher",
         max_steps=3,
-        drive=Researching(limits or ResearchSettings()),
+        drive=ResearchDriver(limits or ResearchSettings()),
     )
 
 
-__all__ = ["NAME", "Researching", "deep_researcher"]
+__all__ = ["NAME", "ResearchDriver", "deep_researcher"]

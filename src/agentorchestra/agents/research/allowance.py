@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from agentorchestra.agents.forms import Asking
+from agentorchestra.agents.forms import Questioner
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.runtime.session import Session
 
@@ -25,22 +25,22 @@ class Allowance:
 
     session: Session[Any]
     limits: ResearchSettings
-    asking: Asking
+    questioner: Questioner
     left_out: list[str] = field(default_factory=list, init=False)
     _began: datetime = field(init=False)
 
     def __post_init__(self) -> None:
         """Begin to count."""
         self._began = self.session.now
-        self.asking.over = lambda: bool(self.used_up)
+        self.questioner.over = lambda: bool(self.used_up)
         if self.limits.seconds:
-            self.asking.begin_by = self._began + timedelta(seconds=self.limits.seconds)
+            self.questioner.begin_by = self._began + timedelta(seconds=self.limits.seconds)
 
     @property
     def used_up(self) -> str:
         """Return why nothing more is begun, "" while something may."""
-        if self.limits.tokens and self.asking.tokens >= self.limits.tokens:
-            return f"The search ended after {self.asking.tokens:,} tokens."
+        if self.limits.tokens and self.questioner.tokens >= self.limits.tokens:
+            return f"The search ended after {self.questioner.tokens:,} tokens."
         taken = (self.session.now - self._began).total_seconds()
         if self.limits.seconds and taken >= self.limits.seconds:
             return f"The search ended after {taken:.0f} s."

@@ -16,7 +16,7 @@ _TONGUE = re.compile(r"[a-z]{2}")
 
 
 @dataclass
-class Asked:
+class ResearchQuery:
     """A query.
 
     Attributes:
@@ -60,14 +60,14 @@ class Asked:
         return self.branch or self.number
 
 
-def query_from(written: Mapping[str, Any]) -> Asked:
+def query_from(written: Mapping[str, Any]) -> ResearchQuery:
     """Return a query as a model wrote it, without days and languages that are none."""
     days = [str(written.get(name) or "").strip() for name in ("since", "until")]
     since, until = (day if _DAY.fullmatch(day) else "" for day in days)
     if since and until and since > until:
         since = until = ""
     language = str(written.get("language") or "").strip().lower()
-    return Asked(
+    return ResearchQuery(
         _words(written["query"]),
         since=since,
         until=until,
@@ -88,16 +88,16 @@ class Queries:
     """
 
     def __init__(self, depth: int) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ResearchQuery] = []
         self._depth = depth
 
-    def take(self, queries: Sequence[Asked], number: int) -> None:
+    def take(self, queries: Sequence[ResearchQuery], number: int) -> None:
         """Number these, which are asked in the round of this number."""
         for one in queries:
             self.asked.append(one)
             one.number, one.round = len(self.asked), number
 
-    def new(self, queries: Sequence[Asked]) -> list[Asked]:
+    def new(self, queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Return those that were not asked yet, each once."""
         known = {one.mark for one in self.asked}
         found = []
@@ -107,13 +107,15 @@ class Queries:
                 found.append(one)
         return found
 
-    def follow_ups(self, written: Sequence[Mapping[str, Any]], most: int, last: Sequence[Asked]) -> list[Asked]:
+    def follow_ups(
+        self, written: Sequence[Mapping[str, Any]], most: int, last: Sequence[ResearchQuery]
+    ) -> list[ResearchQuery]:
         """Return the follow-ups that are searched next, breadth first: one of each branch, then the second ones.
 
         Each branch has a depth of its own: one that went deep takes nothing from the others (001's implementation let
         all of them share one). What does not say what it follows from follows the deepest query of this round.
         """
-        found: dict[int, list[Asked]] = {}
+        found: dict[int, list[ResearchQuery]] = {}
         queries = [(query_from(one), self._followed(one, last)) for one in written]
         fresh = {id(one) for one in self.new([query for query, _ in queries])}
         for query, before in queries:
@@ -125,7 +127,7 @@ class Queries:
         turns = [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)]
         return turns[:most]
 
-    def _followed(self, written: Mapping[str, Any], last: Sequence[Asked]) -> Asked | None:
+    def _followed(self, written: Mapping[str, Any], last: Sequence[ResearchQuery]) -> ResearchQuery | None:
         number = int(written.get("follows") or 0)
         if 0 < number <= len(self.asked):
             return self.asked[number - 1]
@@ -136,7 +138,7 @@ class Queries:
         """True while a query may be followed by another one."""
         return any(one.depth + 1 < self._depth for one in self.asked)
 
-    def spread(self, queries: Sequence[Asked], variants: int) -> list[Asked]:
+    def spread(self, queries: Sequence[ResearchQuery], variants: int) -> list[ResearchQuery]:
         """Return those that were not asked yet, and so many variants of each behind all of them."""
         further = [
             replace(one, query=variant, variants=())
@@ -146,7 +148,7 @@ class Queries:
         ]
         return self.new([*queries, *further])
 
-    def bettered(self, drafts: Sequence[Asked], written: Sequence[Mapping[str, Any]]) -> list[Asked]:
+    def bettered(self, drafts: Sequence[ResearchQuery], written: Sequence[Mapping[str, Any]]) -> list[ResearchQuery]:
         """Return drafts after a second look; one that the model left out stays as it is."""
         found = [*drafts]
         seen: set[int] = set()
@@ -173,4 +175,4 @@ class Queries:
         return found
 
 
-__all__ = ["NOTHING", "Asked", "Queries", "query_from"]
+__all__ = ["NOTHING", "Queries", "ResearchQuery", "query_from"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.forms import Asking, Question, call_tools, material
+from agentorchestra.agents.forms import Question, Questioner, call_tools, material
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import (
     Dropped,
@@ -26,7 +26,7 @@ from agentorchestra.agents.research.findings import (
     pieces_of,
     shown,
 )
-from agentorchestra.agents.research.queries import NOTHING, Asked
+from agentorchestra.agents.research.queries import NOTHING, ResearchQuery
 from agentorchestra.agents.research.questions import insights_form
 from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
@@ -51,7 +51,7 @@ class _Read:
 
 
 @dataclass
-class Reading:
+class PageReader:
     """Searches and reads for one research.
 
     Attributes:
@@ -64,7 +64,7 @@ class Reading:
     """
 
     session: Session[Any]
-    asking: Asking
+    questioner: Questioner
     limits: ResearchSettings
     allowance: Allowance
     tools: frozenset[str]
@@ -75,7 +75,7 @@ class Reading:
     titles: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    async def search(self, queries: Sequence[Asked]) -> None:
+    async def search(self, queries: Sequence[ResearchQuery]) -> None:
         """Ask the engines; what became of it stands in the queries."""
         outcomes = await call_tools(self.session, [(SEARCH, one.arguments) for one in queries])
         for one, outcome in zip(queries, outcomes, strict=True):
@@ -91,7 +91,7 @@ class Reading:
                 one.failed = NOTHING
             self.hits.take(one.number, results)
 
-    async def read(self, queries: Sequence[Asked]) -> list[Insight]:
+    async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
         """Return what the best pages of these queries say."""
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
         files = {ref.name for ref in self.session.manifest.files} if READ in self.tools else set()
@@ -161,12 +161,12 @@ class Reading:
     ) -> list[tuple[Hit, str]]:
         """Take the insights out of pages, to those of each page; the parts that are to be read on."""
         questions = [self._question(one.pieces, one.around, on=not last and goes_on(one.around)) for one in read]
-        replies = await self.asking.all(questions)
+        replies = await self.questioner.all(questions)
         on: list[tuple[Hit, str]] = []
         dropped: list[tuple[Hit, list[Dropped]]] = []
         for one, question, reply in zip(read, questions, replies, strict=True):
             hit = one.hit
-            if self.asking.left_out(question):
+            if self.questioner.left_out(question):
                 self.allowance.leave("not read by the model", [hit.address])
                 continue
             if reply is None:
@@ -209,7 +209,7 @@ class Reading:
             asked = self._question(pieces, (), again=True)
             questions.append(replace(asked, content=(*asked.content, _missed(statements)), beside=True))
             places.append(pieces)
-        replies = await self.asking.all(questions)
+        replies = await self.questioner.all(questions)
         for (hit, statements), pieces, reply in zip(dropped, places, replies, strict=True):
             found: list[Insight] = []
             strange = statements
@@ -234,4 +234,4 @@ def _has_pictures(outcome: Outcome) -> bool:
     return outcome.ok and f"part='{_PICTURES}'" in text_of(outcome.blocks()[:1])
 
 
-__all__ = ["FETCH", "PYTHON", "READ", "SEARCH", "Reading"]
+__all__ = ["FETCH", "PYTHON", "READ", "SEARCH", "PageReader"]

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentorchestra.agents.research.findings import Insight
-from agentorchestra.agents.research.queries import Asked
+from agentorchestra.agents.research.queries import ResearchQuery
 
 _GROUPS = {"key": "Key findings", "additional": "Additional", "supplementary": "Supplementary"}
 
 
-def as_text(queries: Sequence[Asked], new: Sequence[Insight], *, missing: Sequence[str], complete: bool) -> str:
+def as_text(queries: Sequence[ResearchQuery], new: Sequence[Insight], *, missing: Sequence[str], complete: bool) -> str:
     """Return a round in Markdown, in which `[1]` is the first of the new findings, the most relevant first."""
     lines = ["**Queries**", ""]
     lines += [f"- {_plain(one.query)}{_days(one)}: {_gave(one)}{_reason(one)}" for one in queries]
@@ -25,15 +25,15 @@ def as_text(queries: Sequence[Asked], new: Sequence[Insight], *, missing: Sequen
     return "\n".join(lines)
 
 
-def _days(one: Asked) -> str:
+def _days(one: ResearchQuery) -> str:
     return "".join(f", {word} {day}" for word, day in (("since", one.since), ("until", one.until)) if day)
 
 
-def _gave(one: Asked) -> str:
+def _gave(one: ResearchQuery) -> str:
     return _plain(one.failed) if one.failed else f"{len(one.found)} results"
 
 
-def _reason(one: Asked) -> str:
+def _reason(one: ResearchQuery) -> str:
     return f" (in place of: {_plain(one.draft)}; {_plain('; '.join(one.problems))})" if one.draft else ""
 
 

@@ -7,14 +7,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.forms import Asking, Question, call_tools, material
+from agentorchestra.agents.forms import Question, Questioner, call_tools, material
 from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
-from agentorchestra.agents.research.queries import NOTHING, Asked, Queries, query_from
+from agentorchestra.agents.research.queries import NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
-from agentorchestra.agents.research.reader import PYTHON, Reading
+from agentorchestra.agents.research.reader import PYTHON, PageReader
 from agentorchestra.agents.research.rounds import as_text
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
 from agentorchestra.core.content import Block
@@ -59,8 +59,8 @@ class Research:
     spec: AgentSpec
     session: Session[Any]
     limits: ResearchSettings
-    asking: Asking
-    reading: Reading
+    questioner: Questioner
+    reading: PageReader
     queries: Queries = field(init=False)
     questions: list[str] = field(default_factory=list)
     insights: list[Insight] = field(default_factory=list)
@@ -92,12 +92,12 @@ class Research:
                 break
             why = self._limit()
             if why:
-                if frontier or self.asking.limited or not self.complete:
+                if frontier or self.questioner.limited or not self.complete:
                     self.reading.notes.append(why)
                 break
         return await self._report()
 
-    async def _round(self, queries: Sequence[Asked]) -> list[Asked]:
+    async def _round(self, queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Search, read, judge; the queries of the next round."""
         self.queries.take(queries, self.rounds)
         await self.reading.search(queries)
@@ -108,8 +108,8 @@ class Research:
     def _limit(self) -> str:
         """Return why no further round begins, "" while one may; for time and tokens see `Allowance`."""
         limits, pages = self.limits, self.reading.pages
-        if self.asking.limited:
-            return f"The budget ended the search: {self.asking.limited}"
+        if self.questioner.limited:
+            return f"The budget ended the search: {self.questioner.limited}"
         if self.rounds >= limits.rounds:
             return f"The search ended after {limits.rounds} rounds."
         if pages >= limits.pages:
@@ -126,7 +126,7 @@ class Research:
     def _today(self) -> str:
         return self.session.now.date().isoformat()
 
-    async def _plan(self) -> list[Asked]:
+    async def _plan(self) -> list[ResearchQuery]:
         values = {
             "task": self.spec.instruction,
             "today": self._today,
@@ -134,7 +134,7 @@ class Research:
             "variants": self.limits.variants,
         }
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
-        reply = await self.asking.one(question)
+        reply = await self.questioner.one(question)
         written: Mapping[str, Any] = reply or {}
         self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
@@ -142,7 +142,7 @@ class Research:
         # A model that plans nothing usable: the task itself is a query.
         return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
-    async def _bettered(self, drafts: Sequence[Asked]) -> Sequence[Asked]:
+    async def _bettered(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
         """Return the queries with their variants, after a second look where one is wanted."""
         queries = drafts
         if self.limits.reflect:
@@ -155,7 +155,7 @@ class Research:
                 "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
-            reply = await self.asking.one(Question("research_queries", BETTER, values, content))
+            reply = await self.questioner.one(Question("research_queries", BETTER, values, content))
             queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
         return self.queries.spread(queries, self.limits.variants) or drafts
 
@@ -168,7 +168,7 @@ class Research:
 
     # -- what is missing ---------------------------------------------------------------------------------------------
 
-    async def _check(self, last: Sequence[Asked]) -> list[Asked]:
+    async def _check(self, last: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Judge the findings: the queries of the next round, or none and the report."""
         left = self.limits.calculations if PYTHON in self.spec.tools else 0
         rounds = 0 if self._limit() or not self.queries.may_follow else self.limits.rounds - self.rounds
@@ -210,7 +210,7 @@ class Research:
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
         reasons = (_reasons(self.reasons),) if self.reasons else ()
         content = (*self.spec.context, evidence(self.insights), *reasons)
-        judged = await self.asking.one(Question("research_check", reply, values, content, decides=True))
+        judged = await self.questioner.one(Question("research_check", reply, values, content, decides=True))
         return judged
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
@@ -297,7 +297,7 @@ class Research:
             ],
         }
         content = (*self.spec.context, evidence(self.insights))
-        reply = await self.asking.one(Question("research_report", report_form(schema), values, content, final=True))
+        reply = await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
         return reply
 
     async def _mended(self, report: str) -> tuple[str, list[str]]:
@@ -314,7 +314,7 @@ class Research:
         written = material(shown, "report")
         content = (evidence(self.insights), written)
         question = Question("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
-        reply = await self.asking.one(question)
+        reply = await self.questioner.one(question)
         anew = {int(one["number"]): str(one["text"]) for one in (reply or {}).get("paragraphs", ())}
         kept: list[Part] = []
         gone: list[str] = []

@@ -22,7 +22,7 @@ PROMPT = "environment"
 
 
 @dataclass(frozen=True)
-class Acting:
+class EnvironmentDriver:
     """Drives an environment's agent: what others want to do is done by the rules or refused, then it acts by itself."""
 
     environment: str
@@ -116,7 +116,7 @@ def _e2a(
         prompt=prompt,
         role=role,
         max_steps=max_steps,
-        drive=Acting(environment.name, tuple(accepted), prompt, environment.content_hash),
+        drive=EnvironmentDriver(environment.name, tuple(accepted), prompt, environment.content_hash),
         version=environment.version,
         objectives=objectives,
         relationships=relationships,
@@ -128,4 +128,4 @@ def _e2a(
 e2a: Transformation[Callable[[], Any], Agent] = Transformation("e2a", "environment", "agent", _e2a)
 """An environment as an agent; see `_e2a` for its options."""
 
-__all__ = ["Acting", "e2a"]
+__all__ = ["EnvironmentDriver", "e2a"]
