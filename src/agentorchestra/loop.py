@@ -311,10 +311,7 @@ class Parts:
     """What makes an agent: what it perceives, how it decides, what happens after its calls.
 
     Attributes:
-        perceive: each may add something to the view of this step.
-        decide: from state and view to a decision (RequestModel, parse, repair).
-        observe: run after the calls, in order.
-        environments: the environments its calls act on (beam needs to branch them).
+        environments: those its calls act on (beam needs to branch them).
     """
 
     decide: Decide

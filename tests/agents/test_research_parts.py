@@ -16,8 +16,8 @@ from agentorchestra.agents.research.findings import (
     ordered,
 )
 from agentorchestra.agents.research.queries import Queries, ResearchQuery, query_from
-from agentorchestra.agents.research.rounds import as_text
 from agentorchestra.agents.research.sourced import joined, parts_of
+from agentorchestra.agents.research.workflow import round_text
 from agentorchestra.core.content import text_of
 
 
@@ -190,7 +190,7 @@ def test_headings_of_a_report_stay_above_what_is_left_and_a_mark_without_a_findi
 
 def test_a_round_makes_no_marks_of_its_own() -> None:
     query = ResearchQuery("tide [1] mill", since="2019", failed="nothing was found")
-    text = as_text([query], [insight("It stands [7] still.", 0.9)], missing=["the [2] year"], complete=False)
+    text = round_text([query], [insight("It stands [7] still.", 0.9)], missing=["the [2] year"], complete=False)
     assert "- tide (1) mill, since 2019: nothing was found" in text
     assert "- It stands (7) still. [1]" in text and "missing: the (2) year" in text
 

@@ -343,7 +343,7 @@ def untrusted(main: Callable[[Session[Any]], Any]) -> Callable[[Session[Any]], A
     """The same with untrusted content in view from the beginning."""
 
     async def work(root: Session[Any]) -> Any:
-        root.sight.know((Provenance(kind="web", ref="http://a.example"),))
+        root.seen.add((Provenance(kind="web", ref="http://a.example"),))
         return await main(root)
 
     return work
@@ -398,7 +398,7 @@ async def test_rival_branches_see_what_their_owner_saw_and_the_other_way_round()
     async def main(root: Session[Any]) -> str:
         (rival,) = root.candidates(1)
         await rival.perform(effect_of("send", tags=[Tag.SEND], to="somebody"))  # nothing untrusted yet
-        rival.sight.know((Provenance(kind="web", ref="x"),))
+        rival.seen.add((Provenance(kind="web", ref="x"),))
         await root.adopt(rival)
         assert root.seen_trust is Trust.UNTRUSTED
         (later,) = root.candidates(1)

@@ -14,6 +14,7 @@ from agentorchestra.core.events import RunCreated, new_event
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Owner, Store
 from agentorchestra.core.spec import AgentResult, Pinned, RunManifest, RunResult
+from agentorchestra.runtime import job
 from agentorchestra.runtime.engine import this_process
 from agentorchestra.runtime.handlers import BaseHandler, builtin_handlers
 from agentorchestra.runtime.run import Asker, Run, Services
@@ -22,6 +23,16 @@ from agentorchestra.trust.policy import AllowAll
 
 Body = Callable[[Effect, Session[Any]], Awaitable[Any]]
 Main = Callable[[Session[Any]], Awaitable[Any]]
+
+
+def _top(main: Main) -> job.Main:
+    """Return a top agent whose answer is the value of a function."""
+
+    async def top(root: Session[Any]) -> AgentResult:
+        answer = await main(root)
+        return answer if isinstance(answer, AgentResult) else AgentResult(answer=str(answer))
+
+    return top
 
 
 class FunctionHandler(BaseHandler):
@@ -137,23 +148,11 @@ class Bench:
 
     async def drive(self, main: Main, run_id: str = "run_test") -> RunResult:
         """Drive the run with a main function whose return value becomes the answer."""
-        run = await self.load(run_id)
-
-        async def top(root: Session[Any]) -> AgentResult:
-            answer = await main(root)
-            return answer if isinstance(answer, AgentResult) else AgentResult(answer=str(answer))
-
-        return await run.drive(top)
+        return await job.drive(await self.load(run_id), _top(main))
 
     async def replay(self, main: Main, run_id: str = "run_test") -> AgentResult | None:
         """Replay the run."""
-        run = await self.load(run_id, replay=True)
-
-        async def top(root: Session[Any]) -> AgentResult:
-            answer = await main(root)
-            return answer if isinstance(answer, AgentResult) else AgentResult(answer=str(answer))
-
-        return await run.replay(top)
+        return await job.replay(await self.load(run_id, replay=True), _top(main))
 
     async def keys(self, run_id: str = "run_test") -> set[str]:
         """The keys the log holds."""

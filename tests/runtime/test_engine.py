@@ -16,6 +16,7 @@ from agentorchestra.core.errors import FencedError
 from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.log.store import SqliteStore
+from agentorchestra.runtime import job
 from agentorchestra.runtime.engine import LocalEngine, is_dead, this_process
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
@@ -111,7 +112,7 @@ async def test_a_run_that_was_taken_over_stops_here(tmp_path: Path) -> None:
         async def main(root: Session[Any]) -> Any:
             await root.perform(tool("slow", Mode.REPEATABLE))
 
-        return await run.drive(main)
+        return await job.drive(run, main)
 
     task = asyncio.create_task(engine.submit("run_1", drive))
     await started.wait()
@@ -149,7 +150,7 @@ async def test_a_request_to_cancel_from_another_process_is_seen(tmp_path: Path) 
         async def main(root: Session[Any]) -> Any:
             await root.perform(tool("slow", Mode.REPEATABLE))
 
-        return await run.drive(main)
+        return await job.drive(run, main)
 
     task = asyncio.create_task(engine.submit("run_1", drive))
     await started.wait()
@@ -158,8 +159,8 @@ async def test_a_request_to_cancel_from_another_process_is_seen(tmp_path: Path) 
     assert result.status is RunStatus.CANCELLED
     interrupted = [event for event in await store.load("run_1") if event.type == "interrupted"]
     assert [event.body["partial"] for event in interrupted] == [{"memory": "half way"}]
-    job = await store.job("run_1")
-    assert job is not None and job.owner is None  # released
+    row = await store.job("run_1")
+    assert row is not None and row.owner is None  # released
     await engine.close()
     await store.close()
     await other.close()

@@ -166,11 +166,7 @@ class Agent:
         return frozenset((*(one.name for one in parts.tools), *parts.environments))
 
     def reach(self, given: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """Return the names of the tools and environments it works with.
-
-        Args:
-            given: those of an agent that holds what the user gave.
-        """
+        """Return the names of the tools and environments it works with; `given` are those of the user."""
         tools = given if self.tools is None else self.tools
         return (*tools, *(one for one in self.environments if one not in tools))
 
@@ -185,12 +181,7 @@ class Agent:
         return self.schema_with(())
 
     def schema_with(self, models: tuple[str, ...], *, whole: bool = False) -> ToolSchema:
-        """Return the same where a call may choose from several models.
-
-        Args:
-            models: names of these; fewer than two offer no choice.
-            whole: whether the caller's own task is handed over where a call names none.
-        """
+        """Return the same where a call may choose from models; `whole`: the caller's task is handed over by default."""
         said = "Its part of the task; left out, it gets the user's words." if whole else "What it is to do, complete."
         properties: dict[str, Any] = {
             "task": {"type": "string", **({} if whole else {"minLength": 1}), "description": said},

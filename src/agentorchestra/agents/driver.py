@@ -66,9 +66,6 @@ async def build_agent(
     """Build an agent from its spec and the prompt it speaks with.
 
     Args:
-        spec: see AgentSpec.
-        session: its branch.
-        kit: see Kit.
         prompt: the name of its system prompt, which may declare any of the variables of `prompt.system_text`.
         offered: agents it may delegate to.
         receives: whether it gets the tools that it asks for.
@@ -99,7 +96,7 @@ async def build_agent(
         agents=agents,
         environments=environments,
     )
-    session.sight.know((*sources, *described(schemas)))
+    session.seen.add((*sources, *described(schemas)))
     state = State(
         messages=(system_message(system), Message(role="user", content=told)),
         max_steps=spec.max_steps,
@@ -154,8 +151,6 @@ async def run_agent(
     """Run the ordinary agent: one prompt, its tools, step after step until it is done.
 
     Args:
-        spec, session, kit: see System.
-        prompt: the name of its system prompt.
         offered: agents it may delegate to.
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.

@@ -50,13 +50,7 @@ def files_shown(context: Sequence[Block]) -> frozenset[str]:
 
 
 def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
-    """Return the packaged tools and agents that need not stand in a first prompt: they are opened when wanted.
-
-    Args:
-        names: of the packaged ones it may call.
-        files: of the task.
-        shown: names of the files that stand in its prompt whole.
-    """
+    """Return the packaged tools and agents that need not stand in a first prompt beside the files shown."""
     kinds = {ref.media_type.partition("/")[0] for ref in files}
     looked_at = bool(kinds & {"image", "video"}) or any(ref.media_type == "application/pdf" for ref in files)
     left = [ref for ref in files if ref.name not in shown]
@@ -108,11 +102,8 @@ async def choose_first_view(
     """Choose what fits the task: of very many tools by a search; None where everything is shown.
 
     Args:
-        spec, session, kit: of the agent.
         tools: what it may call; what finds and opens the others is added.
         offered: the names of those that are agents.
-        code: whether it acts by programs.
-        provenance: of what it is told.
     """
     room = session.manifest.prompt_tool_chars
     given = set(kit.given)

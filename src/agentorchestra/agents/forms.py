@@ -31,14 +31,10 @@ L = TypeVar("L", bound=BaseModel)
 
 @dataclass(frozen=True)
 class Form:
-    """The JSON object that a reply is to be.
+    """The JSON object that a reply is to be: the schema that is `asked` for, and that by which a reply is `read`.
 
     Providers that constrain their decoding take only schemas in which every property is required and no other is
-    allowed; those are asked for. A reply of another model is taken as soon as it has what cannot be done without.
-
-    Attributes:
-        asked: the schema that the model is given; its first field is the reason, where the reply holds a verdict.
-        read: the schema by which its reply is read.
+    allowed. A reply of another model is taken as soon as it has what cannot be done without.
     """
 
     asked: dict[str, Any]
@@ -46,12 +42,7 @@ class Form:
 
 
 def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
-    """Return a form with these properties, in this order.
-
-    Args:
-        needed: what a reply must have; the others may be missing, and are read as empty.
-        properties: their schemas, or forms.
-    """
+    """Return a form with these properties, in this order; what is not `needed` may be missing and is read as empty."""
     asked, read = (
         {name: getattr(one, which) if isinstance(one, Form) else one for name, one in properties.items()}
         for which in ("asked", "read")

@@ -164,13 +164,7 @@ def computed(answer: str, task: str, shown: Sequence[Output], computing: Collect
 
 
 def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
-    """Return the outputs that an answer may rest on as material, each with its own source and trust, in order.
-
-    Args:
-        shown: all of them.
-        answer: those with its figures and words come first.
-        most: characters of all; of a long one the lines are kept that have to do with the answer.
-    """
+    """Return the outputs that an answer may rest on, those with its figures and words first, in so many characters."""
     marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}
     unlike = {(one.name, one.asked, one.text): one for one in shown}
     counted = [(sum(mark in one.text.casefold() for mark in marks), one) for one in unlike.values()]

@@ -74,12 +74,7 @@ def system_text(
     """Return an agent's system prompt; for one that acts by programs, with the functions that these may call.
 
     Args:
-        prompt: its name.
-        spec, session, kit: of the agent.
-        native: whether its model takes native calls.
-        tools: what it may call.
-        listed, agents: of these, what stands in the prompt, and the agents among what is offered.
-        environments: it works in, by name.
+        listed, agents: of its tools, what stands in the prompt, and the agents among what is offered.
     """
     code = session.manifest.action == "code"
     fields = session.manifest.reasoning == "fields"
@@ -118,13 +113,7 @@ def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
 
 
 def tail_text(session: Session[Any], kit: Kit, tools: Toolset, *, lists: bool) -> Callable[[State, list[Seen]], str]:
-    """Return what renders the end of the prompt.
-
-    Args:
-        session, kit: of the agent.
-        tools: what it may call.
-        lists: whether the prompt lists tools that were opened meanwhile: its model takes no native calls.
-    """
+    """Return what renders the end of the prompt; `lists` for a model without native calls: it lists opened tools."""
     prompt = kit.prompts.get("tail")
     opened_prompt = kit.prompts.get("opened") if lists else None
 

@@ -96,9 +96,7 @@ def team(
     opened, the analyzer reads what was downloaded: it works in `files` there.
 
     Args:
-        agents: the workspace's, by name.
-        named: the packaged environments that the run names.
-        packaged: all of these.
+        named, packaged: of all packaged environments, those that the run names.
         tools: the run's, by name; None for all that may be.
         leaders: the run's system, and the agents that stand behind its tools.
     """
@@ -156,11 +154,7 @@ def check_named(
     agents: set[str],
     systems: Collection[str] = (),
 ) -> None:
-    """Refuse agents that name what is not there.
-
-    Args:
-        given: the agents.
-        tools, environments, agents, systems: the names there are; None where more tools may come later.
+    """Refuse agents that name what is not there; None for names of which more may come later.
 
     Raises:
         UnknownComponentError: with the nearest name.

@@ -59,7 +59,7 @@ def _model_facts(
     except UsageError:
         if not session.run.replaying and not beside:
             raise
-        recorded = session.recorded_request(model)
+        recorded = recorded_request(session, model)
         if recorded is None:  # of this agent the recording ends before a request: nothing depends on the model
             return True, ModelSettings(), ""
         return bool(recorded.tools), recorded.settings, ""
@@ -110,13 +110,8 @@ async def ask_model(
     """Ask beside the steps of an agent (a judge, a formatter); return the reply, "" where nobody may be asked.
 
     Args:
-        role: whose model and parameters it uses.
-        prompt: the rendered prompt.
-        session: the asking agent's.
-        kit: see Kit.
         purpose: says in the log what it was for.
-        trust: of what stands in the prompt.
-        output_schema: asks for JSON that fits it; `read_output` reads the reply.
+        trust: of what stands in the rendered prompt.
     """
     chosen = role_of(role, session)
     model = chosen.model or session.model
@@ -157,6 +152,23 @@ def request_effect(
     messages = (system_message(rules), Message(role="user", content=(*asked, *content)))
     provenance = joined(session.provenance, provenance_of(tuple(content)))
     return model_effect(name, messages, settings, profile_hash, role=role, purpose="tool", provenance=provenance)
+
+
+def recorded_request(session: Session[Any], model: str = "") -> ModelRequest | None:
+    """Return the first model request the log has of a branch, to this model where it has one; None without any."""
+    ledger = session.run.ledger
+    found = [
+        (key.n, record)
+        for key, record in ledger.records.items()
+        if key.branch == session.branch and record.effect.get("kind") == EffectKind.REQUEST_MODEL
+    ]
+    first: ModelRequest | None = None
+    for _, record in sorted(found, key=lambda one: one[0]):
+        request = ledger.codec.decode(record.effect).request
+        first = first or request
+        if request is not None and model in ("", request.model):
+            return request
+    return first
 
 
 __all__ = ["ask_model", "model_effect", "model_of", "request_effect", "request_settings", "role_of", "window_of"]

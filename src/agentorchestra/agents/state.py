@@ -11,6 +11,8 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.memory import AgentMemory
 from agentorchestra.core.effects import Outcome, Provenance
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool
@@ -43,6 +45,13 @@ def agent_state(session: Session[Any]) -> AgentState:
     if not isinstance(session.agent, AgentState):
         session.agent = AgentState()
     return session.agent
+
+
+def inherited(session: Session[Any]) -> Record | None:
+    """Return the next effect of a branch where a fork has its outcome from the run it was forked from; else None."""
+    ledger = session.run.ledger
+    record = ledger.records.get(EffectKey(session.branch, session.last_n + 1)) if ledger.forked_at else None
+    return record if record is not None and record.outcome is not None and ledger.inherited(record) else None
 
 
 def add_tools(session: Session[Any], *tools: Tool[..., Any]) -> None:

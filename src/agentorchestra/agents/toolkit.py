@@ -10,7 +10,8 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec
-from agentorchestra.runtime.session import OF_EVERY_AGENT, Session
+from agentorchestra.runtime.permission import OF_EVERY_AGENT
+from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import AgentToolset, Offered
 from agentorchestra.tools.done import done_tool

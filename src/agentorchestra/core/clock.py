@@ -26,11 +26,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The current time, aware, in UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds that never go back, also when the wall clock is set."""
-        ...
 
 
 class SystemClock:

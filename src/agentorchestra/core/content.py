@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag
+from pydantic import BaseModel, Discriminator, Tag
 
 from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json
@@ -48,7 +48,7 @@ def lowest(*levels: Trust, default: Trust = Trust.SYSTEM) -> Trust:
 SourceKind = Literal["prompt", "task", "file", "web", "tool", "environment", "agent", "human", "memory", "mail"]
 
 
-class Source(BaseModel):
+class Source(BaseModel, frozen=True):
     """Where a block came from.
 
     Attributes:
@@ -56,8 +56,6 @@ class Source(BaseModel):
         ref: its name: a file's name in the run, an address, a tool, an agent.
         place: where inside it: `p. 3`, `lines 10-12`, `B7`.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: SourceKind
     ref: str = ""

@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter
 
 from agentorchestra.core.budget import NO_USAGE, Bound, Usage
 from agentorchestra.core.clock import stamp_utc
@@ -78,10 +78,8 @@ BESIDE = frozenset({"format", "judge", "memory", "tool"})
 """Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
 
 
-class Provenance(BaseModel):
+class Provenance(BaseModel, frozen=True):
     """A source that was in view when the effect was decided."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     ref: str = ""
@@ -181,10 +179,8 @@ OutcomeStatus = Literal[
 ]
 
 
-class ArtifactRef(BaseModel):
+class ArtifactRef(BaseModel, frozen=True):
     """A file a run produced: a blob with a name."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     sha256: str
@@ -202,7 +198,7 @@ def blocks_value(blocks: list[Block] | tuple[Block, ...]) -> JsonValue:
     return {_BLOCKS_KEY: [b.model_dump(mode="json", exclude_defaults=True) for b in blocks]}
 
 
-class Outcome(BaseModel):
+class Outcome(BaseModel, frozen=True):
     """What came back, exactly as the agent sees it and as it is recorded.
 
     Attributes:
@@ -218,8 +214,6 @@ class Outcome(BaseModel):
         ended_at: when it ended; `ctx.now` is the greatest one a branch has seen.
         writes: run-scoped state to apply on every hit (None removes the key).
     """
-
-    model_config = ConfigDict(frozen=True)
 
     status: OutcomeStatus = "ok"
     value: JsonValue = None

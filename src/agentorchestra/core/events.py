@@ -15,7 +15,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
@@ -26,10 +26,8 @@ RUN_BRANCH = ""
 """The branch of events that belong to the run and not to one of its effects; their n is their sequence."""
 
 
-class Body(BaseModel):
+class Body(BaseModel, frozen=True):
     """Base of the bodies; `type` and `v` name the format, `external` the ones other processes may append."""
-
-    model_config = ConfigDict(frozen=True)
 
     type: ClassVar[str]
     v: ClassVar[int] = 1
@@ -283,7 +281,7 @@ def upcast(type_: str, v: int, body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-class NewEvent(BaseModel):
+class NewEvent(BaseModel, frozen=True):
     """An event to append; its sequence is drawn by the store.
 
     Attributes:
@@ -295,8 +293,6 @@ class NewEvent(BaseModel):
         span, parent_span: keys as text, for viewers and OpenTelemetry.
         actor: which agent or process.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     branch: str = RUN_BRANCH
     n: int | None = None

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import compress, count
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
@@ -21,7 +21,7 @@ _FORMER_MAX_TOKENS = 4_096
 _MARK_CHARS = 100  # the marks around a block from outside (models/render.py)
 
 
-class ToolCall(BaseModel):
+class ToolCall(BaseModel, frozen=True):
     """A call a model asked for.
 
     Attributes:
@@ -30,14 +30,12 @@ class ToolCall(BaseModel):
         arguments: the parsed object, or the raw text when it is not a JSON object.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     id: str
     name: str
     arguments: dict[str, JsonValue] | str
 
 
-class Thought(BaseModel):
+class Thought(BaseModel, frozen=True):
     """A piece of a model's thinking that its provider wants back, unchanged, with the calls that followed from it.
 
     Attributes:
@@ -46,8 +44,6 @@ class Thought(BaseModel):
         id: the provider's.
         provider: whose it is; no other gets it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str = ""
     signature: str
@@ -134,7 +130,7 @@ class ToolSchema(Frozen):
         return len(self.name) + len(self.description) + len(canonical_json(self.parameters))
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(BaseModel, frozen=True):
     """Parameters of one request.
 
     Attributes:
@@ -154,8 +150,6 @@ class ModelSettings(BaseModel):
         media: what happens to media that the model does not take: they are `named` in the text, or they are `required`
             and the request fails.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     max_tokens: int | None = None
     least_tokens: int = 0
@@ -224,7 +218,7 @@ def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "other"]
 
 
-class ModelResponse(BaseModel):
+class ModelResponse(BaseModel, frozen=True):
     """What a model answered.
 
     Attributes:
@@ -235,8 +229,6 @@ class ModelResponse(BaseModel):
         model: the model that answered (a fallback may differ from the one asked).
         usage: tokens by class and cost; the cost is None when the price is unknown.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str = ""
     thinking: str = ""

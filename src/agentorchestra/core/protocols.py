@@ -10,7 +10,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
@@ -34,7 +34,6 @@ class Attempt(Protocol):
         self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
     ) -> None:
         """Log that this attempt failed, what it cost, and when the next one starts."""
-        ...
 
 
 class Letter(Protocol):
@@ -43,17 +42,14 @@ class Letter(Protocol):
     @property
     def sender(self) -> str:
         """The agent, or whoever told it from outside."""
-        ...
 
     @property
     def content(self) -> str:
         """The text."""
-        ...
 
     @property
     def trust(self) -> Trust:
         """No further than what its sender had seen."""
-        ...
 
 
 class RunContext(Protocol[DepsT_co]):
@@ -66,51 +62,41 @@ class RunContext(Protocol[DepsT_co]):
     @property
     def deps(self) -> DepsT_co:
         """The user's dependencies, as given to the workspace or the run."""
-        ...
 
     @property
     def run_id(self) -> str:
         """The run's id; never derive ids or randomness from it."""
-        ...
 
     @property
     def key(self) -> EffectKey:
         """The key of the effect being executed."""
-        ...
 
     @property
     def now(self) -> datetime:
         """The greatest recorded end of an effect that this branch has seen."""
-        ...
 
     @property
     def random(self) -> random.Random:
         """A generator seeded by the manifest's seed and the key."""
-        ...
 
     @property
     def vars(self) -> MutableMapping[str, JsonValue]:
         """Run-scoped state, the only mutable state of a tool; changes are recorded as the outcome's writes."""
-        ...
 
     @property
     def manifest(self) -> RunManifest:
         """What the run is pinned to."""
-        ...
 
     @property
     def capabilities(self) -> frozenset[str] | None:
         """Names of the tools that may be called here; None where nothing limits them."""
-        ...
 
     @property
     def folder(self) -> Path:
         """The run's own folder: writing inside it needs no question."""
-        ...
 
     def id(self, prefix: str = "") -> str:
         """A new id derived from seed, key and a counter."""
-        ...
 
     def file(self, name: str) -> Path:
         """The kept copy of a file given with the task.
@@ -118,7 +104,6 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             UnknownComponentError: if the run has no file of this name.
         """
-        ...
 
     def secret(self, name: str) -> str:
         """The value of a secret, which the log shows as its name only.
@@ -126,27 +111,21 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             MissingKeyError: if the environment does not hold it.
         """
-        ...
 
     async def perform(self, effect: Effect) -> Outcome:
         """Let one effect through the door. Only composite components may."""
-        ...
 
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
         """Several effects: one chain per environment instance, the chains in parallel, results in listed order."""
-        ...
 
     async def call_tool(self, name: str, /, **arguments: JsonValue) -> Outcome:
         """InvokeTool by name, within the capability set."""
-        ...
 
     async def call_agent(self, spec: AgentSpec) -> AgentResult:
         """InvokeAgent: a sub-agent with its own branch and a capability set that can only shrink."""
-        ...
 
     async def call_agents(self, specs: Sequence[AgentSpec]) -> list[AgentResult]:
         """Several sub-agents at the same time; results in listed order."""
-        ...
 
     async def ask_model(
         self,
@@ -176,7 +155,6 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             PromptError: there is no such prompt, or its variables are others.
         """
-        ...
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
         """Embed: a vector for each text. Only composite components may.
@@ -185,7 +163,6 @@ class RunContext(Protocol[DepsT_co]):
             SettingsError: no model is named, here or in the settings.
             ToolError: the model could not.
         """
-        ...
 
     async def transcribe(self, recording: str | ArtifactRef | MediaBlock, model: str = "") -> str:
         """Transcribe: what is said in a recording. Only composite components may.
@@ -198,7 +175,6 @@ class RunContext(Protocol[DepsT_co]):
             SettingsError, ToolError: as `embed`.
             UnknownComponentError: if the run has no file or artifact of this name.
         """
-        ...
 
     async def run_code(
         self,
@@ -216,11 +192,9 @@ class RunContext(Protocol[DepsT_co]):
             mode: what a crash means for it.
             tags: what it touches besides `execute`.
         """
-        ...
 
     async def ask(self, question: str, **details: JsonValue) -> str:
         """AskHuman; raises SuspendedError where nobody can answer now."""
-        ...
 
     async def wait_for_mail(self, seconds: float | None = None) -> Sequence[Letter]:
         """Wait for messages to this agent, from others of its run or from outside (`tell --to`): all unread ones.
@@ -233,7 +207,6 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             ToolError: for a time that cannot be waited for, see `sleep`.
         """
-        ...
 
     async def sleep(self, seconds: float) -> datetime:
         """Wait: a long wait ends the job as `waiting` and costs nothing. Only composite components may.
@@ -244,15 +217,12 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             ToolError: for a time that cannot be waited for (negative, over 366 days).
         """
-        ...
 
     async def sleep_until(self, time: datetime) -> datetime:
         """Wait until an aware time, at once if it is over; see `sleep`."""
-        ...
 
     async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
         """Keep bytes as an artifact of this effect."""
-        ...
 
     async def read_artifact(self, name: str | ArtifactRef) -> bytes:
         """The bytes of an artifact of this run: a result that was cut, or a file a tool made.
@@ -262,15 +232,12 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             UnknownComponentError: with the names of the run's artifacts.
         """
-        ...
 
     def attempt(self) -> AbstractAsyncContextManager[Attempt]:
         """A logged attempt (models)."""
-        ...
 
     def progress(self, text: str) -> None:
         """A line for whoever watches: lossy, never in the log."""
-        ...
 
 
 class AgentSlot(Protocol):
@@ -279,21 +246,17 @@ class AgentSlot(Protocol):
     @property
     def own_tools(self) -> Mapping[str, object]:
         """Tools made for this agent alone, by name."""
-        ...
 
     @property
     def functions(self) -> object | None:
         """What its programs may call; None where it writes none."""
-        ...
 
     @property
     def result_chars(self) -> int | None:
         """The longest result that its window has room for; None for no limit."""
-        ...
 
     def for_rival(self) -> AgentSlot:
         """Return what a rival continuation begins with."""
-        ...
 
 
 @runtime_checkable
@@ -305,22 +268,18 @@ class Handler(Protocol):
 
     def mode(self, effect: Effect) -> Mode:
         """What a crash means for this effect."""
-        ...
 
     def bound(self, effect: Effect) -> Bound:
         """The most it can cost."""
-        ...
 
     def redact(self, effect: Effect) -> Effect:
         """The effect with secrets replaced by handles; fingerprint and log are made of this."""
-        ...
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Do it. Failures are outcomes; only DoorError and ModelError are raised.
 
         `ctx` is a RunContext.
         """
-        ...
 
 
 @runtime_checkable
@@ -337,13 +296,10 @@ class Sizing(Protocol):
         Returns:
             The effect to execute, the most it can cost, and what a last answer needs.
         """
-        ...
 
 
-class Owner(BaseModel):
+class Owner(BaseModel, frozen=True):
     """A process that drives runs: enough to prove on the same host that it is dead."""
-
-    model_config = ConfigDict(frozen=True)
 
     host: str
     pid: int
@@ -353,15 +309,13 @@ class Owner(BaseModel):
         return f"{self.host}:{self.pid}:{self.started:.2f}"
 
 
-class RunRecord(BaseModel):
+class RunRecord(BaseModel, frozen=True):
     """A row of `runs`.
 
     Attributes:
         imported: when it came from elsewhere (a bundle, a file of events), None for a run made here. What such a run
             names (an application, tools, texts of modules) is another's: reading and replaying it executes none of it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     status: RunStatus
@@ -373,10 +327,8 @@ class RunRecord(BaseModel):
     imported: datetime | None = None
 
 
-class Job(BaseModel):
+class Job(BaseModel, frozen=True):
     """A row of `jobs`: who drives the run, under which epoch, until when (the store's time)."""
-
-    model_config = ConfigDict(frozen=True)
 
     run: str
     owner: Owner | None
@@ -427,15 +379,12 @@ class Store(Protocol):
         Raises:
             WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError.
         """
-        ...
 
     async def close(self) -> None:
         """Drain what was appended, then release everything; idempotent."""
-        ...
 
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
         """A new run with its first events, status `created`, epoch 0."""
-        ...
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         """A run that was made elsewhere, with its rows as they are there; nobody drives it.
@@ -449,7 +398,6 @@ class Store(Protocol):
             StoreError: if there is a run of this id already, or the events are not one whole log.
             DuplicateEventError: if a key stands twice among them.
         """
-        ...
 
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
@@ -466,11 +414,9 @@ class Store(Protocol):
             A future of the sequences drawn. It fails with FencedError (the epoch is over), DuplicateEventError,
             StoreFullError, UnknownRunError, StoreError; the other runs of the same batch are not touched.
         """
-        ...
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
         """The events with after < seq <= upto, in order, blobs resolved."""
-        ...
 
     async def query(
         self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
@@ -483,23 +429,18 @@ class Store(Protocol):
             limit: at most this many.
             newest: the last ones instead of the first ones (still in order).
         """
-        ...
 
     async def get_run(self, run: str) -> RunRecord | None:
         """The run's row, None where there is none."""
-        ...
 
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """Runs, newest first."""
-        ...
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         """The last `run_ended` of each run with status `waiting`, and whether events came after it; one query."""
-        ...
 
     async def job(self, run: str) -> Job | None:
         """Who drives the run."""
-        ...
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
         """Take the run over: epoch + 1, lease from now in the store's time.
@@ -507,19 +448,15 @@ class Store(Protocol):
         Without `expect_epoch` only when the lease is over or free; with it whenever the epoch is still that one (the
         caller has proof that the owner is dead). None when it is not to be had.
         """
-        ...
 
     async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
         """Prolong the leases held under these epochs; the runs that were lost to another owner."""
-        ...
 
     async def release(self, run: str, epoch: int) -> None:
         """Give the run back if the epoch is still held."""
-        ...
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
         """Keep bytes durably; their SHA-256."""
-        ...
 
     async def get_blob(self, sha256: str) -> bytes:
         """The bytes.
@@ -527,15 +464,12 @@ class Store(Protocol):
         Raises:
             StoreError: if there is no such blob or it does not match its hash.
         """
-        ...
 
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
         """Those of these hashes that are blobs, without reading their bytes."""
-        ...
 
     async def run_states(self) -> list[RunState]:
         """How every run stands, newest first."""
-        ...
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
         """Delete runs with their events; forks before what they were forked from.
@@ -545,7 +479,6 @@ class Store(Protocol):
         Returns:
             Those that were deleted.
         """
-        ...
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
         """Delete the blobs that neither a run nor a component refers to (`log/store/references.py`).
@@ -555,7 +488,6 @@ class Store(Protocol):
                 be in the log.
             dry_run: only count them.
         """
-        ...
 
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:
         """Append to the histories of components: all of these entries, or none.
@@ -563,7 +495,6 @@ class Store(Protocol):
         Raises:
             ComponentConflictError: if the place of one is taken or would leave a gap; nothing was written.
         """
-        ...
 
     async def component_changes(
         self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
@@ -574,22 +505,18 @@ class Store(Protocol):
             components: of these (kind, name); of all by default.
             kind: only of this kind.
         """
-        ...
 
     async def component_heads(self) -> dict[tuple[str, str], int]:
         """The last sequence of each component's history, by (kind, name)."""
-        ...
 
     async def component_count(self) -> int:
         """How many entries all histories have together: it grows with every one, and costs little to ask."""
-        ...
 
     async def changed(self) -> bool:
         """Whether anyone without an epoch appended through another connection since the last call (for watchers).
 
         Other commits may count too; this process's own driving does not.
         """
-        ...
 
 
 class Engine(Protocol):
@@ -597,15 +524,12 @@ class Engine(Protocol):
 
     async def submit(self, run: str, drive: Callable[[int], Awaitable[Any]]) -> Any:
         """Claim the run and await `drive(epoch)` under a heartbeat; releases at the end."""
-        ...
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
         """Ask whoever drives the run to stop it."""
-        ...
 
     async def close(self) -> None:
         """Cancel what is driven here and wait until it has been put away."""
-        ...
 
 
 class Environment(Protocol):
@@ -641,39 +565,30 @@ class Environment(Protocol):
 
     def actions(self) -> tuple[ToolSchema, ...]:
         """The actions with the schemas of their arguments."""
-        ...
 
     def mutates(self, action: str) -> bool:
         """Whether an action changes the state (a snapshot follows it)."""
-        ...
 
     def rules(self) -> str:
         """Text for the prompt: state, vision, interaction (000, app. H)."""
-        ...
 
     async def open(self, ctx: Any) -> None:
         """Make the instance ready; `ctx` is a RunContext."""
-        ...
 
     async def close(self) -> None:
         """Leave nothing behind."""
-        ...
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
         """Execute an action; returns what a tool may return."""
-        ...
 
     async def state(self) -> tuple[Block, ...]:
         """What an agent sees of the environment now."""
-        ...
 
     async def snapshot(self) -> bytes:
         """The whole state as bytes (`branching = snapshot`)."""
-        ...
 
     async def restore(self, data: bytes) -> None:
         """The state of a snapshot."""
-        ...
 
 
 class Ground(Protocol):
@@ -687,15 +602,12 @@ class Ground(Protocol):
 
     async def snapshot(self) -> bytes:
         """The whole state as bytes, with what each of its environments remembers besides."""
-        ...
 
     async def restore(self, data: bytes | None) -> None:
         """The state of a snapshot; of a new ground for None."""
-        ...
 
     async def close(self) -> None:
         """Leave nothing behind but what the run's user is to find."""
-        ...
 
 
 @runtime_checkable
@@ -710,11 +622,9 @@ class Grounded(Protocol):
 
     async def lay(self, ctx: Any) -> Ground:
         """Make the ground: asked of the first environment that is opened in a world; `ctx` is a RunContext."""
-        ...
 
     def stand_on(self, ground: Ground) -> None:
         """Take the ground that is there; called before `open`."""
-        ...
 
 
 def instance_of(environment: Any) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import EffectKey, compact_encoder
@@ -15,7 +15,7 @@ from agentorchestra.core.ids import EffectKey, compact_encoder
 _WRITTEN = compact_encoder()
 
 
-class LogQuery(BaseModel):
+class LogQuery(BaseModel, frozen=True):
     """Which events are wanted; what is left out does not narrow.
 
     Attributes:
@@ -29,8 +29,6 @@ class LogQuery(BaseModel):
         holds: texts that all stand in the event's body, as JSON without white space; a body of more than 16 KiB need
             not be looked into.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     runs: tuple[str, ...] | None = None
     session: str | None = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from agentorchestra.core.budget import Budget
 
@@ -16,14 +16,12 @@ ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
 """How much a model thinks before it answers; each provider gets it in its own form."""
 
 
-class Price(BaseModel):
+class Price(BaseModel, frozen=True, extra="forbid"):
     """US dollars per million tokens, by class. A class left out costs as much as plain input or output.
 
     Attributes:
         audio_minute: US dollars per minute of sound, for models that transcribe and are paid by the minute.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -32,7 +30,7 @@ class Price(BaseModel):
     audio_minute: float | None = Field(default=None, ge=0)
 
 
-class ModelProfile(BaseModel):
+class ModelProfile(BaseModel, frozen=True, extra="forbid"):
     """A named model.
 
     Attributes:
@@ -63,8 +61,6 @@ class ModelProfile(BaseModel):
         backoff_s: the first pause between two attempts; it doubles with each, up to a minute.
         rate_limit_s: seconds that one request waits in all where the provider limits the rate (429).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
     base_url: str | None = None
@@ -117,15 +113,13 @@ OnUncertain = Literal["report", "ask", "retry"]
 """What happens to an effect that may have happened before a crash."""
 
 
-class RoleSettings(BaseModel):
+class RoleSettings(BaseModel, frozen=True, extra="forbid"):
     """What a role's requests use in place of the run's model and its profile's parameters.
 
     Attributes:
         model: a profile's name or `provider:model`; "" for the run's model.
         temperature, max_tokens, reasoning_effort, thinking_tokens: None for the profile's.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = ""
     temperature: float | None = None
@@ -134,7 +128,7 @@ class RoleSettings(BaseModel):
     thinking_tokens: int | None = Field(default=None, ge=1024)
 
 
-class PolicySettings(BaseModel):
+class PolicySettings(BaseModel, frozen=True, extra="forbid"):
     """What the default policy opens.
 
     Attributes:
@@ -145,15 +139,13 @@ class PolicySettings(BaseModel):
             as for one that sends. Tools whose description comes from outside are asked about in any case.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     allowed_hosts: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     undeclared: Literal["allow", "ask"] = "allow"
 
 
-class SandboxSettings(BaseModel):
+class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
     """Where code that a model wrote runs, and what it may use.
 
     Attributes:
@@ -170,8 +162,6 @@ class SandboxSettings(BaseModel):
         kept_mib: of the files that are kept as artifacts after one program.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     backend: str = "auto"
     network: bool = False
     libraries: tuple[str, ...] = ()
@@ -184,7 +174,7 @@ class SandboxSettings(BaseModel):
     kept_mib: int = Field(default=64, ge=1)
 
 
-class GitHubSettings(BaseModel):
+class GitHubSettings(BaseModel, frozen=True, extra="forbid"):
     """GitHub for the environment `github`.
 
     Attributes:
@@ -194,15 +184,13 @@ class GitHubSettings(BaseModel):
         max_wait_s: how long one action waits in all when the limit of requests is reached.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     base_url: str = "https://api.github.com"
     token_env: str = "GITHUB_TOKEN"
     timeout_s: float = Field(default=30.0, gt=0)
     max_wait_s: float = Field(default=60.0, ge=0)
 
 
-class FolderSettings(BaseModel):
+class FolderSettings(BaseModel, frozen=True, extra="forbid"):
     """What the folder of a run may hold, on which its environments work: so much can be kept after each action.
 
     Attributes:
@@ -211,14 +199,12 @@ class FolderSettings(BaseModel):
         max_file_mib: of one file.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     max_mib: float = Field(default=1024.0, gt=0)
     max_entries: int = Field(default=50_000, ge=1)
     max_file_mib: float = Field(default=256.0, gt=0)
 
 
-class GitSettings(BaseModel):
+class GitSettings(BaseModel, frozen=True, extra="forbid"):
     """Git for the environment `git`.
 
     Attributes:
@@ -232,8 +218,6 @@ class GitSettings(BaseModel):
         max_pack_mib: of what is fetched or pushed at once.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     author_name: str = Field(default="AgentOrchestra", min_length=1)
     author_email: str = Field(default="agent@localhost", min_length=3)
     tokens: dict[str, str] = {}
@@ -244,7 +228,7 @@ class GitSettings(BaseModel):
     max_pack_mib: int = Field(default=256, ge=1)
 
 
-class WebSettings(BaseModel):
+class WebSettings(BaseModel, frozen=True, extra="forbid"):
     """How this process reads the web: `fetch`, search, and whatever else asks a site for something.
 
     Attributes:
@@ -271,8 +255,6 @@ class WebSettings(BaseModel):
         cache_s: how long a page is taken from there before it is read again.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     private: tuple[str, ...] = ()
     user_agent: str = "agentorchestra"
     timeout_s: float = Field(default=60.0, gt=0)
@@ -293,7 +275,7 @@ class WebSettings(BaseModel):
     cache_s: float = Field(default=86_400.0, ge=0)
 
 
-class BrowserSettings(BaseModel):
+class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
     """The environment `browser` (docs/browser.md).
 
     Attributes:
@@ -321,8 +303,6 @@ class BrowserSettings(BaseModel):
             as many once more, knowing what it had come to. 5 in both papers.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     executable: str = ""
     window: bool = False
     sandbox: bool = True
@@ -344,7 +324,7 @@ class BrowserSettings(BaseModel):
     rounds: int = Field(default=1, ge=1, le=20)
 
 
-class ComputerSettings(BaseModel):
+class ComputerSettings(BaseModel, frozen=True, extra="forbid"):
     """The environment `computer` (docs/computer.md).
 
     Attributes:
@@ -353,14 +333,12 @@ class ComputerSettings(BaseModel):
             `sandbox`'s.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     width: int = Field(default=1280, ge=320, le=3840)
     height: int = Field(default=800, ge=240, le=2160)
     program_cpu_s: int = Field(default=1800, ge=1)
 
 
-class SearchEngineSettings(BaseModel):
+class SearchEngineSettings(BaseModel, frozen=True, extra="forbid"):
     """What one search engine needs; what is left out is the engine's own (docs/web-search.md).
 
     Attributes:
@@ -372,8 +350,6 @@ class SearchEngineSettings(BaseModel):
         cost_usd: US dollars one request costs; it is held against the budget and counted.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     base_url: str = ""
     key_env: str = ""
     engine_id: str = ""
@@ -382,7 +358,7 @@ class SearchEngineSettings(BaseModel):
     cost_usd: float = Field(default=0.0, ge=0)
 
 
-class SearchFolder(BaseModel):
+class SearchFolder(BaseModel, frozen=True, extra="forbid"):
     """A folder that `local` searches besides the files of the task.
 
     Attributes:
@@ -390,13 +366,11 @@ class SearchFolder(BaseModel):
         address: of the site that the folder is a copy of: `news/index.html` is then found as ADDRESS/news/.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     path: str
     address: str = ""
 
 
-class SearchSettings(BaseModel):
+class SearchSettings(BaseModel, frozen=True, extra="forbid"):
     """How the web and folders are searched.
 
     Attributes:
@@ -409,8 +383,6 @@ class SearchSettings(BaseModel):
         engine: what single engines need, by name.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     engines: tuple[str, ...] = ("auto",)
     choice: Literal["rules", "model"] = "rules"
     most: int = Field(default=5, ge=1)
@@ -419,7 +391,7 @@ class SearchSettings(BaseModel):
     engine: dict[str, SearchEngineSettings] = {}
 
 
-class AgentSettings(BaseModel):
+class AgentSettings(BaseModel, frozen=True, extra="forbid"):
     """What is set otherwise for one agent, a packaged one or the user's.
 
     Attributes:
@@ -428,14 +400,12 @@ class AgentSettings(BaseModel):
         team: True puts an agent that is for certain runs only (the `debate`) into the team of all.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     max_steps: int | None = Field(default=None, ge=1)
     memory: str | None = None
     team: Literal[True] | None = None
 
 
-class TeamSettings(BaseModel):
+class TeamSettings(BaseModel, frozen=True, extra="forbid"):
     """How the planning agent works with its team (docs/team.md).
 
     Attributes:
@@ -445,13 +415,11 @@ class TeamSettings(BaseModel):
             researcher that did not find it.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     verify: Literal["web", "off"] = "web"
     verifier: str = ""
 
 
-class ResearchSettings(BaseModel):
+class ResearchSettings(BaseModel, frozen=True, extra="forbid"):
     """How far the deep researcher goes with one task (000, app. D.3; 001, sec. 3.3.1).
 
     Attributes:
@@ -473,8 +441,6 @@ class ResearchSettings(BaseModel):
             the budget.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     rounds: int = Field(default=3, ge=1, le=20)
     depth: int = Field(default=3, ge=1, le=5)
     queries: int = Field(default=3, ge=1, le=10)
@@ -493,7 +459,7 @@ class ResearchSettings(BaseModel):
     tokens: int = Field(default=0, ge=0)
 
 
-class AnalysisSettings(BaseModel):
+class AnalysisSettings(BaseModel, frozen=True, extra="forbid"):
     """How far the deep analyzer and the tool `analyze_file` go (000, app. D.4; 001, sec. 3.3.3).
 
     Attributes:
@@ -507,8 +473,6 @@ class AnalysisSettings(BaseModel):
         findings: that are taken out of a chunk.
         members: pictures and recordings of one archive that are looked at, tables and texts of it that are shown.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: int = Field(default=3, ge=1, le=20)
     models: tuple[str, ...] = ()
@@ -524,7 +488,7 @@ Keep = Literal["run", "ask", "workspace"]
 """Where a generated tool stays: in its run, or also for later runs of the workspace; `ask` asks the user."""
 
 
-class GeneratorSettings(BaseModel):
+class GeneratorSettings(BaseModel, frozen=True, extra="forbid"):
     """How the tool generator makes tools (000, app. D.6).
 
     Attributes:
@@ -538,8 +502,6 @@ class GeneratorSettings(BaseModel):
         tools: that code which an agent or another machine wrote may call, where whoever calls it may call them too.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     keep: Keep = "ask"
     attempts: int = Field(default=5, ge=1, le=50)
     examples: int = Field(default=2, ge=1, le=10)
@@ -549,7 +511,7 @@ class GeneratorSettings(BaseModel):
     tools: tuple[str, ...] = ("fetch", "search")
 
 
-class DebateSettings(BaseModel):
+class DebateSettings(BaseModel, frozen=True, extra="forbid"):
     """How experts debate (000, app. G.2, which names no limits).
 
     Attributes:
@@ -558,14 +520,12 @@ class DebateSettings(BaseModel):
         arguments: that an expert brings in one turn, at most.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     rounds: int = Field(default=2, ge=1, le=10)
     experts: int = Field(default=3, ge=2, le=8)
     arguments: int = Field(default=3, ge=1, le=10)
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, frozen=True, extra="forbid"):
     """The workspace's settings; unknown names are refused.
 
     Attributes:
@@ -610,8 +570,6 @@ class Settings(BaseModel):
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     preset: str = NO_PRESET
     app: str | None = None

@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
+from pydantic import BaseModel, JsonValue, model_validator
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.core.budget import Budget, Usage
@@ -56,7 +56,7 @@ def exit_code(status: RunStatus) -> int:
     return EXIT_CODES.get(status, 3)
 
 
-class RunSpec(BaseModel):
+class RunSpec(BaseModel, frozen=True, extra="forbid"):
     """What a run is asked: all of it that can be written down, as JSON too.
 
     `ws.run(spec)` runs it; `ws.run("What is ...?", files=[...])` builds it from its arguments. What is left out or None
@@ -90,8 +90,6 @@ class RunSpec(BaseModel):
     Raises:
         UsageError: for a value that does not fit; pydantic's ValidationError for one of another type.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     task: str
     files: tuple[Path, ...] = ()
@@ -167,7 +165,7 @@ class RunFields(TypedDict, total=False):
     options: Mapping[str, Any] | None
 
 
-class AgentSpec(BaseModel):
+class AgentSpec(BaseModel, frozen=True):
     """A sub-agent as the tuple <instruction, context, tools, model> (AOrchestra, sec. 3.2).
 
     Attributes:
@@ -186,8 +184,6 @@ class AgentSpec(BaseModel):
         asks: whether people may be asked for it and those under it; else what would need a question is denied.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str = "agent"
     instruction: str
     context: tuple[Block, ...] = ()
@@ -203,7 +199,7 @@ class AgentSpec(BaseModel):
     asks: bool = True
 
 
-class Citation(BaseModel):
+class Citation(BaseModel, frozen=True):
     """A source of an answer: a quote and where it stands, a computation, or a picture.
 
     Attributes:
@@ -212,17 +208,13 @@ class Citation(BaseModel):
         quote: the words, verbatim; for a computation of its output or its program. "" for what was seen in a picture.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     source: str
     place: str = ""
     quote: str = ""
 
 
-class AgentResult(BaseModel):
+class AgentResult(BaseModel, frozen=True):
     """What an agent hands back to whoever invoked it."""
-
-    model_config = ConfigDict(frozen=True)
 
     status: RunStatus = RunStatus.COMPLETED
     answer: str = ""
@@ -233,7 +225,7 @@ class AgentResult(BaseModel):
     memory: str = ""
 
 
-class FileRef(BaseModel):
+class FileRef(BaseModel, frozen=True):
     """A file given with a task: its bytes are kept with the run, so a resume reads the same ones.
 
     Attributes:
@@ -241,8 +233,6 @@ class FileRef(BaseModel):
         sha256, size, media_type: of the bytes.
         origin: where it was, for people.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     sha256: str
@@ -263,7 +253,7 @@ SOURCE_MEDIA_TYPE = "text/x-agentorchestra-source"
 process that has the workspace open counts on those it has kept."""
 
 
-class Pinned(BaseModel):
+class Pinned(BaseModel, frozen=True):
     """The version and content hash of a component at the start of a run.
 
     Attributes:
@@ -272,18 +262,14 @@ class Pinned(BaseModel):
         origin: where it came from, where that is no program of this machine: `mcp:NAME`.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     version: str
     content_hash: str
     source: str = ""
     origin: str = ""
 
 
-class Exchange(BaseModel):
+class Exchange(BaseModel, frozen=True):
     """An earlier task of the same session and how it ended."""
-
-    model_config = ConfigDict(frozen=True)
 
     run_id: str
     task: str
@@ -295,7 +281,7 @@ CHECKS = 1
 """How new runs check answers; see `RunManifest.checks`."""
 
 
-class RunManifest(BaseModel):
+class RunManifest(BaseModel, frozen=True):
     """Everything a run is pinned to; a fresh process can drive it from this and the log.
 
     Attributes:
@@ -332,8 +318,6 @@ class RunManifest(BaseModel):
             kept them in the workspace.
         checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     task: str
     system: str = "react"
@@ -385,15 +369,13 @@ class RunManifest(BaseModel):
     checks: int = 0
 
 
-class Question(BaseModel):
+class Question(BaseModel, frozen=True):
     """An open question.
 
     Attributes:
         key: what an answer names.
         code: of an approval, a short digest of the call that is to be allowed: who approves names the call with it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     question: str

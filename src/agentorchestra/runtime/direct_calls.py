@@ -14,6 +14,7 @@ from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import AgentResult, RunManifest, RunResult, RunStatus
+from agentorchestra.runtime import job
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.run import Run, Services
 from agentorchestra.runtime.session import Session
@@ -114,7 +115,7 @@ class DirectCalls:
             async def drive(epoch: int) -> RunResult:
                 run = Run(self._services(), run_id, manifest, await self._store.load(run_id), epoch=epoch)
                 self._engine.attach(run)
-                return await run.drive(main, owner=self._engine.owner)
+                return await job.drive(run, main, owner=self._engine.owner)
 
             self._job = asyncio.create_task(self._engine.submit(run_id, drive))
             either: set[asyncio.Future[Any]] = {begun, self._job}

@@ -1,4 +1,4 @@
-"""The stages that every effect of a run goes through (docs/door.md).
+"""The door: six stages that every effect of a run goes through (docs/door.md).
 
 ledger -> policy -> reserve -> mark -> execute -> record (and settle)
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field
+from functools import cache, partial
+from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.budget import NO_COST, Bound, Budget
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import (
     BESIDE,
@@ -35,217 +36,383 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import EffectCompleted, EffectStarted, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, sha256_text
-from agentorchestra.core.protocols import Sizing
+from agentorchestra.core.protocols import Handler, Sizing
+from agentorchestra.core.spec import AgentSpec
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.runtime.budget import BudgetShort, Hold, exhausted
-from agentorchestra.runtime.open_environments import mistaken
+from agentorchestra.runtime.branch import Branch, segment
+from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
-from agentorchestra.runtime.permission import judge, refused
-from agentorchestra.runtime.run import observe, wait_for
+from agentorchestra.runtime.permission import (
+    ask,
+    capabilities_of_agent,
+    capabilities_of_effect,
+    judge,
+    refused,
+)
+from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
+from agentorchestra.runtime.worlds import obvious_mistake
 
-if TYPE_CHECKING:
-    from agentorchestra.runtime.session import Session
-
+_AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 _DECISIONS = ("decision", "final")
 _LAZY = frozenset({EffectKind.RECEIVE})
 """Kinds whose record need not be awaited: it is committed before any row that comes after it."""
 
 
+@dataclass(slots=True, eq=False)
+class Passage:
+    """One effect on its way through the door.
+
+    Attributes:
+        branch: the branch it stands on.
+        key: its place there.
+        effect: as it is compared and logged.
+        base: the run's state as it finds it.
+        skipped: it must not be started, for the reason in `effect.invalid`.
+        handler: executes it.
+        mode: what a crash means for it.
+        known: what the log has of it before this passage.
+        attempt: the number of this one.
+        acting: the effect to execute, fitted to what the budgets leave.
+        bound: the most it can cost.
+        hold: what is held for it.
+        began: when its execution began, in seconds of the run's clock; only of a decision.
+        child: its own branch.
+        outcome: what executing it gave.
+    """
+
+    branch: Branch
+    key: EffectKey
+    effect: Effect
+    base: dict[str, JsonValue]
+    skipped: bool
+    handler: Handler
+    mode: Mode
+    known: Record | None
+    attempt: int
+    acting: Effect = field(init=False)
+    bound: Bound = NO_COST
+    hold: Hold | None = None
+    began: float = 0.0
+    child: Branch = field(init=False)
+    outcome: Outcome = field(init=False)
+
+    @property
+    def run(self) -> Run:
+        """The run of the branch."""
+        return self.branch.run
+
+    @property
+    def final(self) -> bool:
+        """Return True for an agent's last answer."""
+        return self.effect.purpose == "final"
+
+    @property
+    def decision(self) -> bool:
+        """Return True for a decision of an agent: it costs one step."""
+        return self.effect.purpose in _DECISIONS and self.effect.kind is EffectKind.REQUEST_MODEL
+
+    @property
+    def is_top(self) -> bool:
+        """Return True for the run's top agent: its failure is the run's, and a resume enters it again."""
+        return self.branch.parent is None and self.effect.kind is EffectKind.INVOKE_AGENT
+
+    def open_branch(self, attempt: int) -> Branch:
+        """Make the effect's own branch: what executes it acts on that one."""
+        branch, effect = self.branch, self.effect
+        spec = AgentSpec.model_validate(effect.arguments) if effect.kind in _AGENTS else None
+        base = self.base if spec is None else {k: v for k, v in self.base.items() if not k.startswith(PRIVATE)}
+        child = self.child = type(branch)(
+            branch.run,
+            self.key,
+            dict(base),
+            parent=branch,
+            branch="" if spec is None else f"{self.key.path}.{segment(spec.name)}",
+            name=effect.name,
+            provenance=effect.provenance,
+        )
+        child.composite = self.mode is Mode.COMPOSITE
+        child.attempt_number = attempt
+        child.capabilities = capabilities_of_effect(branch, effect)
+        if spec is not None:
+            child.capabilities = capabilities_of_agent(child.capabilities, spec.tools)
+            child.node = _carve(branch, child.branch, spec.budget or Budget())
+            child.actor, child.role, child.asks = spec.name, spec.role, branch.asks and spec.asks
+            child.model = spec.model or branch.model
+        return child
+
+
 async def through(
-    session: Session[Any], key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
+    branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
 ) -> Outcome:
     """Let an effect through the door.
 
     Args:
-        session: the branch it stands on.
+        branch: the branch it stands on.
         key: its place there.
         effect: what the branch's code asks for.
         base: the run's state as the effect finds it.
         skipped: it must not be started, for the reason in `effect.invalid`.
     """
-    run = session.run
+    passage = _enter(branch, key, effect, base, skipped)
+    early = await ledger(passage) or await policy(passage) or await reserve(passage)
+    if early is not None:
+        return early
+    await mark(passage)
+    return await execute(passage) or await record(passage)
+
+
+def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue], skipped: bool) -> Passage:
+    """Bring an effect into the form in which it is compared, judged and logged."""
+    run = branch.run
     handler = run.services.handlers.get(effect.kind)
     if handler is None:
         raise UnknownComponentError(f"no handler is registered for {effect.kind.value}; the workspace registers them")
-    effect = effect.model_copy(update={"world": session.world}) if effect.world != session.world else effect
+    effect = effect.model_copy(update={"world": branch.world}) if effect.world != branch.world else effect
     if not effect.content_hash:
         # Every effect names the code that executes it; a component without a hash of its own is its handler.
         effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
-    effect = session.sight.of(run.redactor.effect(handler.redact(effect)))
-    mode = handler.mode(effect)
+    effect = branch.seen.of(run.redactor.effect(handler.redact(effect)))
+    known, attempt = run.ledger.records.get(key), run.ledger.attempts.get(key, 0) + 1
+    return Passage(branch, key, effect, base, skipped, handler, handler.mode(effect), known, attempt)
+
+
+# -- ledger ------------------------------------------------------------------------------------------------------------
+
+
+async def ledger(passage: Passage) -> Outcome | None:
+    """Return the recorded outcome: not asked, not paid, not executed again.
+
+    Raises:
+        ReplayEnd: a replay has come to the end of the recording.
+    """
+    run, key, known = passage.run, passage.key, passage.known
     if run.replaying:
         run.visited.add(key)
         # What the door itself asked about this effect has no code that asks again.
         asked = [EffectKey(f"{key.path}.approval", 1)]
-        asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, run.ledger.attempts.get(key, 0) + 1)]
+        asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, passage.attempt)]
         run.visited.update(one for one in asked if one in run.ledger.records)
+    if known is not None:
+        change = None if passage.skipped else run.ledger.compare(key, passage.effect, known)
+        if change is not None:
+            run.note_change(key, change)
+        if known.outcome is not None:
+            return await _hit(passage, known, known.outcome)
+    if not run.replaying:
+        return None
+    if passage.effect.kind in run.sealed:
+        _visit_below(passage)
+    elif passage.mode is Mode.COMPOSITE and known is not None:
+        entered = await _enter_again(passage)
+        if passage.effect.kind is EffectKind.SPAWN:
+            return entered
+    raise ReplayEnd(str(key))
 
-    # ledger
-    record = run.ledger.records.get(key)
-    if record is not None:
-        if not skipped:
-            change = run.ledger.compare(key, effect, record)
-            if change is not None:
-                run.note_change(key, change)
-        if record.outcome is not None:
-            return await _hit(session, key, effect, record, mode, base)
-    if run.replaying:
-        if effect.kind in run.sealed:
-            run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
-        elif mode is Mode.COMPOSITE and record is not None:
-            entered = await _reenter(session, key, effect, mode, handler, base, 1)
-            if effect.kind is EffectKind.SPAWN:
-                return entered
-        raise ReplayEnd(str(key))
 
-    _pause_before(session, key, effect)
-    attempt = run.ledger.attempts.get(key, 0) + 1
+async def _hit(passage: Passage, known: Record, outcome: Outcome) -> Outcome:
+    """Return a recorded outcome; a replay enters a composite again and compares."""
+    run, branch, effect = passage.run, passage.branch, passage.effect
+    composite, sealed = passage.mode is Mode.COMPOSITE, effect.kind in run.sealed
+    if run.replaying and composite and not sealed and outcome.status in ("ok", "error"):
+        again = await _enter_again(passage)
+        if effect.kind is EffectKind.SPAWN:
+            return again
+        if (again.status, again.value) != (outcome.status, outcome.value):
+            raise _diverged(passage, "; its code changed since the recording")
+        return outcome
+    if run.replaying and (composite or (sealed and known.mode is Mode.COMPOSITE)):
+        _visit_below(passage)
+    if effect.kind is EffectKind.SPAWN and known.started:  # one that was refused was never started
+        return branch.spawns.add_recorded(passage.key, effect, outcome)
+    if effect.kind is EffectKind.JOIN and outcome.ok:
+        branch.spawns.add_recorded_join(outcome)
+    return outcome
+
+
+def _visit_below(passage: Passage) -> None:
+    """Count what is recorded below an effect as visited."""
+    run, path = passage.run, passage.key.path
+    run.visited.update(k for k in run.ledger.records if within(k.branch, path))
+
+
+async def _enter_again(passage: Passage) -> Outcome:
+    """Execute a composite again in a replay."""
+    child = passage.open_branch(1)
+    if passage.effect.kind is EffectKind.SPAWN:
+        return passage.branch.spawns.start(passage.key, passage.effect, partial(_spawned, passage))
+    outcome = await _executed(passage, passage.effect)
+    return outcome.model_copy(update={"writes": {**_handed_back(child, passage.effect), **outcome.writes}})
+
+
+def _diverged(passage: Passage, why: str = "") -> DivergedError:
+    key = passage.key
+    return DivergedError(
+        f"the replay diverged at {key}: {passage.effect.name} gave another result than recorded{why}",
+        branch=key.branch,
+        n=key.n,
+    )
+
+
+# -- policy ------------------------------------------------------------------------------------------------------------
+
+
+async def policy(passage: Passage) -> Outcome | None:
+    """Return the outcome of an effect that must not be executed: no fitting call, denied, or in doubt after a crash."""
+    branch, effect, known = passage.branch, passage.effect, passage.known
+    _pause_before(passage)
     if effect.invalid is not None:
-        status: OutcomeStatus = "skipped" if skipped else "mistake"
+        status: OutcomeStatus = "skipped" if passage.skipped else "mistake"
         # The sentence may name what a schema allows: that is somebody else's where the schema is.
         own = effect.declared is None or effect.declared.trust is not Trust.UNTRUSTED
-        said = failed(status, effect.invalid, trust=lowest(Trust.AGENT, effect.lowest_trust), own_words=own)
-        return await record_outcome(session, key, effect, Mode.PURE, said, attempt)
-    refusal = refused(session, effect)
-    if refusal is None and record is None and (mistake := mistaken(session, effect)) is not None:
-        return await record_outcome(session, key, effect, Mode.PURE, failed("mistake", mistake), attempt)
-    if refusal is None and (record is None or not record.started):
-        refusal = await judge(session, key, effect, base)
+        trust = lowest(Trust.AGENT, effect.lowest_trust)
+        return await _write(passage, failed(status, effect.invalid, trust=trust, own_words=own))
+    refusal = refused(branch, effect)
+    if refusal is None and known is None and (mistake := obvious_mistake(passage.run, effect, branch)) is not None:
+        return await _write(passage, failed("mistake", mistake))
+    if refusal is None and (known is None or not known.started):
+        refusal = await judge(branch, passage.key, effect, passage.base)
     if refusal is not None:
-        denied = failed("denied", refusal, trust=lowest(Trust.AGENT, effect.lowest_trust))
-        return await record_outcome(session, key, effect, Mode.PURE, denied, attempt)
+        return await _write(passage, failed("denied", refusal, trust=lowest(Trust.AGENT, effect.lowest_trust)))
+    if known is not None and known.started and passage.mode is Mode.ONCE:
+        return await _uncertain(passage, known.attempt)
+    return None
 
-    # a crash left the mark of an effect that must not be repeated
-    if record is not None and record.started and mode is Mode.ONCE:
-        doubt = await _uncertain(session, key, effect, base, attempt, record.attempt)
-        if doubt is not None:
-            return doubt
 
-    # reserve
-    decision = effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL
-    final = effect.purpose == "final"
-    acting, bound, keep = _sized(session, handler, effect, decision=decision)
+async def _uncertain(passage: Passage, doubted: int) -> Outcome | None:
+    """Return the outcome of a `once` effect that was started and never completed; None to execute it again.
+
+    Leave to repeat it holds for the attempt in doubt only: one that is lost too is asked about anew.
+    """
+    effect = passage.effect
+    how = passage.run.manifest.on_uncertain
+    if how == "ask":
+        question = f"{effect.name} may have happened before the crash. Do it again?"
+        details: dict[str, JsonValue] = {"component": effect.component, "arguments": effect.arguments}
+        answer = await ask(passage.branch, passage.key, question, details, passage.base, "uncertain", doubted)
+        how = "retry" if answer.ok and answer.value is True else "report"
+    if how == "retry":
+        return None
+    sentence = (
+        f"{effect.name} was started before the run was interrupted and may have happened; check before doing it again"
+    )
+    return await _write(passage, failed("uncertain", sentence))
+
+
+def _pause_before(passage: Passage) -> None:
+    if passage.run.pausing:
+        raise SuspendedError(f"paused before {passage.effect.name} at {passage.key}")
+
+
+# -- reserve -----------------------------------------------------------------------------------------------------------
+
+
+async def reserve(passage: Passage) -> Outcome | None:
+    """Hold the most that an effect can cost; return its outcome where a limit does not cover that.
+
+    Raises:
+        BudgetExhaustedError: the run's own budget is spent.
+    """
+    run, effect, node = passage.run, passage.effect, passage.branch.node
+    decision, final = passage.decision, passage.final
+    passage.acting, bound, keep = _sized(passage)
     if decision:
         once = {"steps": 1, "active_s": run.longest_decision_s}
         bound, keep = bound.model_copy(update=once), keep.model_copy(update=once)
-    hold: Hold | None = None
-    if bound is NO_COST and mode is not Mode.COMPOSITE and not final:
-        hold = Hold(session.node, bound)  # most calls cost nothing that could be held
-    elif mode is not Mode.COMPOSITE:
-        try:
-            hold = await session.node.reserve(bound, final=final, decision=decision, keep=keep)
-        except BudgetShort as short:
-            beside = effect.purpose in BESIDE
-            if beside or (not final and (short.soft or short.node is not run.budget)):
-                return await record_outcome(session, key, effect, Mode.PURE, failed("limited", str(short)), attempt)
-            raise exhausted(short) from None
-
-    # mark
+    passage.bound = bound
+    if passage.mode is Mode.COMPOSITE:
+        return None
+    if bound is NO_COST and not final:
+        passage.hold = Hold(node, bound)  # most calls cost nothing that could be held
+        return None
     try:
-        _pause_before(session, key, effect)  # it may have queued for the budget
-        if mode is not Mode.PURE:
-            encoded = run.ledger.codec.encode(effect)
-            body = EffectStarted.written(encoded, effect.fingerprint, bound, session.batch)
-            mark = run.written(EffectStarted, body, **session.about(key, attempt))
-            marked = run.append(mark)
-            run.ledger.records[key] = Record(
-                fingerprint=effect.fingerprint,
-                effect=run.ledger.codec.kept(encoded, effect),
-                attempt=attempt,
-                started=True,
-                bound=bound,
-                marked=mark.ts if record is None else record.marked,
-                began=0 if record is None else record.began,
-            )
-            run.ledger.attempts[key] = attempt
-            if mode is Mode.COMPOSITE:
-                observe(marked)  # its children's rows come after it in the same log
-            else:
-                (seq,) = await wait_for(marked)
-                if record is None:
-                    run.ledger.records[key].began = seq
-    except BaseException:
-        if hold is not None:
-            hold.release()
-        raise
-
-    return await _act(session, key, effect, acting, mode, handler, base, attempt, hold, decision)
+        passage.hold = await node.reserve(bound, final=final, decision=decision, keep=keep)
+    except BudgetShort as short:
+        if effect.purpose in BESIDE or (not final and (short.soft or short.node is not run.budget)):
+            return await _write(passage, failed("limited", str(short)))
+        raise exhausted(short) from None
+    return None
 
 
-def _sized(session: Session[Any], handler: Any, effect: Effect, *, decision: bool) -> tuple[Effect, Bound, Bound]:
+def _sized(passage: Passage) -> tuple[Effect, Bound, Bound]:
     """Return the effect to execute, the most it can cost, and what is kept for its agent's last answer.
 
     How much is left depends on what runs beside it, so it is neither compared nor logged as what was asked for.
     """
+    effect, handler, node = passage.effect, passage.handler, passage.branch.node
     if effect.request is None or not isinstance(handler, Sizing):
-        bound: Bound = handler.bound(effect)
+        bound = handler.bound(effect)
         return effect, bound, bound
-    final = effect.purpose == "final"
-    return handler.sized(effect, lambda usual: session.node.room(usual if decision else None, final=final))
+    decision, final = passage.decision, passage.final
+    return handler.sized(effect, lambda usual: node.room(usual if decision else None, final=final))
 
 
-async def _uncertain(
-    session: Session[Any], key: EffectKey, effect: Effect, base: dict[str, JsonValue], attempt: int, doubted: int
-) -> Outcome | None:
-    """What to do with a `once` effect that was started and never completed; None to execute it again.
-
-    Leave to repeat it holds for the attempt in doubt only: one that is lost too is asked about anew.
-    """
-    sentence = (
-        f"{effect.name} was started before the run was interrupted and may have happened; check before doing it again"
-    )
-    how = session.run.manifest.on_uncertain
-    if how == "ask":
-        answer = await session.ask_door(
-            key,
-            f"{effect.name} may have happened before the crash. Do it again?",
-            {"component": effect.component, "arguments": effect.arguments},
-            base,
-            "uncertain",
-            doubted,
-        )
-        how = "retry" if answer.ok and answer.value is True else "report"
-    if how == "retry":
-        return None
-    return await record_outcome(session, key, effect, Mode.ONCE, failed("uncertain", sentence), attempt)
+def _carve(branch: Branch, scope: str, limits: Budget) -> BudgetNode:
+    """Return the budget of a sub-agent, below its caller's."""
+    run = branch.run
+    began = run.active_s()
+    active = (lambda: run.active_s() - began) if limits.active_s is not None else None
+    return BudgetNode(scope, limits, branch.node, spent=run.ledger.spent_under(scope), active=active)
 
 
-def _pause_before(session: Session[Any], key: EffectKey, effect: Effect) -> None:
-    if session.run.pausing:
-        raise SuspendedError(f"paused before {effect.name} at {key}")
+# -- mark --------------------------------------------------------------------------------------------------------------
 
 
-async def _act(
-    session: Session[Any],
-    key: EffectKey,
-    effect: Effect,
-    acting: Effect,
-    mode: Mode,
-    handler: Any,
-    base: dict[str, JsonValue],
-    attempt: int,
-    hold: Hold | None,
-    decision: bool,
-) -> Outcome:
-    """Execute, record, settle."""
-    run = session.run
-    began = run.clock.monotonic() if decision else 0.0
-    child = session.child(key, effect, mode, base, attempt)
-    child.hold = hold
+async def mark(passage: Passage) -> None:
+    """Record durably that an effect is started, before it acts; a pure one needs no mark."""
     try:
-        if effect.kind is EffectKind.SPAWN:
-            return session.spawns.start(key, effect, handler, child)
-        outcome = await executed(session, handler, acting, child)
-    except SuspendedError:
-        if hold is not None:
-            hold.release()
+        _pause_before(passage)  # it may have queued for the budget
+        if passage.mode is not Mode.PURE:
+            await _mark(passage)
+    except BaseException:
+        if passage.hold is not None:
+            passage.hold.release()
         raise
+
+
+async def _mark(passage: Passage) -> None:
+    run, key, effect, known = passage.run, passage.key, passage.effect, passage.known
+    encoded = run.ledger.codec.encode(effect)
+    body = EffectStarted.written(encoded, effect.fingerprint, passage.bound, passage.branch.batch)
+    row = run.written(EffectStarted, body, **passage.branch.about(key, passage.attempt))
+    marked = run.append(row)
+    started = run.ledger.records[key] = Record(
+        fingerprint=effect.fingerprint,
+        effect=run.ledger.codec.kept(encoded, effect),
+        attempt=passage.attempt,
+        started=True,
+        bound=passage.bound,
+        marked=row.ts if known is None else known.marked,
+        began=0 if known is None else known.began,
+    )
+    run.ledger.attempts[key] = passage.attempt
+    if passage.mode is Mode.COMPOSITE:
+        observe(marked)  # its children's rows come after it in the same log
+        return
+    (seq,) = await wait_for(marked)
+    if known is None:
+        started.began = seq
+
+
+# -- execute -----------------------------------------------------------------------------------------------------------
+
+
+async def execute(passage: Passage) -> Outcome | None:
+    """Have the handler do it; return what the branch has of a spawned agent, which goes on beside it."""
+    child, hold = passage.open_branch(passage.attempt), passage.hold
+    child.hold = hold
+    if passage.effect.kind is EffectKind.SPAWN:
+        return passage.branch.spawns.start(passage.key, passage.effect, partial(_spawned, passage))
+    if passage.decision:
+        passage.began = passage.run.clock.monotonic()
+    try:
+        passage.outcome = await _executed(passage, passage.acting)
     except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
         if hold is not None:
-            lost = isinstance(exc, asyncio.CancelledError) and mode is not Mode.PURE and not child.between_attempts
+            cancelled = isinstance(exc, asyncio.CancelledError)
+            lost = cancelled and passage.mode is not Mode.PURE and not child.between_attempts
             hold.keep() if lost else hold.release()
-        if mode is not Mode.PURE:
+        if passage.mode is not Mode.PURE:
             # Queued synchronously: a cancelled task may not get to await anything any more.
             child.interrupted(exc)
         raise
@@ -253,168 +420,123 @@ async def _act(
         if hold is not None:
             hold.release()
         raise
-    try:
-        recorded = await record_outcome(session, key, effect, mode, outcome, child.attempt_number, child=child)
-    finally:
-        if hold is not None:
-            hold.settle(outcome.usage, steps=1 if decision else 0)
-    if decision:
-        run.longest_decision_s = max(run.longest_decision_s, run.clock.monotonic() - began)
-        run.steps += 1
-    return recorded
+    return None
 
 
-async def _reenter(
-    session: Session[Any],
-    key: EffectKey,
-    effect: Effect,
-    mode: Mode,
-    handler: Any,
-    base: dict[str, JsonValue],
-    attempt: int,
-) -> Outcome:
-    """Enter a composite again in a replay."""
-    child = session.child(key, effect, mode, base, attempt)
-    if effect.kind is EffectKind.SPAWN:
-        return session.spawns.start(key, effect, handler, child)
-    outcome: Outcome = await executed(session, handler, effect, child)
-    return outcome.model_copy(update={"writes": {**handed_back(child, effect), **outcome.writes}})
-
-
-async def executed(session: Session[Any], handler: Any, effect: Effect, child: Session[Any]) -> Outcome:
-    """What became of an effect: errors are outcomes, but for those that concern the run.
-
-    Args:
-        session: the branch it stands on.
-        handler: executes it.
-        effect: to execute.
-        child: its own session.
-    """
+async def _executed(passage: Passage, effect: Effect) -> Outcome:
+    """Return what became of an effect: errors are outcomes, but for those that concern the run."""
+    branch, child = passage.branch, passage.child
     limit: asyncio.Timeout | None = None
     try:
         # Most effects have no limit of their own: their handlers have theirs.
-        outcome: Outcome
         if effect.timeout_s is None:
-            outcome = await handler.execute(effect, child)
+            outcome = await passage.handler.execute(effect, child)
         else:
             async with asyncio.timeout(effect.timeout_s) as limit:
-                outcome = await handler.execute(effect, child)
+                outcome = await passage.handler.execute(effect, child)
         if child.raised is not None and not isinstance(child.raised, BudgetExhaustedError):
             # Code in between caught what was not meant for it: a run that waits or failed must say so.
             raise child.raised
     except TimeoutError as exc:
-        if limit is None or not limit.expired():
-            if _is_top(session, effect):
-                raise
-            return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", trust=effect.lowest_trust)
-        return failed("timeout", f"{effect.name} was stopped after its time limit of {effect.timeout_s:g} s")
+        if limit is not None and limit.expired():
+            return failed("timeout", f"{effect.name} was stopped after its time limit of {effect.timeout_s:g} s")
+        if passage.is_top:
+            raise
+        return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", trust=effect.lowest_trust)
     except SuspendedError:
         if child.has_spawned:
             await child.spawns.let_finish()
         raise
     except (AgentOrchestraError, ReplayEnd) as exc:
-        if isinstance(exc, CONTROL) or _is_top(session, effect):
+        if isinstance(exc, CONTROL) or passage.is_top:
             raise
         return failed("error", str(exc), error_type=type(exc).__name__)
     except Exception as exc:  # a handler's bug is the effect's failure, never the run's
-        if _is_top(session, effect):
+        if passage.is_top:
             raise
         return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", error_type=type(exc).__name__)
     finally:
-        if session.parent is None:
-            session.partial = child.partial  # how far the top agent came is how far the run came
+        if branch.parent is None:
+            branch.partial = child.partial  # how far the top agent came is how far the run came
         if child.has_spawned:
             await child.spawns.end()
     return outcome
 
 
-def _is_top(session: Session[Any], effect: Effect) -> bool:
-    """Whether an effect is the run's top agent: its failure is the run's, and a resume enters it again."""
-    return session.parent is None and effect.kind is EffectKind.INVOKE_AGENT
+async def _spawned(passage: Passage) -> Outcome:
+    """Execute a spawned agent and record it; in a replay, compare it with the recording."""
+    run = passage.run
+    try:
+        outcome = await _executed(passage, passage.effect)
+        if not run.replaying:
+            return await _write(passage, outcome, passage.child)
+    except asyncio.CancelledError as exc:
+        if not run.replaying:
+            passage.child.interrupted(exc)
+        raise
+    recorded = run.ledger.records[passage.key].outcome
+    if recorded is not None and recorded.value != outcome.value:
+        raise _diverged(passage)
+    return recorded or outcome
 
 
-async def _hit(
-    session: Session[Any], key: EffectKey, effect: Effect, record: Record, mode: Mode, base: dict[str, JsonValue]
-) -> Outcome:
-    """A recorded outcome: not asked, not paid, not executed again."""
-    run = session.run
-    outcome = record.outcome
-    assert outcome is not None
-    composite = run.replaying and Mode.COMPOSITE in (mode, record.mode)
-    sealed = effect.kind in run.sealed
-    entered = composite and mode is Mode.COMPOSITE and not sealed and outcome.status in ("ok", "error")
-    if not entered:
-        if composite and (sealed or mode is Mode.COMPOSITE):
-            run.visited.update(k for k in run.ledger.records if within(k.branch, key.path))
-        if effect.kind is EffectKind.SPAWN and record.started:  # one that was refused was never started
-            return session.spawns.known(key, effect, outcome)
-        if effect.kind is EffectKind.JOIN and outcome.ok:
-            session.spawns.known_join(outcome)
-        return outcome
-    handler = run.services.handlers[effect.kind]
-    again = await _reenter(session, key, effect, mode, handler, base, 1)
-    if effect.kind is EffectKind.SPAWN:
-        return again
-    if (again.status, again.value) != (outcome.status, outcome.value):
-        raise DivergedError(
-            f"the replay diverged at {key}: {effect.name} gave another result than recorded; "
-            "its code changed since the recording",
-            branch=key.branch,
-            n=key.n,
-        )
-    return outcome
+# -- record ------------------------------------------------------------------------------------------------------------
 
 
-async def record_outcome(
-    session: Session[Any],
-    key: EffectKey,
-    effect: Effect,
-    mode: Mode,
-    outcome: Outcome,
-    attempt: int,
-    *,
-    child: Session[Any] | None = None,
-) -> Outcome:
-    """Write exactly what the agent sees, and take it into the ledger."""
-    run = session.run
-    written = handed_back(child, effect) if child is not None else None
+async def record(passage: Passage) -> Outcome:
+    """Write the outcome and settle what was held for it."""
+    run, hold = passage.run, passage.hold
+    try:
+        recorded = await _write(passage, passage.outcome, passage.child)
+    finally:
+        if hold is not None:
+            hold.settle(passage.outcome.usage, steps=1 if passage.decision else 0)
+    if passage.decision:
+        run.longest_decision_s = max(run.longest_decision_s, run.clock.monotonic() - passage.began)
+        run.steps += 1
+    return recorded
+
+
+async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None) -> Outcome:
+    """Write exactly what the agent sees, and take it into the ledger.
+
+    Args:
+        passage: see Passage.
+        outcome: to record.
+        child: the effect's own branch; None for one that was not executed.
+    """
+    run, key, effect, branch = passage.run, passage.key, passage.effect, passage.branch
+    attempt = passage.attempt if child is None else child.attempt_number
+    written = None if child is None else _handed_back(child, effect)
     writes = {**written, **outcome.writes} if written else outcome.writes
     now = run.clock.now()
-    ended = {**outcome.__dict__, "ended_at": now, "writes": writes}
-    outcome = run.redactor.outcome(constructed(Outcome, ended))
-    encoded = None
-    record = run.ledger.records.get(key)
-    if record is None or not record.started:
-        encoded = run.ledger.codec.encode(effect)
-    body = EffectCompleted.written(
-        outcome.stored(),
-        effect.fingerprint,
-        encoded,
-        session.batch if encoded is not None else 0,
-    )
+    outcome = run.redactor.outcome(constructed(Outcome, {**outcome.__dict__, "ended_at": now, "writes": writes}))
+    held = run.ledger.records.get(key)
+    encoded = run.ledger.codec.encode(effect) if held is None or not held.started else None
+    batch = branch.batch if encoded is not None else 0
+    body = EffectCompleted.written(outcome.stored(), effect.fingerprint, encoded, batch)
     event = {"branch": key.branch, "n": key.n, "attempt": attempt, "type": EffectCompleted.type}
-    event |= {"v": EffectCompleted.v, "ts": now, "span": str(key), "parent_span": session.span}
-    event |= {"actor": session.actor, "body": body}
+    event |= {"v": EffectCompleted.v, "ts": now, "span": str(key), "parent_span": branch.span}
+    event |= {"actor": branch.actor, "body": body}
     future = run.append(constructed(NewEvent, event))
     if effect.kind in _LAZY:
         observe(future)
         seq = 0
     else:
         (seq,) = await wait_for(future)
+    stored = held.effect if held is not None else {}
     if encoded is not None:
         stored = run.ledger.codec.kept(encoded, effect)
-    else:
-        stored = record.effect if record is not None else {}
-    if session.apart and effect.kind is EffectKind.INVOKE_TOOL and outcome.ok and not (outcome.artifacts or writes):
+    if branch.apart and effect.kind is EffectKind.INVOKE_TOOL and outcome.ok and not (outcome.artifacts or writes):
         # Only a replay comes back to it, which reads the log: any number of calls costs no memory.
-        if record is not None:
+        if held is not None:
             run.ledger.forget(key)
     else:
         run.ledger.records[key] = Record(
             fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
         )
         run.ledger.attempts[key] = attempt
-    if mode is not Mode.COMPOSITE:
+    if passage.mode is not Mode.COMPOSITE:
         model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
         run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
     if effect.tags:
@@ -424,21 +546,18 @@ async def record_outcome(
     return outcome
 
 
-@cache
-def source_hash(component: type[Any]) -> str:
-    """Hex SHA-256 of a class's source, of its name where the source is not at hand."""
-    try:
-        return sha256_text(inspect.getsource(component))
-    except (OSError, TypeError):
-        return sha256_text(f"{component.__module__}.{component.__qualname__}")
-
-
-def handed_back(child: Session[Any], effect: Effect) -> dict[str, JsonValue]:
-    """What a child wrote, as far as its caller gets it: an agent's own notes (its plan) stay its own."""
+def _handed_back(child: Branch, effect: Effect) -> dict[str, JsonValue]:
+    """Return what a child wrote, as far as its caller gets it: an agent's own notes (its plan) stay its own."""
     writes = child.vars.writes
-    if writes and effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
+    if writes and effect.kind in _AGENTS:
         return {name: value for name, value in writes.items() if not name.startswith(PRIVATE)}
     return writes
 
 
-__all__ = ["executed", "handed_back", "record_outcome", "source_hash", "through"]
+@cache
+def source_hash(component: type[Any]) -> str:
+    """Return the hex SHA-256 of a class's source, of its name where the source is not at hand."""
+    try:
+        return sha256_text(inspect.getsource(component))
+    except (OSError, TypeError):
+        return sha256_text(f"{component.__module__}.{component.__qualname__}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.conditions import conditions_of, untrue
@@ -12,20 +12,10 @@ from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import StoreError, ToolError
 from agentorchestra.log.folders import MAIN
-from agentorchestra.runtime.open_environments import (
-    CHANGED,
-    LiveEnvironment,
-    acted_in,
-    grounded,
-    made,
-    opened,
-    standing,
-    stood_at,
-)
+from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded, open_at
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
-
-if TYPE_CHECKING:
-    from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.worlds import ENV_STATE, last_snapshot, new_environment, past_snapshots, was_changed
 
 
 class BaseHandler:
@@ -97,7 +87,7 @@ class EnvironmentHandler(BaseHandler):
 
         It holds no instance: the effects that it performs act on it, one after the other.
         """
-        environment = made(effect.name, ctx.run)
+        environment = new_environment(ctx.run, effect.name)
         action = str(effect.arguments.get("action", ""))
         composes = getattr(environment, "composes", None)
         if composes is None or not composes(action):
@@ -122,7 +112,7 @@ class EnvironmentHandler(BaseHandler):
         return Outcome(value=recorded, artifacts=result.artifacts + whole, trust=Trust.UNTRUSTED)
 
     async def _use(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
-        name = f"env:{instance}"
+        name = f"{ENV_STATE}{instance}"
         stood = ctx.vars.get(name)
         ref = stood if isinstance(stood, str) else None
         try:
@@ -181,7 +171,7 @@ class EnvironmentHandler(BaseHandler):
             )
         return await self._outcome(value, effect, action, ctx)
 
-    async def _try_to_keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> str | None:
+    async def _try_to_keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> str | None:
         """Keep a snapshot; the sentence that says why there is none (more than can be kept, for one)."""
         try:
             await self._keep(live, name, ctx)
@@ -193,7 +183,7 @@ class EnvironmentHandler(BaseHandler):
             return str(exc) if isinstance(exc, ToolError) else f"{type(exc).__name__}: {exc}"
         return None
 
-    async def _keep(self, live: LiveEnvironment, name: str, ctx: Session[Any]) -> None:
+    async def _keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> None:
         data = await live.keeper.snapshot()
         if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
             live.stands_at(hashlib.sha256(data).hexdigest())
@@ -204,7 +194,7 @@ class EnvironmentHandler(BaseHandler):
 
     async def _instance(
         self, effect: Effect, instance: str, ref: str | None, ctx: Session[Any]
-    ) -> tuple[LiveEnvironment, str | None]:
+    ) -> tuple[OpenEnvironment, str | None]:
         """The open instance, standing where its world stands; a sentence if that state is lost."""
         run, name = ctx.run, effect.name
         place = (effect.world, instance)
@@ -223,26 +213,27 @@ class EnvironmentHandler(BaseHandler):
             # An action that is entered again finds what it found then, whichever branch is faster today. Actions on one
             # instance were recorded in the order in which they were done.
             record = run.ledger.records.get(ctx.key)
-            ref = standing(run, place, ref, before=record.seq if record is not None else 0)
+            ref = last_snapshot(run.ledger, place, ref, before=record.seq if record is not None else 0)
             if live is not None and live.ref != ref:
                 run.environments.pop(place)
                 await live.close()
                 live = None
         elif live is None:
-            ref = standing(run, place, ref)
+            ref = last_snapshot(run.ledger, place, ref)
         if live is None:
-            if ref == CHANGED and effect.world != MAIN and not acted_in(run, place):
+            if ref == CHANGED and effect.world != MAIN and not was_changed(run.ledger, place):
                 raise ToolError("how it stood where this rival world begins could not be kept")
-            live = run.environments[place] = await opened(made(name, run), ref, ctx)
+            data = None if ref is None or ref == CHANGED else await run.blob(ref)
+            live = run.environments[place] = await open_at(new_environment(run, name), ref, data, ctx)
             if not run.replaying:
-                live.past |= stood_at(run, place)
+                live.past |= past_snapshots(run.ledger, place)
             if ref == CHANGED:
                 lost = (
                     f"the state of {instance} was lost with the process that held it; it was opened anew, "
                     "look at its state before going on"
                 )
         elif name not in live.members:
-            environment = made(name, run)
+            environment = new_environment(run, name)
             if live.alone or grounded(environment) is None:
                 raise ToolError(f"{instance!r} is the instance of {', '.join(live.members)}, not of {name!r}")
             await live.join(environment, ctx)
@@ -252,7 +243,7 @@ class EnvironmentHandler(BaseHandler):
         return live, lost
 
 
-def _held(ctx: Session[Any]) -> list[tuple[str, str]]:
+def _held(ctx: Session[Any]) -> list[Place]:
     """The instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
     found = []
     one = ctx.parent
@@ -263,11 +254,9 @@ def _held(ctx: Session[Any]) -> list[tuple[str, str]]:
     return found
 
 
-def _wait_in_a_circle(
-    place: tuple[str, str], held: list[tuple[str, str]], wanted: Mapping[tuple[str, str], list[tuple[str, str]]]
-) -> bool:
+def _wait_in_a_circle(place: Place, held: list[Place], wanted: Mapping[Place, list[Place]]) -> bool:
     """Whether an action on this instance waits, through others, for one that is held here."""
-    seen: set[tuple[str, str]] = set()
+    seen: set[Place] = set()
     open_ = [place]
     while open_:
         one = open_.pop()

@@ -15,6 +15,7 @@ from agentorchestra.core.errors import DoorError, SuspendedError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Handler
 from agentorchestra.core.spec import Question
+from agentorchestra.runtime.answers import settle
 from agentorchestra.runtime.environments import STATE_ACTION, BaseHandler, EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
@@ -56,8 +57,6 @@ class AskHumanHandler(BaseHandler):
 
     async def _settled(self, run: Run, question: Question, answer: str | bool) -> JsonValue:
         """The answer that holds: somebody elsewhere may have been faster."""
-        from agentorchestra.runtime.answers import settle  # it reads the log with what this module is made of
-
         said: JsonValue = run.redactor.json(answer)
         by = str(getattr(run.services.asker, "by", "asker"))
         held = await settle(run.services.store, run.id, question.key, said, by=by, now=run.clock.now())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import JsonValue
 
@@ -12,35 +12,33 @@ from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode
 from agentorchestra.core.errors import SettingsError, ToolError, UnknownComponentError
 from agentorchestra.core.spec import FileRef, first_names
 from agentorchestra.core.vectors import unpack
-
-if TYPE_CHECKING:
-    from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.branch import Branch
 
 MOST_TEXTS, MOST_CHARS = 256, 200_000
 """Texts that are embedded by one effect."""
 
 
-async def embed(session: Session[Any], texts: Sequence[str], model: str) -> list[list[float]]:
-    """A vector for each text."""
+async def embed(branch: Branch, texts: Sequence[str], model: str) -> list[list[float]]:
+    """Return a vector for each text."""
     if isinstance(texts, str):
         raise ToolError("embed takes a list of texts, not one text; write [text]")
-    name = _chosen(model, session.manifest.embedding_model, "embedding_model")
+    name = _chosen(model, branch.run.manifest.embedding_model, "embedding_model")
     # Many texts are several effects: what was embedded before a failure is not paid again.
     asked: list[dict[str, JsonValue]] = [{"texts": [*part], "model": name} for part in _in_parts(texts)]
     vectors: list[list[float]] = []
-    for value in await _beside(session, EffectKind.EMBED, name, asked):
-        vectors += unpack(await session.blob(value["vectors"]), value["dimensions"])
+    for value in await _beside(branch, EffectKind.EMBED, name, asked):
+        vectors += unpack(await branch.run.blob(value["vectors"]), value["dimensions"])
     return vectors
 
 
-async def transcribe(session: Session[Any], recording: str | ArtifactRef | MediaBlock, model: str) -> str:
-    """What is said in a recording."""
-    name = _chosen(model, session.manifest.transcription_model, "transcription_model")
+async def transcribe(branch: Branch, recording: str | ArtifactRef | MediaBlock, model: str) -> str:
+    """Return what is said in a recording."""
+    name = _chosen(model, branch.run.manifest.transcription_model, "transcription_model")
     ref: FileRef | ArtifactRef | MediaBlock
     if isinstance(recording, str):
-        files = session.run.files
+        files = branch.run.files
         try:
-            ref = files.get(recording) or session.artifact_ref(recording)
+            ref = files.get(recording) or branch.run.artifact_ref(recording)
         except UnknownComponentError as exc:
             listed = first_names(files)
             raise UnknownComponentError(f"the run has no file {recording!r}; its files: {listed}; {exc}") from None
@@ -48,7 +46,7 @@ async def transcribe(session: Session[Any], recording: str | ArtifactRef | Media
         ref = recording
     asked: dict[str, JsonValue] = {"file": ref.name, "model": name}
     asked |= {"sha256": ref.sha256, "size": ref.size, "media_type": ref.media_type}
-    (value,) = await _beside(session, EffectKind.TRANSCRIBE, name, [asked])
+    (value,) = await _beside(branch, EffectKind.TRANSCRIBE, name, [asked])
     return str(value["text"])
 
 
@@ -59,7 +57,7 @@ def _chosen(given: str, default: str, setting: str) -> str:
 
 
 async def _beside(
-    session: Session[Any], kind: EffectKind, model: str, arguments: Sequence[dict[str, JsonValue]]
+    branch: Branch, kind: EffectKind, model: str, arguments: Sequence[dict[str, JsonValue]]
 ) -> list[dict[str, Any]]:
     effects = [
         Effect(
@@ -67,14 +65,14 @@ async def _beside(
             component=f"{model}@1.0.0",
             arguments=one,
             mode=Mode.REPEATABLE,
-            role=session.role,
+            role=branch.role,
             purpose="tool",
-            provenance=session.provenance,
+            provenance=branch.provenance,
         )
         for one in arguments
     ]
     values = []
-    for outcome in await session.perform_all(effects):
+    for outcome in await branch.perform_all(effects):
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or f"{model} gave no result")
         values.append(outcome.value)
@@ -82,7 +80,7 @@ async def _beside(
 
 
 def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in portions of a size that every provider takes at once."""
+    """Yield the texts in portions of a size that every provider takes at once."""
     part: list[str] = []
     chars = 0
     for text in texts:

@@ -1,43 +1,62 @@
-"""Whether an effect may go on: by the capabilities of its branch, by policy, by people."""
+"""Who may call what: by the capabilities of a branch, by policy, by people."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 from pydantic import JsonValue
 
-from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import first_names
+from agentorchestra.runtime.branch import Branch
 from agentorchestra.runtime.run import Run
 from agentorchestra.trust.approvals import refused_before, same_call
 from agentorchestra.trust.provenance import origins
 
-if TYPE_CHECKING:
-    from agentorchestra.runtime.session import Session
+OF_EVERY_AGENT = frozenset({"done", "find_tools", "find_agents", "open_tools"})
+"""What every agent may call: to finish, and to find what it may call. They are made for it: it passes none on."""
+
+_AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 
 
-def granted(run: Run, effect: Effect) -> frozenset[str]:
-    """What a component is made of is its maker's choice: its caller gets that through it, and nothing else."""
+# -- capabilities ------------------------------------------------------------------------------------------------------
+
+
+def capabilities_of_run(run: Run) -> frozenset[str]:
+    """Return what the root of a run may call."""
+    return frozenset(run.manifest.tools) | OF_EVERY_AGENT
+
+
+def capabilities_of_effect(branch: Branch, effect: Effect) -> frozenset[str] | None:
+    """Return what an effect of a branch may call itself: what the branch may, and what its component is made of."""
+    own = branch.capabilities
+    return None if own is None else own | _made_of(branch.run, effect)
+
+
+def capabilities_of_agent(own: frozenset[str] | None, wanted: tuple[str, ...]) -> frozenset[str]:
+    """Return what a sub-agent may call: of the tools that it is to have those that its caller may call itself."""
+    asked = frozenset(wanted) | OF_EVERY_AGENT
+    return asked if own is None else asked & (own | OF_EVERY_AGENT)
+
+
+def _made_of(run: Run, effect: Effect) -> frozenset[str]:
+    """Return the parts of a component: its maker's choice, which its caller gets through it and in no other way."""
     by_makers = run.services.granted
     return frozenset() if by_makers is None else by_makers(effect) & frozenset(run.manifest.tools)
 
 
-def refused(session: Session[Any], effect: Effect) -> str | None:
-    """Why the capability set refuses an effect, None if it does not."""
-    own = session.capabilities
+def refused(branch: Branch, effect: Effect) -> str | None:
+    """Return why the branch's capabilities refuse an effect, None if they do not."""
+    own = branch.capabilities
     if own is None:
         return None
-    agent = session.agent
+    agent = branch.agent
     if effect.kind is EffectKind.INVOKE_TOOL and agent is not None and effect.name in agent.own_tools:
         return None  # made for this agent by whoever runs it
     if effect.kind in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION) and effect.name not in own:
         return f"{effect.name!r} is not among the tools this agent may use: {first_names(sorted(own), 60)}"
-    if effect.kind in (EffectKind.INVOKE_AGENT, EffectKind.SPAWN):
-        wanted = effect.arguments.get("tools")
-        extra = (
-            sorted({str(t) for t in wanted} - own - granted(session.run, effect)) if isinstance(wanted, list) else []
-        )
+    wanted = effect.arguments.get("tools") if effect.kind in _AGENTS else None
+    if isinstance(wanted, list):
+        extra = sorted({str(t) for t in wanted} - own - _made_of(branch.run, effect))
         if extra:
             return (
                 f"the sub-agent was to get {', '.join(extra)}, which its caller may not use itself; "
@@ -46,9 +65,12 @@ def refused(session: Session[Any], effect: Effect) -> str | None:
     return None
 
 
-async def judge(session: Session[Any], key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
-    """Policy's refusal in one sentence, None if the effect may go on."""
-    run = session.run
+# -- policy and people -------------------------------------------------------------------------------------------------
+
+
+async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue]) -> str | None:
+    """Return policy's refusal in one sentence, None if the effect may go on."""
+    run = branch.run
     records = run.ledger.records
     asked = records.get(EffectKey(f"{key.path}.approval", 1)) if records else None
     if asked is not None:
@@ -72,9 +94,9 @@ async def judge(session: Session[Any], key: EffectKey, effect: Effect, base: dic
             "component": effect.component,
             "arguments": effect.arguments,
             "trust": {name: trust.value for name, trust in verdict.arguments.items()},
-            "origins": origins(effect, verdict.arguments, session.sight, view.user_content, tuple(run.files)),
+            "origins": origins(effect, verdict.arguments, branch.seen, view.user_content, tuple(run.files)),
         }
-    answer = await session.ask_door(key, question, details, base, "approval")
+    answer = await ask(branch, key, question, details, base, "approval")
     if answer.ok and answer.value is True:
         return None
     if not answer.ok:
@@ -83,4 +105,34 @@ async def judge(session: Session[Any], key: EffectKey, effect: Effect, base: dic
     return f"denied by the user{said}"
 
 
-__all__ = ["granted", "judge", "refused"]
+async def ask(
+    branch: Branch,
+    key: EffectKey,
+    question: str,
+    details: dict[str, JsonValue],
+    base: dict[str, JsonValue],
+    name: str,
+    n: int = 1,
+) -> Outcome:
+    """Ask a human about an effect of a branch.
+
+    Args:
+        branch: see Branch.
+        key: of the effect.
+        question: in words.
+        details: what is shown with it.
+        base: the run's state as the effect finds it.
+        name: what the question is about: `approval` or `uncertain`.
+        n: how often it has been asked, this time included.
+    """
+    asking = type(branch)(branch.run, key, base, parent=branch, branch=f"{key.path}.{name}")
+    asking.last_n = n - 1
+    effect = Effect(
+        kind=EffectKind.ASK_HUMAN,
+        component="human@1.0.0",
+        arguments={"question": question, **details},
+        mode=Mode.REPEATABLE,
+        role=branch.role,
+        purpose="approval",
+    )
+    return await asking.perform(effect)

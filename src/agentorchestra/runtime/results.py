@@ -12,6 +12,7 @@ from pydantic_core import from_json, to_json, to_jsonable_python
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef, Outcome, blocks_value
 from agentorchestra.core.ids import canonical_json, is_plain
+from agentorchestra.core.protocols import AgentSlot
 
 MAX_RESULT_CHARS = 20_000
 SHORTEST_CHARS = 200
@@ -115,6 +116,12 @@ def is_short(value: JsonValue) -> bool:
     return type(value) in _SHORT or (type(value) is str and len(value) <= SHORTEST_CHARS)
 
 
+def room_of_caller(ctx: Any) -> int | None:
+    """Return the longest result that the window of the agent behind a call has room for; None for no limit."""
+    agent: AgentSlot | None = getattr(getattr(ctx, "parent", None), "agent", None)
+    return agent.result_chars if agent is not None else None
+
+
 async def cut_result(
     value: JsonValue, name: str, ctx: Any, *, max_chars: int = MAX_RESULT_CHARS
 ) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
@@ -128,8 +135,7 @@ async def cut_result(
         ctx: RunContext of the effect.
         max_chars: characters kept, fewer where the calling agent's window has no room for as many.
     """
-    agent = getattr(getattr(ctx, "parent", None), "agent", None)
-    room: int | None = agent.result_chars if agent is not None else None
+    room = room_of_caller(ctx)
     if room is not None:
         max_chars = min(max_chars, max(room, SHORTEST_CHARS))
     blocks, text = _read(value)

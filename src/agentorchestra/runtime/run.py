@@ -1,58 +1,43 @@
-"""A run while it is driven: what its sessions share, and how it starts, ends, waits and is replayed."""
+"""A run while it is driven: what its branches share. `job.py` drives it."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import defaultdict
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import JsonValue
-
-from agentorchestra.core.budget import NO_USAGE, Bound, Budget, Usage
+from agentorchestra.core.budget import NO_USAGE, Budget, Usage
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.effects import Effect, EffectKind, Outcome, Provenance
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Outcome, Provenance
 from agentorchestra.core.errors import (
-    AgentOrchestraError,
-    BudgetExhaustedError,
-    DivergedError,
-    ReplayError,
-    ScriptError,
-    StoreError,
-    SuspendedError,
+    UnknownComponentError,
 )
 from agentorchestra.core.events import (
     BODIES,
     Answered,
     Body,
-    BudgetExhausted,
     BudgetRaised,
-    DrivingStarted,
     Event,
     NewEvent,
     Noted,
-    RunEnded,
     Told,
     new_event,
     written_event,
 )
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import Policy, PolicyView
-from agentorchestra.core.protocols import Environment, Handler, Owner, Store
-from agentorchestra.core.spec import FINAL, AgentResult, Question, RunManifest, RunResult, RunStatus
-from agentorchestra.log.folders import clear_up
-from agentorchestra.log.ledger import Ledger, within
+from agentorchestra.core.protocols import Environment, Handler, Store
+from agentorchestra.core.spec import Question, RunManifest, RunStatus
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.mail import MailRoom
-from agentorchestra.runtime.open_environments import LiveEnvironment, settle
-from agentorchestra.runtime.parallel import ReplayEnd
+from agentorchestra.runtime.open_environments import OpenEnvironment, Place
 from agentorchestra.trust.addresses import links_within
 from agentorchestra.trust.approvals import question_of
 from agentorchestra.trust.redact import Redactor
@@ -138,10 +123,10 @@ class Run:
         self.folder = services.runs_folder / run_id
         self.policy = services.policy(self.folder)
         self.mail = MailRoom()
-        self.environments: dict[tuple[str, str], LiveEnvironment] = {}
-        self.using: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self.environments: dict[Place, OpenEnvironment] = {}
+        self.using: defaultdict[Place, asyncio.Lock] = defaultdict(asyncio.Lock)
         # Instances in the middle of an action, and those that actions out of it wait for.
-        self.wanted: defaultdict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
+        self.wanted: defaultdict[Place, list[Place]] = defaultdict(list)
         self.asking = asyncio.Lock()
         self.pause_asked = asyncio.Event()
         self.user_content: list[str] = self._own_words()
@@ -155,7 +140,7 @@ class Run:
         self._view: PolicyView | None = None
         self._viewed: list[str] = []
         self._active_before = active_seconds(events)
-        self._driving_since: float | None = None
+        self.driving_since: float | None = None
         self.budget = BudgetNode(
             "/", current_budget(manifest, events), spent=self.ledger.spent_under("/"), active=self.active_s
         )
@@ -168,12 +153,12 @@ class Run:
 
     @property
     def replaying(self) -> bool:
-        """Whether nothing may be executed or written."""
+        """Return True if nothing may be executed or written."""
         return self.mode == "replay"
 
     @property
     def pausing(self) -> bool:
-        """Whether no further effect may begin."""
+        """Return True if no further effect may begin."""
         return self.pause_asked.is_set()
 
     def pause(self) -> None:
@@ -182,9 +167,28 @@ class Run:
         self.mail.suspend()
 
     def active_s(self) -> float:
-        """Seconds this run has been driven, over all its jobs."""
-        since = self._driving_since
+        """Return the seconds this run has been driven, over all its jobs."""
+        since = self.driving_since
         return self._active_before + (0.0 if since is None else self.clock.monotonic() - since)
+
+    async def blob(self, sha256: str) -> bytes:
+        """Return the bytes of a blob."""
+        return await self.services.store.get_blob(sha256)
+
+    def artifact_ref(self, name: str) -> ArtifactRef:
+        """Return the last artifact of this run with a name.
+
+        Raises:
+            UnknownComponentError: with the names of its artifacts.
+        """
+        names: list[str] = []
+        for record in reversed(self.ledger.records.values()):
+            for ref in record.outcome.artifacts if record.outcome is not None else ():
+                if ref.name == name:
+                    return ref
+                names.append(ref.name)
+        names.reverse()
+        raise UnknownComponentError(f"the run has no artifact {name!r}; its artifacts: {', '.join(names) or 'none'}")
 
     # -- writing ---------------------------------------------------------------------------------------------------
 
@@ -199,15 +203,15 @@ class Run:
         return future
 
     def body(self, body: Body, **where: Any) -> NewEvent:
-        """A body in its envelope, stamped now."""
+        """Return a body in its envelope, stamped now."""
         return new_event(body, ts=self.clock.now(), **where)
 
     def written(self, kind: type[Body], body: dict[str, Any], **where: Any) -> NewEvent:
-        """A body in its stored form in its envelope, stamped now."""
+        """Return a body in its stored form in its envelope, stamped now."""
         return written_event(kind, body, ts=self.clock.now(), **where)
 
     def note(self, message: str, *, level: Literal["info", "warning", "danger"] = "info") -> None:
-        """A line in the log for its readers."""
+        """Write a line into the log for its readers."""
         if not self.replaying:
             observe(self.append(self.body(Noted(message=self.redactor.text(message), level=level))))
 
@@ -223,15 +227,11 @@ class Run:
             self._links |= links_within(outcome.value)
 
     def view(self) -> PolicyView:
-        """What policy sees of the run; the same object until the user says something more."""
+        """Return what policy sees of the run; the same object until the user says something more."""
         if self._view is None or self._viewed is not self.user_content:
             self._viewed = self.user_content  # replaced as a whole, never added to
-            self._view = PolicyView(user_content=tuple(self.user_content), links=self.links)
+            self._view = PolicyView(user_content=tuple(self.user_content), links=lambda: frozenset(self._links))
         return self._view
-
-    def links(self) -> frozenset[str]:
-        """Addresses seen in received results."""
-        return frozenset(self._links)
 
     def account(self, model: str, usage: Usage) -> None:
         """Add to the usage that the result reports."""
@@ -261,154 +261,15 @@ class Run:
             self.mail.deliver_told(seq, told)
 
     def take_answer(self, event: Event) -> None:
-        """An answer that was given here; it comes with the external events once more."""
+        """Take in an answer that was given here; it comes with the external events once more."""
         answered = Answered.model_validate(event.body)
         self.ledger.answers.setdefault(answered.question, answered)
         self.ledger.answered.setdefault(answered.question, event)
         self.user_content = self._own_words()
 
     def _own_words(self) -> list[str]:
-        """Everything the user said: the task, the session's earlier ones, answers to questions, what was told."""
+        """Return what the user said: the task, the session's earlier ones, answers to questions, what was told."""
         return [self.manifest.task, *(one.task for one in self.manifest.earlier), *self.ledger.own_words()]
-
-    def questions(self) -> tuple[Question, ...]:
-        """What the run waits for."""
-        return open_questions(self.ledger)
-
-    # -- driving ---------------------------------------------------------------------------------------------------
-
-    async def drive(self, main: Callable[[Any], Awaitable[AgentResult]], *, owner: Owner | None = None) -> RunResult:
-        """Drive the run to an end or to where it waits; every way out leaves its status in the log.
-
-        Args:
-            main: performs the top agent on the root session.
-            owner: this process, for the log.
-
-        Raises:
-            asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
-            StoreError: if the log itself fails.
-        """
-        from agentorchestra.runtime.session import Session
-
-        root: Session[Any] = Session.root(self)
-        self._driving_since = self.clock.monotonic()
-        started = self.body(DrivingStarted(owner=str(owner or ""), epoch=self.epoch or 0))
-        status, error, error_type = RunStatus.FAILED, None, None
-        nothing = result = AgentResult(status=RunStatus.FAILED)
-        waiting: list[str] = []
-        until: datetime | None = None
-        cancelled: asyncio.CancelledError | None = None
-        script: ScriptError | None = None
-        limit = self.budget.limits.active_s
-        try:
-            remaining = None if limit is None else max(0.0, limit - self.active_s())
-            async with asyncio.timeout(remaining) as deadline:
-                await wait_for(self.append(started, status=RunStatus.RUNNING))
-                await asyncio.sleep(0)  # a cancellation that came before this is heard here
-                if self.epoch is not None and self.epoch > 1:
-                    await asyncio.to_thread(clear_up, self.folder)
-                result = await main(root)
-            status = result.status
-        except TimeoutError as exc:
-            if deadline.expired():
-                status = RunStatus.TIMED_OUT
-                error = f"the time limit of {limit:g} active seconds is over; resume with a larger --timeout-s to go on"
-            else:  # not the run's own limit: something in an agent or system took too long
-                error, error_type = f"the system failed: {type(exc).__name__}: {exc}", type(exc).__name__
-        except SuspendedError as exc:
-            status, waiting, until, error = RunStatus.WAITING, list(exc.waiting_for), exc.until, str(exc)
-            if self.pausing:
-                status, error = RunStatus.PAUSED, PAUSED
-        except BudgetExhaustedError as exc:
-            status, error = RunStatus.BUDGET_EXHAUSTED, str(exc)
-            if exc.resource == "active_s":
-                status = RunStatus.TIMED_OUT
-            observe(self.append(self.body(BudgetExhausted(resource=exc.resource, message=str(exc)))))
-        except asyncio.CancelledError as exc:
-            status, cancelled = RunStatus.CANCELLED, exc
-            error = "cancelled; `agentorchestra resume` goes on from here"
-        except StoreError:
-            # The log refused: what was recorded stays, nothing more can be said in it.
-            await root.end_spawned()
-            await self.put_away()
-            raise
-        except AgentOrchestraError as exc:
-            status, error, error_type = RunStatus.FAILED, str(exc), type(exc).__name__
-            script = exc if isinstance(exc, ScriptError) else None
-        except Exception as exc:  # a bug in an agent or system: the log says so, and the run can be resumed
-            error, error_type = f"the system failed: {type(exc).__name__}: {exc}", type(exc).__name__
-        if self.ledger.cancel_requested and cancelled is not None:
-            error = "cancelled on request; `agentorchestra resume` goes on from here"
-        if result is nothing and root.partial:
-            result = AgentResult(status=status, **_partial_of(root.partial))
-        try:
-            await root.end_spawned()
-            if result is not nothing:
-                await settle(root)
-            await self.put_away()
-        finally:
-            ended = RunEnded(
-                status=status,
-                active_s=round(self.active_s(), 3),
-                result=self.redactor.json(result.model_dump(mode="json", exclude_defaults=True)),
-                error=None if error is None else self.redactor.text(error),
-                error_type=error_type,
-                waiting_for=waiting,
-                until=until,
-            )
-            # Queued synchronously: a further cancellation must not leave the run without its status.
-            written = self.append(self.body(ended), status=status)
-            observe(written)
-        await asyncio.shield(wait_for(written))
-        self._driving_since = None
-        final = make_result(self.id, self.manifest, ended, self)
-        self.bus.publish(Notice(kind="end", run=self.id, result=final))
-        if cancelled is not None and not self.ledger.cancel_requested:
-            raise cancelled
-        if script is not None:
-            raise script  # a test's script is wrong: louder than a status
-        return final
-
-    async def put_away(self) -> None:
-        """Close the environments; nothing of the run stays behind in this process."""
-        for live in self.environments.values():
-            await live.close()
-        self.environments.clear()
-
-    async def replay(self, main: Callable[[Any], Awaitable[AgentResult]]) -> AgentResult | None:
-        """Run the same code with no handlers, against the recording.
-
-        Returns:
-            The result, None when the recording ends before the answer.
-
-        Raises:
-            DivergedError: at the first effect that differs.
-            ReplayError: if the keys visited are not the keys recorded.
-        """
-        from agentorchestra.runtime.session import Session
-
-        root: Session[Any] = Session.root(self)
-        result: AgentResult | None = None
-        with contextlib.suppress(ReplayEnd, SuspendedError, BudgetExhaustedError):
-            result = await main(root)
-        missing = sorted(set(self.ledger.records) - self.visited)
-        if missing:
-            raise ReplayError(
-                f"the replay of {self.id} never asked for {len(missing)} recorded effects, first {missing[0]}; "
-                "the code or a prompt changed: `agentorchestra show` lists the recorded effects"
-            )
-        return result
-
-
-def _partial_of(partial: JsonValue) -> dict[str, Any]:
-    fields = partial if isinstance(partial, dict) else {}
-    return {
-        "memory": str(fields.get("memory", "")),
-        "steps": fields.get("steps", 0),
-        "report": str(fields.get("report", "")),
-        "answer": str(fields.get("answer", "")),
-        "sources": fields.get("sources", ()),
-    }
 
 
 def observe(future: Future[Any]) -> None:
@@ -428,7 +289,7 @@ async def wait_for(future: Future[Any]) -> Any:
 
 
 def active_seconds(events: list[Event]) -> float:
-    """Seconds the run was driven: the union of the spans from each `driving_started` to the last event of its job."""
+    """Return how long a run was driven: the union of the spans from each `driving_started` to its job's last event."""
     total = 0.0
     start = last = None
     for event in events:
@@ -450,7 +311,7 @@ def active_seconds(events: list[Event]) -> float:
 
 
 def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:
-    """The limits in force: the manifest's, replaced field by field by what resumes raised."""
+    """Return the limits in force: the manifest's, replaced field by field by what resumes raised."""
     budget = manifest.budget
     for event in events:
         if event.type == "forked":
@@ -462,47 +323,11 @@ def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:
 
 
 def open_questions(ledger: Ledger) -> tuple[Question, ...]:
-    """The questions of a ledger that nobody has answered."""
+    """Return the questions of a ledger that nobody has answered."""
     found = []
     for key, record in ledger.open_questions():
         effect = record.effect
         approval = effect.get("purpose") == "approval"
-        arguments = effect.get("arguments", {})
-        found.append(question_of(str(key), arguments, approval=approval, provenance=_provenance(effect)))
+        provenance = [Provenance.model_validate(one) for one in effect.get("provenance", ())]
+        found.append(question_of(str(key), effect.get("arguments", {}), approval=approval, provenance=provenance))
     return tuple(found)
-
-
-def _provenance(effect: dict[str, Any]) -> list[Provenance]:
-    return [Provenance.model_validate(one) for one in effect.get("provenance", ())]
-
-
-def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -> RunResult:
-    """The result a caller gets, from the end of the job and the run's totals."""
-    agent = AgentResult.model_validate(ended.result)
-    total = Usage()
-    for usage in run.usage_by_model.values():
-        total = total + usage
-    artifacts = [a for record in run.ledger.records.values() if record.outcome for a in record.outcome.artifacts]
-    return RunResult(
-        status=RunStatus(ended.status),
-        answer=agent.answer,
-        output=agent.output if agent.output is not None else (agent.answer or None),
-        report=agent.report or (agent.memory if ended.status not in FINAL else ""),
-        sources=agent.sources,
-        usage=total,
-        usage_by_model=dict(sorted((k, v) for k, v in run.usage_by_model.items() if k)),
-        cost_usd=total.cost_usd,
-        run_id=run_id,
-        system=manifest.system,
-        model=manifest.model,
-        duration_s=ended.active_s,
-        artifacts=tuple(dict.fromkeys(artifacts)),  # an effect made of others hands on what is theirs
-        questions=run.questions() if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
-        until=ended.until,
-        error=ended.error,
-        error_type=ended.error_type,
-        steps=run.steps,
-    )
-
-
-__all__ = ["Asker", "Bound", "DivergedError", "LiveEnvironment", "ReplayEnd", "Run", "Services", "within"]

@@ -97,12 +97,7 @@ class EarlyFinish:
     """An `observe` part: one agent got the task as it stands and answered it with evidence. That is the answer.
 
     Not while anything else is open: another call or step of the plan, a message of the user's, a structured answer
-    that only the planner can give.
-
-    Attributes:
-        spec: of the planner.
-        agents: names of those whose answer may be the run's.
-        check: what another agent has to look at first.
+    that only the planner can give. `check` says what another agent has to look at first.
     """
 
     spec: AgentSpec

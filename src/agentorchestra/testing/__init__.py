@@ -68,9 +68,7 @@ class ServerReply:
 
 def http_error(status: int, message: str = "", *, retry_after_s: float | None = None, code: str = "") -> ServerReply:
     """Return an error as OpenAI's API words it."""
-    error = {"message": message or f"error {status}", "type": "error", "code": code or None}
-    headers = {} if retry_after_s is None else {"Retry-After": f"{retry_after_s:g}"}
-    return ServerReply(status=status, headers=headers, body=json.dumps({"error": error}).encode())
+    return LoopbackModelServer().error(status, message, retry_after_s=retry_after_s, code=code)
 
 
 def html(text: str = "<html><body><h1>Sign in</h1></body></html>", *, status: int = 200) -> ServerReply:
@@ -181,7 +179,12 @@ class LoopbackModelServer:
         self, status: int, message: str = "", *, retry_after_s: float | None = None, code: str = ""
     ) -> ServerReply:
         """Return an error as this API words it."""
-        return http_error(status, message, retry_after_s=retry_after_s, code=code)
+        headers = {} if retry_after_s is None else {"Retry-After": f"{retry_after_s:g}"}
+        body = self._error_body(status, message or f"error {status}", code)
+        return ServerReply(status=status, headers=headers, body=json.dumps(body).encode())
+
+    def _error_body(self, status: int, message: str, code: str) -> Body:
+        return {"error": {"message": message, "type": "error", "code": code or None}}
 
     def _serves(self, path: str) -> bool:
         return path.endswith(("/chat/completions", "/embeddings", "/audio/transcriptions"))

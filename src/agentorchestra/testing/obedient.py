@@ -71,10 +71,7 @@ def _obey(request: ModelRequest) -> ModelResponse:
 
 
 def _hidden(request: ModelRequest, names: set[str], made: list[tuple[str, dict[str, JsonValue]]]) -> set[str]:
-    """Return names that may be tools which are not shown: whatever it is told to call.
-
-    An agent opens them first; a program may call them at once.
-    """
+    """Return names that may be tools which are not shown: whatever it is told to call; an agent opens them first."""
     if names.isdisjoint((_OPEN, _FIND)):
         return set()
     tried = [one for name, arguments in made if name == _OPEN and isinstance(one := arguments.get("names"), list)]

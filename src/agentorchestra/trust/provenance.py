@@ -63,7 +63,7 @@ class Piece(NamedTuple):
     place: str = ""
 
 
-class Sight:
+class SeenProvenance:
     """What one branch has seen.
 
     Args:
@@ -75,7 +75,9 @@ class Sight:
         trust: the lowest trust of anything seen.
     """
 
-    def __init__(self, provenance: tuple[Provenance, ...] = (), above: Sight | None = None, actor: str = "") -> None:
+    def __init__(
+        self, provenance: tuple[Provenance, ...] = (), above: SeenProvenance | None = None, actor: str = ""
+    ) -> None:
         self._told = frozenset(provenance)
         self._actor = actor
         self.trust = lowest(*(one.trust for one in provenance))
@@ -90,7 +92,7 @@ class Sight:
         self.trust = lowest(self.trust, outcome.trust)
         if effect.kind in OF_MODELS:
             self._request = effect.request or self._request
-            self.know(effect.provenance)
+            self.add(effect.provenance)
             return
         self._mail += mail
         self._results.append((effect, outcome))
@@ -101,14 +103,14 @@ class Sight:
             return
         self._sources.setdefault(Provenance(kind=_KINDS.get(effect.kind, "tool"), ref=name, trust=outcome.trust))
 
-    def know(self, provenance: tuple[Provenance, ...]) -> None:
+    def add(self, provenance: tuple[Provenance, ...]) -> None:
         """What else is in view of the branch."""
         self.trust = lowest(self.trust, *(one.trust for one in provenance))
         self._sources |= dict.fromkeys(provenance)
 
-    def adopt(self, other: Sight) -> None:
+    def adopt(self, other: SeenProvenance) -> None:
         """What another branch saw is seen by this one now."""
-        self.know(tuple(other._sources))
+        self.add(tuple(other._sources))
         self.trust = lowest(self.trust, other.trust)
         self._results += other._results
         self._mail += other._mail
@@ -162,7 +164,7 @@ class Sight:
 def origins(
     effect: Effect,
     doubtful: dict[str, Trust],
-    sight: Sight,
+    sight: SeenProvenance,
     content: tuple[str, ...],
     file_names: tuple[str, ...] = (),
 ) -> dict[str, JsonValue]:
@@ -218,7 +220,7 @@ def listed_sources(provenance: Sequence[Provenance], most: int) -> str:
 class _Seen:
     """What was seen, for the arguments of one call: read once."""
 
-    def __init__(self, sight: Sight, file_names: tuple[str, ...]) -> None:
+    def __init__(self, sight: SeenProvenance, file_names: tuple[str, ...]) -> None:
         self._sight = sight
         self._names = "\n".join(fold(name) for name in file_names)
         self._pieces: list[tuple[Piece, str]] | None = None
@@ -292,4 +294,4 @@ def _label(effect: Effect) -> str:
     return f"{kind} {effect.name}"
 
 
-__all__ = ["Piece", "Sight", "listed_sources", "origins", "what_was_seen"]
+__all__ = ["Piece", "SeenProvenance", "listed_sources", "origins", "what_was_seen"]

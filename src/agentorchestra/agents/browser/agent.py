@@ -80,10 +80,7 @@ def _going_on(spec: AgentSpec, result: AgentResult, session: Session[Any]) -> Ag
 
 
 async def recorded(result: AgentResult, spec: AgentSpec, session: Session[Any]) -> AgentResult:
-    """Return the result, its record's files named in its report; as it is where none is or could be made.
-
-    It is asked for in any case: the settings may be others when the run is repeated.
-    """
+    """Return the result with the files of its record named in its report. It is asked for whatever the settings say."""
     arguments: dict[str, JsonValue] = {"task": spec.instruction, "result": result.model_dump(mode="json")}
     outcome = await call_own(session, keep_record, arguments)
     said = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""

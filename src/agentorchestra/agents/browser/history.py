@@ -102,8 +102,7 @@ def actions_of(session: Session[Any], environment: str) -> list[tuple[str, Outco
 def best_result(result: AgentResult, session: Session[Any], environment: str) -> AgentResult:
     """Return the result, with an answer wherever anything was found (000, app. D.5).
 
-    An answer that the agent finished with is the answer. Without one: what was extracted from pages, the words of the
-    last decision, what the last action gave.
+    Without one of the agent's it is what was extracted from pages, its last words, what the last action gave.
     """
     if result.answer and (result.status is RunStatus.COMPLETED or _said(session)):
         return result

@@ -39,10 +39,6 @@ _LINE = re.compile(r"^[ \t]*experts:[ \t]*(.+)$", re.IGNORECASE | re.MULTILINE)
 def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]:
     """Return the experts that somebody named: `NAME` of an agent, or `NAME: description` of one made for the debate.
 
-    Args:
-        given: as they were written.
-        agents: names of those there are.
-
     Raises:
         UsageError: for a name that no agent has, with the nearest one; for one given twice; for too few or too many.
     """
@@ -77,12 +73,7 @@ def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]
 
 
 def check_options(options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-    """Refuse what no debate could be held with.
-
-    Args:
-        options: of the run: `experts`, a list of texts; `rounds`, a number.
-        agents: names of the run's.
-        model: of the run.
+    """Refuse options (`experts`, `rounds`) that no debate could be held with.
 
     Raises:
         UsageError: with the bad value and what to do.

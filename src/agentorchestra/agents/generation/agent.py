@@ -244,10 +244,7 @@ class _Generation:
         return trials
 
     async def _judged(self, wanted: Specification, case: Case, value: JsonValue) -> list[str]:
-        """Return what is wrong with the result of the task's case, as somebody says who has not seen the code.
-
-        A result that the task itself states is not a matter of judgement.
-        """
+        """Return what somebody who has not seen the code finds wrong with a result that the task does not state."""
         if case.known:
             return []
         values = {"task": self.spec.instruction, "description": wanted.description, "arguments": case.arguments}

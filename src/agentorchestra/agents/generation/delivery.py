@@ -72,7 +72,7 @@ class ToolReceiver:
         self.told.update(new)
         self._allow(session, [name for name in new if self._take(name, session)])
         fitting = [name for name in new if self._fits(name)]
-        session.sight.know(described([self.tools.schema(name) for name in fitting]))
+        session.seen.add(described([self.tools.schema(name) for name in fitting]))
         left_out = [name for name in new if name not in fitting]
         note = self.prompts.get("tool_given").render(names=fitting, left_out=left_out, code=self.code)
         said: list[Block] = [TextBlock(text=note, trust=Trust.SYSTEM)]

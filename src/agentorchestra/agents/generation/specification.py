@@ -83,15 +83,10 @@ class SpecificationError(Exception):
 
 
 def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Specification:
-    """Return the specification in a reply of the schema.
-
-    Args:
-        reply: the model's.
-        task: what it was made of: a result that it states counts only where the task states it.
-        least: how many examples there must be.
+    """Return the specification in a reply; a result for the task counts only where the task states it.
 
     Raises:
-        SpecificationError: for one by which no tool could be judged.
+        SpecificationError: for one by which no tool could be judged; `least` examples are needed.
     """
     name = str(reply.get("name") or "")
     try:

@@ -87,12 +87,8 @@ class Check:
     answer and evidence.
 
     Attributes:
-        task: the user's.
-        kit: see Kit.
         verifier: asks another agent about what one agent alone found on the web; None where nobody is to be asked.
-        sent_back: how many answers were.
         doubt: what is still wrong with the answer that was taken.
-        told: what the user added.
         verdicts: the judge's doubts about answers, by a hash of the answer and its evidence.
     """
 

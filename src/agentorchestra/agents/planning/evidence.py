@@ -98,12 +98,7 @@ def citations(results: Sequence[TeamResult]) -> tuple[Citation, ...]:
 
 
 def evidence_block(results: Sequence[TeamResult], *, most: int = 0) -> Block:
-    """Return what was found, as material: the answers with the marks of their quotes, then each quote.
-
-    Args:
-        results: of the agents, in order.
-        most: characters of it all; the longest answers and quotes are cut to have them. 0 for any number.
-    """
+    """Return what was found in at most so many characters (0: any): the answers with their marks, then each quote."""
     every = citations(results)
     lines = []
     for name, result, _ in results:

@@ -127,12 +127,7 @@ def _lines(*parts: str) -> str:
 
 @dataclass
 class MarkCheck:
-    """An `observe` part: the author of a report is told once which of its marks no evidence stands behind.
-
-    Attributes:
-        prompt: what is said then.
-        evidence: that there is.
-    """
+    """An `observe` part: the author of a report is told once which of its marks no evidence stands behind."""
 
     prompt: Prompt
     evidence: Sequence[Citation]

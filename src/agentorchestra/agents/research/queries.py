@@ -81,11 +81,7 @@ def _words(query: Any) -> str:
 
 
 class Queries:
-    """All queries of a research.
-
-    Args:
-        depth: how many queries follow each other at most, for each query of the plan by itself.
-    """
+    """All queries of a research, of which at most `depth` follow each other, for each query of the plan by itself."""
 
     def __init__(self, depth: int) -> None:
         self.asked: list[ResearchQuery] = []

@@ -15,7 +15,6 @@ from agentorchestra.agents.research.findings import Insight, brief, evidence, or
 from agentorchestra.agents.research.queries import NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
 from agentorchestra.agents.research.reader import PYTHON, PageReader
-from agentorchestra.agents.research.rounds import as_text
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
 from agentorchestra.core.content import Block
 from agentorchestra.core.settings import ResearchSettings
@@ -31,6 +30,8 @@ _LONGEST = 400
 
 _LONGEST_CODE = 200
 _LONGEST_RESULT = 600
+
+_GROUPS = {"key": "Key findings", "additional": "Additional", "supplementary": "Supplementary"}
 
 
 @dataclass(frozen=True)
@@ -247,7 +248,7 @@ class Research:
         """Add the round to the report of the run: its queries, what they gave, how it was judged."""
         new = [one for one in self.insights if one.mark not in before]
         last = [one for one in self.queries.asked if one.round == self.rounds]
-        text = as_text(last, new, missing=self.missing, complete=self.complete)
+        text = round_text(last, new, missing=self.missing, complete=self.complete)
         title = f"Research, round {self.rounds}: {self.spec.instruction[:80]}"
         cited = [one.citation for one in new]
         await add_to_report(self.session, text, title=title, citations=cited, titles=self.reading.titles)
@@ -369,4 +370,38 @@ def _reasons(said: Sequence[str]) -> Block:
     return material(text, PYTHON, "tool")
 
 
-__all__ = ["Conflict", "Research"]
+def round_text(
+    queries: Sequence[ResearchQuery], new: Sequence[Insight], *, missing: Sequence[str], complete: bool
+) -> str:
+    """Return a round in Markdown, in which `[1]` is the first of the new findings, the most relevant first."""
+    lines = ["**Queries**", ""]
+    lines += [f"- {_one_line(one.query)}{_days(one)}: {_gave(one)}{_reason(one)}" for one in queries]
+    for group, title in _GROUPS.items():
+        facts = [(number, one) for number, one in enumerate(new, start=1) if one.group == group]
+        if facts:
+            lines += ["", f"**{title}**", "", *(f"- {_one_line(one.fact)} [{number}]" for number, one in facts)]
+    if not new:
+        lines += ["", "Nothing new was found."]
+    said = "The findings answer the task." if complete else "The findings do not answer all of the task yet."
+    lines += ["", f"**Evaluation.** {said}", *(f"- missing: {_one_line(one)}" for one in missing)]
+    return "\n".join(lines)
+
+
+def _days(one: ResearchQuery) -> str:
+    return "".join(f", {word} {day}" for word, day in (("since", one.since), ("until", one.until)) if day)
+
+
+def _gave(one: ResearchQuery) -> str:
+    return _one_line(one.failed) if one.failed else f"{len(one.found)} results"
+
+
+def _reason(one: ResearchQuery) -> str:
+    return f" (in place of: {_one_line(one.draft)}; {_one_line('; '.join(one.problems))})" if one.draft else ""
+
+
+def _one_line(text: str) -> str:
+    """Return a text in one line, without marks of its own."""
+    return " ".join(text.split()).replace("[", "(").replace("]", ")")
+
+
+__all__ = ["Conflict", "Research", "round_text"]

@@ -11,7 +11,7 @@ from agentorchestra.core.errors import ToolError, TransformationError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.runtime.session import OF_EVERY_AGENT
+from agentorchestra.runtime.permission import OF_EVERY_AGENT
 from agentorchestra.tea.calling.actions import tool_result
 from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Transformation

@@ -10,6 +10,7 @@ from typing import Any
 from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.results import room_of_caller
 from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.tools.files.common import block, document_at, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import (
@@ -73,8 +74,7 @@ async def read_part(
 
 def room_for(ctx: RunContext[Any]) -> int:
     """Return characters that one reading may give an agent: fewer where its window is small."""
-    agent = getattr(getattr(ctx, "parent", None), "agent", None)
-    room: int | None = agent.result_chars if agent is not None else None
+    room = room_of_caller(ctx)
     return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
 
 

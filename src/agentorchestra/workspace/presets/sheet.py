@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentorchestra.core.settings import Settings
-from agentorchestra.workspace.presets.base import Preset, Row, with_preset
+from agentorchestra.workspace.presets import Preset, Row, with_preset
 
 
 def sheet(preset: Preset) -> str:

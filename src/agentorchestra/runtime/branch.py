@@ -1,0 +1,193 @@
+"""A branch of a run as the stages of the door see it: its place, its state, its time, what it has seen."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from datetime import datetime
+from functools import cached_property, lru_cache
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect, Outcome, Provenance
+from agentorchestra.core.events import EffectInterrupted
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.protocols import AgentSlot
+from agentorchestra.log.folders import MAIN
+from agentorchestra.runtime.budget import BudgetNode, Hold
+from agentorchestra.runtime.run import Run, observe
+from agentorchestra.runtime.spawn import Spawns
+from agentorchestra.runtime.state import Vars
+from agentorchestra.trust.provenance import SeenProvenance
+
+_OF_THE_DOOR = frozenset({"approval", "uncertain"})
+"""Segments of branches on which the door itself asks."""
+
+
+class Branch(ABC):
+    """One branch of a run; `Session` adds what agents and tools call.
+
+    What a new branch does not change it has from its parent.
+
+    Args:
+        run: see Run.
+        key: of the effect that owns the branch.
+        base: the run's state as the effect finds it.
+        parent: the branch on which the effect stands; None for the run's root.
+        branch: where its own effects stand; "" for `KEY.NAME`.
+        name: of the effect's component.
+        provenance: what was in view when the effect was decided.
+
+    Attributes:
+        now: the greatest recorded end that the branch has seen.
+        capabilities: names of the tools that may be called here; None where nothing limits them.
+        asks: whether people may be asked for what it does.
+        composite: whether its effect may perform others.
+        attempt_number: of the attempt under way.
+        agent: what the agent that works here keeps (agents/state.py).
+        hold: what the budget holds for its effect.
+        between_attempts: whether an attempt has failed and the next one has not begun.
+        raised: what went up through it.
+        partial: how far its agent came.
+        acting_on: world and instance of the environment that its effect acts on.
+        apart: whether its effects belong to no order.
+        batch: the first number of those that are performed together; 0 for one alone.
+        last_n: the number of the last effect it asked for: a replay's log holds later ones too.
+    """
+
+    # Each effect has a branch, and few of them change these.
+    now: datetime
+    node: BudgetNode
+    actor: str
+    role = ""
+    capabilities: frozenset[str] | None = None
+    asks = True
+    world = MAIN
+    model = ""
+    composite = True
+    attempt_number = 1
+    agent: AgentSlot | None = None
+    hold: Hold | None = None
+    between_attempts = False
+    raised: BaseException | None = None
+    partial: JsonValue = None
+    acting_on: tuple[str, str] | None = None
+    apart = False
+    batch = 0
+    last_n = 0
+    _seen: SeenProvenance | None = None
+    _spawns: Spawns | None = None
+
+    def __init__(
+        self,
+        run: Run,
+        key: EffectKey,
+        base: dict[str, JsonValue],
+        *,
+        parent: Branch | None = None,
+        branch: str = "",
+        name: str = "",
+        provenance: tuple[Provenance, ...] = (),
+    ) -> None:
+        self.run = run
+        self.key = key
+        self.parent = parent
+        self.vars = Vars(base)
+        self.provenance = provenance
+        self._branch = branch
+        self._name = name
+        if parent is not None:
+            self.now, self.node, self.actor, self.role = parent.now, parent.node, parent.actor, parent.role
+            self.capabilities, self.asks = parent.capabilities, parent.asks
+            self.world, self.model = parent.world, parent.model
+
+    @abstractmethod
+    async def perform(self, effect: Effect) -> Outcome:
+        """See RunContext."""
+
+    @abstractmethod
+    async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
+        """See RunContext."""
+
+    @property
+    def branch(self) -> str:
+        """Where its own effects stand; most have none."""
+        if not self._branch:
+            self._branch = f"{self.key.path}.{segment(self._name)}"
+        return self._branch
+
+    @cached_property
+    def span(self) -> str:
+        """The span under which the rows of its effects hang."""
+        return str(self.key)
+
+    @property
+    def decided_n(self) -> int:
+        """The number of the caller's branch at which the call that owns this branch was decided.
+
+        What has a smaller number had ended by then; what has it or a greater one was decided together or later.
+        """
+        assert self.parent is not None
+        return self.parent.batch or self.key.n
+
+    @property
+    def spawns(self) -> Spawns:
+        """The agents it spawned; most effects spawn none."""
+        if self._spawns is None:
+            self._spawns = Spawns(self.run)
+        return self._spawns
+
+    @property
+    def has_spawned(self) -> bool:
+        """Return True if there are any."""
+        return self._spawns is not None
+
+    @property
+    def seen(self) -> SeenProvenance:
+        """What it has seen; most effects look at nothing."""
+        if self._seen is None:
+            above = self.parent.seen if self.parent is not None else None
+            self._seen = SeenProvenance(self.provenance, above, self.actor)
+        return self._seen
+
+    @property
+    def seen_trust(self) -> Trust:
+        """The lowest trust of anything this branch has seen."""
+        return self.seen.trust
+
+    def about(self, key: EffectKey, attempt: int) -> dict[str, Any]:
+        """Return the envelope of rows about an effect of this branch."""
+        return {
+            "branch": key.branch,
+            "n": key.n,
+            "attempt": attempt,
+            "span": str(key),
+            "parent_span": self.span,
+            "actor": self.actor,
+        }
+
+    def about_owner(self) -> dict[str, Any]:
+        """Return the envelope of rows about the effect that owns this branch."""
+        if self.parent is not None:
+            return self.parent.about(self.key, self.attempt_number)
+        return {**self.about(self.key, self.attempt_number), "parent_span": None}
+
+    def interrupted(self, exc: BaseException) -> None:
+        """Write that the effect that owns this branch did not end, without waiting: a cancelled task may not."""
+        run = self.run
+        body = EffectInterrupted(
+            reason=run.redactor.text(str(exc)) or "cancelled",
+            error_type=type(exc).__name__,
+            partial=run.redactor.json(self.partial),
+            unpaid=self.between_attempts,
+        )
+        observe(run.append(run.body(body, **self.about_owner())))
+
+
+@lru_cache(maxsize=4096)
+def segment(name: str) -> str:
+    """Return a component's name as a part of a branch."""
+    made = "".join(c if c.isalnum() or c in "-_" else "_" for c in name)[:40] or "x"
+    return f"{made}_" if made in _OF_THE_DOOR else made  # no component takes the place of a question

@@ -1,0 +1,222 @@
+"""A job: a run is driven to an end or to where it waits, or replayed; what a caller gets of it."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    BudgetExhaustedError,
+    ReplayError,
+    ScriptError,
+    StoreError,
+    SuspendedError,
+)
+from agentorchestra.core.events import BudgetExhausted, DrivingStarted, RunEnded
+from agentorchestra.core.protocols import Owner
+from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunResult, RunStatus
+from agentorchestra.log.folders import clear_up
+from agentorchestra.runtime.bus import Notice
+from agentorchestra.runtime.parallel import ReplayEnd
+from agentorchestra.runtime.run import PAUSED, Run, observe, open_questions, wait_for
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.worlds import bring_to_disk
+
+Main = Callable[[Session[Any]], Awaitable[AgentResult]]
+"""Performs the top agent on the root session."""
+
+
+@dataclass
+class _End:
+    """How a job ended.
+
+    Attributes:
+        result: what the top agent handed back, None where it did not come so far.
+        waiting: keys of what is waited for.
+        until: when the first timer is due.
+        cancelled: the cancellation of the caller's task.
+        script: a test's script is wrong.
+    """
+
+    status: RunStatus = RunStatus.FAILED
+    error: str | None = None
+    error_type: str | None = None
+    result: AgentResult | None = None
+    waiting: list[str] = field(default_factory=list)
+    until: datetime | None = None
+    cancelled: asyncio.CancelledError | None = None
+    script: ScriptError | None = None
+
+    def fail(self, exc: Exception, sentence: str) -> None:
+        """Note an error that is the run's."""
+        self.status, self.error, self.error_type = RunStatus.FAILED, sentence, type(exc).__name__
+
+
+async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResult:
+    """Drive a run to an end or to where it waits; every way out leaves its status in the log.
+
+    Args:
+        run: see Run.
+        main: performs the top agent on the root session.
+        owner: this process, for the log.
+
+    Raises:
+        asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
+        StoreError: if the log itself fails.
+    """
+    root: Session[Any] = Session.root(run)
+    run.driving_since = run.clock.monotonic()
+    try:
+        end = await _end_of(run, root, main, owner)
+    except StoreError:
+        # The log refused: what was recorded stays, nothing more can be said in it.
+        await root.spawns.end()
+        await _put_away(run)
+        raise
+    result = end.result or AgentResult(status=end.status if root.partial else RunStatus.FAILED, **_partial(root))
+    try:
+        await root.spawns.end()
+        if end.result is not None:
+            await bring_to_disk(run, root.world, root)
+        await _put_away(run)
+    finally:
+        ended = RunEnded(
+            status=end.status,
+            active_s=round(run.active_s(), 3),
+            result=run.redactor.json(result.model_dump(mode="json", exclude_defaults=True)),
+            error=None if end.error is None else run.redactor.text(end.error),
+            error_type=end.error_type,
+            waiting_for=end.waiting,
+            until=end.until,
+        )
+        # Queued synchronously: a further cancellation must not leave the run without its status.
+        written = run.append(run.body(ended), status=end.status)
+        observe(written)
+    await asyncio.shield(wait_for(written))
+    run.driving_since = None
+    final = make_result(run.id, run.manifest, ended, run)
+    run.bus.publish(Notice(kind="end", run=run.id, result=final))
+    if end.cancelled is not None and not run.ledger.cancel_requested:
+        raise end.cancelled
+    if end.script is not None:
+        raise end.script  # louder than a status
+    return final
+
+
+async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None) -> _End:
+    """Do the work of a job; return how it ended.
+
+    Raises:
+        StoreError: the log refused.
+    """
+    end = _End()
+    started = run.body(DrivingStarted(owner=str(owner or ""), epoch=run.epoch or 0))
+    limit = run.budget.limits.active_s
+    try:
+        remaining = None if limit is None else max(0.0, limit - run.active_s())
+        async with asyncio.timeout(remaining) as deadline:
+            await wait_for(run.append(started, status=RunStatus.RUNNING))
+            await asyncio.sleep(0)  # a cancellation that came before this is heard here
+            if run.epoch is not None and run.epoch > 1:
+                await asyncio.to_thread(clear_up, run.folder)
+            end.result = await main(root)
+        end.status = end.result.status
+    except TimeoutError as exc:
+        if deadline.expired():
+            end.status = RunStatus.TIMED_OUT
+            end.error = f"the time limit of {limit:g} active seconds is over; resume with a larger --timeout-s to go on"
+        else:  # not the run's own limit: something in an agent or system took too long
+            end.fail(exc, f"the system failed: {type(exc).__name__}: {exc}")
+    except SuspendedError as exc:
+        end.status, end.error = (RunStatus.PAUSED, PAUSED) if run.pausing else (RunStatus.WAITING, str(exc))
+        end.waiting, end.until = list(exc.waiting_for), exc.until
+    except BudgetExhaustedError as exc:
+        end.status = RunStatus.TIMED_OUT if exc.resource == "active_s" else RunStatus.BUDGET_EXHAUSTED
+        end.error = str(exc)
+        observe(run.append(run.body(BudgetExhausted(resource=exc.resource, message=str(exc)))))
+    except asyncio.CancelledError as exc:
+        how = "cancelled on request" if run.ledger.cancel_requested else "cancelled"
+        end.status, end.cancelled, end.error = (
+            RunStatus.CANCELLED,
+            exc,
+            f"{how}; `agentorchestra resume` goes on from here",
+        )
+    except StoreError:
+        raise
+    except AgentOrchestraError as exc:
+        end.fail(exc, str(exc))
+        end.script = exc if isinstance(exc, ScriptError) else None
+    except Exception as exc:  # a bug in an agent or system: the log says so, and the run can be resumed
+        end.fail(exc, f"the system failed: {type(exc).__name__}: {exc}")
+    return end
+
+
+async def replay(run: Run, main: Main) -> AgentResult | None:
+    """Run the same code with no handlers, against the recording.
+
+    Returns:
+        The result, None when the recording ends before the answer.
+
+    Raises:
+        DivergedError: at the first effect that differs.
+        ReplayError: if the keys visited are not the keys recorded.
+    """
+    root: Session[Any] = Session.root(run)
+    result: AgentResult | None = None
+    with contextlib.suppress(ReplayEnd, SuspendedError, BudgetExhaustedError):
+        result = await main(root)
+    missing = sorted(set(run.ledger.records) - run.visited)
+    if missing:
+        raise ReplayError(
+            f"the replay of {run.id} never asked for {len(missing)} recorded effects, first {missing[0]}; "
+            "the code or a prompt changed: `agentorchestra show` lists the recorded effects"
+        )
+    return result
+
+
+async def _put_away(run: Run) -> None:
+    """Close the environments; nothing of the run stays behind in this process."""
+    for live in run.environments.values():
+        await live.close()
+    run.environments.clear()
+
+
+def _partial(root: Session[Any]) -> dict[str, Any]:
+    """Return how far the top agent came, as fields of a result."""
+    fields = root.partial if isinstance(root.partial, dict) else {}
+    return {name: fields[name] for name in ("memory", "steps", "report", "answer", "sources") if name in fields}
+
+
+def make_result(run_id: str, manifest: RunManifest, ended: RunEnded, run: Run) -> RunResult:
+    """Return what a caller gets, from the end of the job and the run's totals."""
+    agent = AgentResult.model_validate(ended.result)
+    total = Usage()
+    for usage in run.usage_by_model.values():
+        total = total + usage
+    artifacts = [a for record in run.ledger.records.values() if record.outcome for a in record.outcome.artifacts]
+    return RunResult(
+        status=RunStatus(ended.status),
+        answer=agent.answer,
+        output=agent.output if agent.output is not None else (agent.answer or None),
+        report=agent.report or (agent.memory if ended.status not in FINAL else ""),
+        sources=agent.sources,
+        usage=total,
+        usage_by_model=dict(sorted((k, v) for k, v in run.usage_by_model.items() if k)),
+        cost_usd=total.cost_usd,
+        run_id=run_id,
+        system=manifest.system,
+        model=manifest.model,
+        duration_s=ended.active_s,
+        artifacts=tuple(dict.fromkeys(artifacts)),  # an effect made of others hands on what is theirs
+        questions=open_questions(run.ledger) if ended.status in (RunStatus.WAITING, RunStatus.PAUSED) else (),
+        until=ended.until,
+        error=ended.error,
+        error_type=ended.error_type,
+        steps=run.steps,
+    )

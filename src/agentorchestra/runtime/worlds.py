@@ -1,0 +1,177 @@
+"""Where the environments of a run's worlds stand: by what is recorded, in rival worlds, and on disk at the end.
+
+The snapshot a world stands at lies in the run's state under `env:INSTANCE`, so hits, rival worlds and the world of a
+winner bring it along. Branches of one world work on one instance: what a branch has in its state may be older than what
+a branch beside it has done meanwhile, and then the instance stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.protocols import Environment, RunContext
+from agentorchestra.log.folders import MAIN
+from agentorchestra.log.ledger import Ledger, Record
+from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded
+from agentorchestra.runtime.run import Run
+
+ENV_STATE = "env:"
+"""How the names of the run's state begin that hold where an instance stands."""
+
+_OF_AN_INSTANCE = frozenset({EffectKind.INVOKE_ACTION, EffectKind.SNAPSHOT, EffectKind.RESTORE})
+
+
+def new_environment(run: Run, name: str) -> Environment:
+    """Return a new instance of an environment.
+
+    Raises:
+        UnknownComponentError: if there is none of this name.
+    """
+    factory = run.services.environments.get(name)
+    if factory is None:
+        known = ", ".join(sorted(run.services.environments)) or "none"
+        raise UnknownComponentError(f"no environment {name!r} is registered; registered: {known}")
+    return factory()
+
+
+def stops_at_failure(run: Run, effect: Effect) -> bool:
+    """Return True if an action is on an environment whose later actions of one decision depend on the earlier ones."""
+    if effect.kind is not EffectKind.INVOKE_ACTION or effect.name not in run.services.environments:
+        return False
+    return bool(getattr(new_environment(run, effect.name), "stops_at_failure", False))
+
+
+def obvious_mistake(run: Run, effect: Effect, ctx: Any) -> str | None:
+    """Return what an open environment finds wrong with an action by a mere look, before policy judges it; else None."""
+    if effect.kind is not EffectKind.INVOKE_ACTION:
+        return None
+    live = run.environments.get((effect.world, effect.instance or effect.name))
+    check = getattr(live.members.get(effect.name), "mistaken", None) if live is not None else None
+    given = effect.arguments.get("arguments")
+    if check is None or not isinstance(given, dict):
+        return None
+    problem: str | None = check(str(effect.arguments.get("action", "")), given, ctx)
+    return problem
+
+
+# -- what is recorded --------------------------------------------------------------------------------------------------
+
+
+def _recorded(ledger: Ledger, instance: str) -> Iterator[tuple[Record, JsonValue]]:
+    """Yield the effects on an instance that changed where it stands, and where it stood after each."""
+    name = f"{ENV_STATE}{instance}"
+    for record in ledger.records.values():
+        if record.outcome is not None and name in record.outcome.writes and record.kind in _OF_AN_INSTANCE:
+            yield record, record.outcome.writes[name]
+
+
+def _is_in(record: Record, world: str) -> bool:
+    return bool(record.effect.get("world", MAIN) == world)
+
+
+def last_snapshot(ledger: Ledger, place: Place, ref: str | None, *, before: int = 0) -> str | None:
+    """Return where an instance stands that is not open: what its world recorded last, or what came into it later.
+
+    Args:
+        ledger: of the run.
+        place: world and instance.
+        ref: what the branch that asks has in its state: of a winner's world, or older than what a branch beside it did.
+        before: what was recorded from this sequence on counts not; 0 for all that is recorded.
+    """
+    world, instance = place
+    last, last_seq, came = ref, 0, 0
+    for record, value in _recorded(ledger, instance):
+        if before and record.seq >= before:
+            continue
+        if value == ref:
+            came = max(came, record.seq)
+        if _is_in(record, world) and record.seq > last_seq:
+            last, last_seq = value if isinstance(value, str) else None, record.seq
+    return last if last_seq > came else ref
+
+
+def past_snapshots(ledger: Ledger, place: Place) -> set[str]:
+    """Return the recorded states of an instance in this very world: none is gone back to for a branch's older view."""
+    world, instance = place
+    values = [value for record, value in _recorded(ledger, instance) if _is_in(record, world)]
+    return {value for value in values if isinstance(value, str) and value != CHANGED}
+
+
+def was_changed(ledger: Ledger, place: Place) -> bool:
+    """Return True if an instance was changed in this very world, by what is recorded."""
+    world, instance = place
+    return any(_is_in(record, world) for record, _ in _recorded(ledger, instance))
+
+
+# -- rival worlds, and the end -----------------------------------------------------------------------------------------
+
+
+def current_states(run: Run, world: str, state: Mapping[str, JsonValue]) -> dict[str, JsonValue]:
+    """Return where the instances of a branch's world stand, for rival worlds that begin there.
+
+    The branch itself has what the last of several agents it called left, in listed order; another one may have acted
+    after that.
+    """
+    if run.replaying:  # its log holds what comes later, too
+        return {}
+    return {
+        name: last_snapshot(run.ledger, (world, name.removeprefix(ENV_STATE)), ref)
+        for name, ref in state.items()
+        if name.startswith(ENV_STATE) and (ref is None or isinstance(ref, str))
+    }
+
+
+async def adopt_world(run: Run, world: str, rivals: str, ctx: RunContext[Any]) -> None:
+    """Go on where a rival world stands: what is open follows at once, what the rivals have open is closed.
+
+    Args:
+        run: see Run.
+        world: that goes on.
+        rivals: how the names of the rivals' worlds begin.
+        ctx: of the branch that goes on, with the winner's state.
+    """
+    over = [place for place in run.environments if place[0].startswith(rivals)]
+    for place in over:
+        live, here = run.environments[place], (world, place[1])
+        if not live.alone and here not in run.environments:
+            # What the user finds in the end is this world's.
+            member = grounded(next(iter(live.members.values()), None))
+            if member is not None:
+                ground = await member.lay(ctx)
+                await ground.restore(None)
+                run.environments[here] = OpenEnvironment(ground)
+    for place, live in [*run.environments.items()]:
+        if place[0] == world:
+            async with run.using[place]:
+                ref = ctx.vars.get(f"{ENV_STATE}{place[1]}")
+                if isinstance(ref, str) and ref != CHANGED and live.ref != ref:
+                    await live.keeper.restore(await run.blob(ref))
+                    live.stands_at(ref)
+    for place in over:
+        async with run.using[place]:
+            await run.environments.pop(place).close()
+
+
+async def bring_to_disk(run: Run, world: str, ctx: RunContext[Any]) -> None:
+    """Bring what lies on disk to where a run stands that has ended, where the process that ended it did not use it."""
+    stands = {name.removeprefix(ENV_STATE): ref for name, ref in ctx.vars.items() if name.startswith(ENV_STATE)}
+    wanted = {
+        instance: ref
+        for instance, ref in stands.items()
+        if isinstance(ref, str) and (world, instance) not in run.environments
+    }
+    for name in run.manifest.tools if wanted else ():
+        environment = grounded(new_environment(run, name)) if name in run.services.environments else None
+        if environment is not None and environment.ground in wanted:
+            ref = last_snapshot(run.ledger, (world, environment.ground), wanted.pop(environment.ground))
+            ground = await environment.lay(ctx)
+            try:
+                if ref is not None and ref != CHANGED:
+                    await ground.restore(await run.blob(ref))
+            finally:
+                await ground.close()
