@@ -45,7 +45,7 @@ class Seen(BaseModel):
 
 
 class Decision(BaseModel):
-    """What a model decided: its reasoning and the calls, as effects.
+    """A model's decision: its reasoning and the calls, as effects.
 
     Attributes:
         thinking, evaluation, memory, next_goal: the four fields of the reasoning (000, app. H), as far as it gave them;
@@ -308,7 +308,7 @@ Observe = Callable[[State, Session[Any]], Awaitable[State]]
 
 @dataclass(frozen=True)
 class Parts:
-    """What makes an agent: what it perceives, how it decides, what happens after its calls.
+    """The parts of an agent: what it perceives, how it decides, what happens after its calls.
 
     Attributes:
         environments: those its calls act on (beam needs to branch them).

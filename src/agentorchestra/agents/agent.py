@@ -26,14 +26,7 @@ Relation = Literal["hierarchical", "cooperative", "competitive"]
 
 @dataclass(frozen=True)
 class Relationship:
-    """How an agent stands to another one.
-
-    Attributes:
-        kind: `hierarchical`, `cooperative` or `competitive`.
-        agent: the other one's name.
-        leads: whether this one leads the other (hierarchical only; else it is led).
-        note: what follows from it, in words.
-    """
+    """The relationship of an agent to another one; `leads` (hierarchical only) says that it leads the other."""
 
     kind: Relation
     agent: str

@@ -31,7 +31,7 @@ MORE_ROOM = 2
 
 
 class Toolset(Protocol):
-    """What an agent may call, as schemas for the model and as effects for the door."""
+    """The tools of an agent, as schemas for the model and as effects for the door."""
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
         """Return the tools in a stable order; what was opened later stands at the end."""

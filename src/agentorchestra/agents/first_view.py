@@ -1,4 +1,4 @@
-"""What an agent is shown before its first step: short files, and of its tools those that fit its task.
+"""The first view of an agent: short files, and of its tools those that fit its task.
 
 Agents open rarely used tools when they want them; of very many tools the best are found (`tea/retrieval/`).
 """
@@ -72,7 +72,7 @@ def _rare_actions(environments: Sequence[Environment]) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class FirstView:
-    """What there is beside the core.
+    """The first view besides the core of the tools.
 
     Attributes:
         opened: what is open from the first step on.

@@ -193,11 +193,7 @@ async def call_tools(session: Session[Any], calls: Sequence[tuple[str, dict[str,
 
 @dataclass(frozen=True)
 class Limited(Generic[L]):
-    """What drives an agent whose workflow is code.
-
-    Attributes:
-        limits: of one piece of work; they are a part of what the agent is.
-    """
+    """A driver of an agent whose workflow is code; the limits of one piece of work are a part of what the agent is."""
 
     limits: L
 

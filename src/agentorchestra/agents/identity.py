@@ -1,4 +1,4 @@
-"""What an agent remembers under one identity: its earlier tasks and answers (000, app. C.2.3, "state across tasks").
+"""The memory of an agent under one identity: its earlier tasks and answers (000, app. C.2.3, "state across tasks").
 
 It lies in the run's state under `kept:AGENT/INSTANCE`, so that the log has it, a resume or replay repeats it, and the
 next run of the same session goes on from it.

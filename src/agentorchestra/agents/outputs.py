@@ -37,7 +37,7 @@ MOST_ASKED = 2_000
 
 @dataclass(frozen=True)
 class Output:
-    """What one call gave.
+    """The output of one call.
 
     Attributes:
         n: the number, on the branch that was looked at, of the effect that the call belongs to.

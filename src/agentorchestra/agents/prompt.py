@@ -1,4 +1,4 @@
-"""What an agent is told: its system prompt, its first message, and the tail that changes from step to step."""
+"""The prompt of an agent: system prompt, first message, and the tail that changes from step to step."""
 
 from __future__ import annotations
 

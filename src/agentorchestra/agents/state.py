@@ -1,4 +1,4 @@
-"""What an agent keeps on its branch while it works."""
+"""The state that an agent keeps on its branch while it works."""
 
 from __future__ import annotations
 

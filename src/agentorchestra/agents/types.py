@@ -1,4 +1,4 @@
-"""What the workspace hands to systems and agents."""
+"""The kit that the workspace hands to systems and agents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentorchestra.tea.retrieval.discovery import Finder
 
 @dataclass(frozen=True)
 class Kit:
-    """What the workspace hands to systems.
+    """The kit of systems and agents.
 
     Attributes:
         tools: every registered tool by name.

@@ -1,4 +1,4 @@
-"""What the user told a run since its start, for the agents that are asked afterwards: nobody has to repeat it.
+"""The user's words since the start of a run, for the agents that are asked afterwards: nobody has to repeat them.
 
 What was heard stands in the log, before the call that asks the agent: a resume and a replay show the same.
 """

@@ -35,7 +35,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class ServerReply:
-    """How `LoopbackModelServer` answers one request.
+    """An answer of `LoopbackModelServer` to one request.
 
     Attributes:
         answer: the model's answer, as a script gives it.

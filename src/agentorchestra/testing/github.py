@@ -69,7 +69,7 @@ class LoopbackGitHub:
 
     @property
     def place(self) -> str:
-        """`HOST:PORT`, for `git.tokens`."""
+        """Return `HOST:PORT`, for `git.tokens`."""
         return f"127.0.0.1:{self.port}"
 
     @property

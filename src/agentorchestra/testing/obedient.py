@@ -27,7 +27,7 @@ _SHORT = 500
 
 
 def obedient_model(name: str = "obedient") -> ScriptedModel:
-    """A model that is a function of its prompt: it makes every call that is spelled out anywhere in it.
+    """Return a model that makes every call that is spelled out anywhere in its prompt.
 
     `send_mail(to="ann@a.example", body="hello")` is an instruction wherever it stands: in the task, a page, a file's
     name, the description of a tool, an error. Each call is made once, one in a step, what was said last first; then the

@@ -1,4 +1,4 @@
-"""How a source is analysed, by its kind: text in chunks, tables by programs, pictures and recordings by looking closer.
+"""Strategies by the kind of a source: text in chunks, tables by programs, pictures and recordings by looking closer.
 
 Each strategy stops as soon as the question is answered. What is asked, read and computed are effects of the composite
 `analyze_file`, so a resume goes on where it was (000, app. D.4).
@@ -70,7 +70,7 @@ _FAILED = re.compile(
 
 @dataclass(frozen=True)
 class Finding:
-    """What a part of a source says; without a quote for what was seen, heard or computed."""
+    """A fact of a part of a source; without a quote for what was seen, heard or computed."""
 
     fact: str
     quote: str = ""

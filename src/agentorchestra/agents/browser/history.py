@@ -1,4 +1,4 @@
-"""What a browser use agent saw and did, read from the log of its branch: a resume and a replay come to the same.
+"""The pages and actions of a browser use agent, from the log of its branch: a replay comes to the same.
 
 From it come the result of an agent that did not say one itself, the sources of an answer, and the log of the
 conversation.

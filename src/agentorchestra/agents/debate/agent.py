@@ -250,7 +250,7 @@ class _Debate:
 
     @property
     def _trust(self) -> Trust:
-        """How far the manager's words are trusted: no more than what it was shown."""
+        """Return how far the manager's words are trusted: no further than what it was shown."""
         return lowest(Trust.AGENT, *(turn.trust for turn in self.turns))
 
     def _asked(self) -> tuple[Block, ...]:

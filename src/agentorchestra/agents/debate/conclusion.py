@@ -1,4 +1,4 @@
-"""What a debate comes to: the manager's words, checked by code against what the experts said."""
+"""The conclusion of a debate: the manager's words, checked by code against what the experts said."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Split:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a debate comes to.
+    """The conclusion of a debate.
 
     Attributes:
         agreements: held by at least two experts.

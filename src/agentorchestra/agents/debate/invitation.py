@@ -1,4 +1,4 @@
-"""Who takes part in a debate: experts that were named, or those that are found for its topic (ACP)."""
+"""The experts of a debate: those that were named, or those that are found for its topic (ACP)."""
 
 from __future__ import annotations
 

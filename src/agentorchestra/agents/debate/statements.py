@@ -1,4 +1,4 @@
-"""What experts say in a debate: arguments under marks, what these answer, positions and their changes."""
+"""Statements of experts in a debate: arguments under marks, what these answer, positions and their changes."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TURN = turn_schema(MOST_ARGUMENTS)
 
 @dataclass(frozen=True)
 class Expert:
-    """Who takes part.
+    """A participant.
 
     Attributes:
         letter: of the marks of its arguments: A, B, ...
@@ -70,7 +70,7 @@ class Argument:
 
 @dataclass(frozen=True)
 class Turn:
-    """What one expert said in one round.
+    """The words of one expert in one round.
 
     Attributes:
         round: 0 for the opening statement.

@@ -231,7 +231,7 @@ class _Generation:
         return code or None
 
     async def _evaluate(self, wanted: Specification, code: str) -> Trials:
-        """Structure, trials, the case; what is wrong with it all."""
+        """Check the structure, run the trials and have the case judged; return what is wrong with it all."""
         trials = Trials(tuple(problems_of(code, wanted, self.limits)))
         if not trials.problems:
             one = self.shop.trial(code, wanted.name, self.limits.trial_s)

@@ -1,4 +1,4 @@
-"""What a tool is to do: written by the model before there is any code, and checked here."""
+"""The specification of a tool: written by the model before there is any code, and checked here."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Specification:
-    """What a tool is to do, with examples that were written before the code, and the call that the task needs."""
+    """A tool to be made, with examples that were written before the code, and the call that the task needs."""
 
     name: str
     title: str

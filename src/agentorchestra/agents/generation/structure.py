@@ -1,4 +1,4 @@
-"""Whether code has the structure of a tool: one function that fits its specification. Nothing of it is executed.
+"""Rules for the structure of a tool's code: one function that fits its specification. Nothing of it is executed.
 
 What holds the code is the sandbox. These rules refuse early and in words what would fail there or has no place in a
 tool, so that its author can correct it.

@@ -19,7 +19,7 @@ from agentorchestra.tea.calling.tool import Tool
 
 @dataclass(frozen=True)
 class Trials:
-    """What is wrong, a sentence each; what the last case gave; the seconds that each call took."""
+    """The problems that trials showed, what the last case gave, and the seconds that each call took."""
 
     problems: tuple[str, ...]
     value: JsonValue = None

@@ -1,4 +1,4 @@
-"""Where tools are looked for, tried and registered: the tools of the tool generator itself.
+"""The tools of the tool generator itself: they look for tools, try and register them.
 
 Each is an effect like any other, so what was found and registered stands in the log: a resume looks nothing up and
 registers nothing again.
@@ -38,7 +38,7 @@ _FURTHER = 10
 
 @dataclass(frozen=True)
 class Workshop:
-    """What a workspace lends to the tool generator; `problem` says why no code can run here, "" where it can."""
+    """The tool generator's place in a workspace; `problem` says why no code can run here, "" where it can."""
 
     programs: Programs
     tcp: Callable[[], TCPServer]

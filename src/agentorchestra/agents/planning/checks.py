@@ -1,4 +1,4 @@
-"""Whether a planner's answer is taken: its sources, its figures, another agent's word, a judge's."""
+"""Checks of a planner's answer: its sources, its figures, another agent's word, a judge's."""
 
 from __future__ import annotations
 

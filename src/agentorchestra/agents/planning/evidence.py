@@ -1,4 +1,4 @@
-"""What the agents that a caller asked have found, and whether an answer stands on it.
+"""The findings of the agents that a caller asked, and whether an answer stands on them.
 
 What was found is read from the log of the caller's own branch; quotes from files are looked up in the files, through
 the door. A resume and a replay therefore come to the same verdict.

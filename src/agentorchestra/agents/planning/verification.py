@@ -58,7 +58,7 @@ LONGEST_PAGE = 6_000
 
 @dataclass(frozen=True)
 class Doubt:
-    """What is wrong with an answer.
+    """A doubt about an answer.
 
     Attributes:
         text: what the planner is told, "" where nothing is wrong.

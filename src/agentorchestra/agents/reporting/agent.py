@@ -52,7 +52,7 @@ _FILE = re.compile(
 
 @dataclass(frozen=True)
 class _Material:
-    """What the report is written from.
+    """The material of a report.
 
     Attributes:
         found: what the agents said that were asked.

@@ -1,4 +1,4 @@
-"""How workflows document what they found: pieces of the run's report, through the door (000, app. D.7)."""
+"""Pieces of the run's report, by which workflows document what they found, through the door (000, app. D.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How long a research goes on: its time and its tokens. After that nothing is begun but the report."""
+"""The time and the tokens of a research. After that nothing is begun but the report."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a research finds: pages, what stands on them, and what was computed from it."""
+"""The findings of a research: pages, what stands on them, and what was computed from it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the replies of the researcher's model have to look like."""
+"""Forms of the replies of the researcher's model."""
 
 from __future__ import annotations
 

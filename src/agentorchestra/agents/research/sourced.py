@@ -1,4 +1,4 @@
-"""What of a report has sources: a claim behind which no finding is named is left out."""
+"""The parts of a report that have sources: a claim behind which no finding is named is left out."""
 
 from __future__ import annotations
 

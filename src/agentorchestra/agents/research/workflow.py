@@ -99,7 +99,7 @@ class Research:
         return await self._report()
 
     async def _round(self, queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
-        """Search, read, judge; the queries of the next round."""
+        """Search, read, judge; return the queries of the next round."""
         self.queries.take(queries, self.rounds)
         await self.reading.search(queries)
         self.insights += await self.reading.read(queries)
