@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.driver import run_agent, run_workflow
-from agentorchestra.agents.identity import remembering
+from agentorchestra.agents.identity import run_with_identity
 from agentorchestra.agents.types import Kit, System
-from agentorchestra.agents.user_messages import told_block
+from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
@@ -26,22 +26,22 @@ class AgentHandler:
         self._kit = kit
 
     def mode(self, effect: Effect) -> Mode:
-        """Composite: entered again after a crash."""
+        """Return composite: it is entered again after a crash."""
         return Mode.COMPOSITE
 
     def bound(self, effect: Effect) -> Bound:
-        """Composites reserve nothing themselves."""
+        """Return no cost: composites reserve nothing themselves."""
         return NO_COST
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect as it is."""
+        """Return the effect as it is."""
         return effect
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """The result of the agent. A sub-agent without budget is an outcome: its caller can still answer."""
+        """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
-        if told := told_block(ctx, kit.prompts, spec.instruction):
+        if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
             result = await self._drive(spec, ctx, kit)
@@ -62,17 +62,15 @@ class AgentHandler:
         instance = spec.instance or (agent.name if agent.remembers else "")
         if not instance:
             return await drive(spec, ctx, kit)
-        return await remembering(spec, ctx, kit, drive, agent=agent.name, instance=instance)
+        return await run_with_identity(spec, ctx, kit, drive, agent=agent.name, instance=instance)
 
 
 def find_system(
     name: str, systems: Mapping[str, System], absent: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> System:
-    """A system by name.
+    """Return a system by name.
 
     Args:
-        name: of the system.
-        systems: those there are.
         absent: agents that a run does not have, with the environments and tools that it would have to have for them.
 
     Raises:
