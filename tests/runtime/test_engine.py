@@ -159,8 +159,8 @@ async def test_a_request_to_cancel_from_another_process_is_seen(tmp_path: Path) 
     assert result.status is RunStatus.CANCELLED
     interrupted = [event for event in await store.load("run_1") if event.type == "interrupted"]
     assert [event.body["partial"] for event in interrupted] == [{"memory": "half way"}]
-    job = await store.job("run_1")
-    assert job is not None and job.owner is None  # released
+    row = await store.job("run_1")
+    assert row is not None and row.owner is None  # released
     await engine.close()
     await store.close()
     await other.close()
