@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.kit import Kit
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from agentorchestra import RunContext, Workspace, tool
-from agentorchestra.agents.kit import agent_effect
+from agentorchestra.agents.agent import agent_effect
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from tests.chaos.killing import hooks
 

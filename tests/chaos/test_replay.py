@@ -10,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from agentorchestra import RunContext, Workspace, tool
-from agentorchestra.agents.kit import agent_effect
+from agentorchestra.agents.agent import agent_effect
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import Event

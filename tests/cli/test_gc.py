@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.log.store import writer as writing
+from agentorchestra.log.store import writer
 from tests.cli.support import APP_SETTINGS, Folder
 from tests.postgres import Postgres
 
@@ -15,7 +15,7 @@ from tests.postgres import Postgres
 @pytest.fixture(params=["sqlite", "postgres"])
 def work(folder: Folder, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, schema: str) -> Folder:
     """An application; what was put a moment ago may go."""
-    monkeypatch.setattr(writing, "TOUCHED_S", 0.0)
+    monkeypatch.setattr(writer, "TOUCHED_S", 0.0)
     lines = ""
     if request.param == "postgres":
         server: Postgres = request.getfixturevalue("server")

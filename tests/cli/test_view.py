@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.kit import agent_effect
+from agentorchestra.agents.agent import agent_effect
 from agentorchestra.cli.view.model import AgentView, RunView
 from agentorchestra.cli.view.tree import step_line, tree_lines
 from agentorchestra.core.budget import Budget, Usage

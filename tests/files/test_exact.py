@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tests.files import makers
-from tests.offline.driver import FakeContext
+from tests.support.files import FakeContext
 
 from agentorchestra.core.content import Source, TextBlock, Trust, unnumbered
 from agentorchestra.core.errors import ToolError

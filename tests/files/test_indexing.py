@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.offline.driver import FakeContext
+from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import ToolError

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files.makers import png
-from tests.offline.driver import FakeContext
+from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock
 from agentorchestra.tools.files import file_tools, verify_quote

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files import makers
 from tests.files.test_types import used
-from tests.offline.driver import FakeContext
+from tests.support.files import FakeContext
 
 from agentorchestra.tools.files import verify_quote
 from agentorchestra.tools.files.documents import (
@@ -321,11 +321,7 @@ def test_formatted_cells_beyond_the_bound_are_said_to_be(tmp_path: Path, monkeyp
 
     monkeypatch.setattr(collected, "MOST_CELLS", 5)
 
-    class Red:
-        def of(self, sheet: Any, key: Any, /) -> tuple[str, str, str]:
-            return "FF0000", "", ""
-
-    found = collected.Collected(None, Red())
+    found = collected.CellTraits(lambda style: ("FF0000", "", ""))
     filled = [found.row(n, [{"column": c, "value": None, "style_id": 1} for c in (1, 2)]) for n in range(1, 9)]
     assert filled == [2, 2, 0, 0, 0, 0, 0, 0]
     assert found.listed() == [["fill", "FF0000", [[1, 1, 2, 2]]]]

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.files import makers
 from tests.files.conftest import MakePdf
-from tests.offline.driver import FakeContext
+from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock, Trust, unnumbered
 from agentorchestra.core.effects import Mode

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from tests.files import makers
-from tests.offline.driver import FakeContext
+from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.core.errors import FileInputError, ToolError

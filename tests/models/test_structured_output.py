@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.kit import Kit, ask_model
+from agentorchestra.agents.requests import ask_model
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.messages import ModelRequest, ModelSettings, user

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
+
+from tests.support.files import FakeContext
 
 from agentorchestra.core.content import Block, TextBlock, Trust, block_from
 from agentorchestra.core.errors import ToolError
@@ -16,7 +15,6 @@ from agentorchestra.core.messages import Message, ModelRequest, ToolCall, ToolSc
 from agentorchestra.core.spec import Citation, FileRef
 from agentorchestra.models.offline.model import OfflineModel
 from agentorchestra.tools.files import file_tools
-from agentorchestra.tools.files.readers import check_input
 
 DONE = ToolSchema(
     name="done",
@@ -34,42 +32,14 @@ DONE = ToolSchema(
 SEARCH = ToolSchema(
     name="search_files",
     description="Search.",
-    parameters={"type": "object", "properties": {"query": {"type": "string"}, "limit": {"type": "integer"}}},
-)
-READ = ToolSchema(
-    name="read_file",
-    description="Read.",
-    parameters={"type": "object", "properties": {"name": {"type": "string"}, "part": {"type": "string"}}},
+    parameters={"type": "object", "properties": {"query": {"type": "string"}}},
 )
 PYTHON = ToolSchema(
     name="python",
     description="Compute.",
     parameters={"type": "object", "properties": {"code": {"type": "string"}}, "required": ["code"]},
 )
-ALL = (DONE, PYTHON, READ, SEARCH)
-
-
-@cache
-def _ref(path: Path) -> FileRef:
-    media_type, size = check_input(path)
-    digest = hashlib.sha256(path.read_bytes()).hexdigest()
-    return FileRef(name=path.name, sha256=digest, size=size, media_type=media_type)
-
-
-class FakeContext:
-    """What the file tools need of a run."""
-
-    def __init__(self, files: Sequence[Path], folder: Path) -> None:
-        self._paths = {path.name: path for path in files}
-        self.folder = folder
-        self.manifest = SimpleNamespace(files=tuple(_ref(path) for path in files), media_models={})
-
-    def file(self, name: str) -> Path:
-        """The path behind a name."""
-        return self._paths[name]
-
-    def progress(self, text: str) -> None:
-        """Nobody watches."""
+ALL = (DONE, PYTHON, SEARCH)
 
 
 @dataclass

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import json
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.offline.driver import ALL, DONE, PYTHON, READ, SEARCH, run_offline, tail_message, task_message
+from tests.offline.driver import ALL, DONE, PYTHON, SEARCH, run_offline, tail_message, task_message
 
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall, ToolSchema, system
@@ -19,7 +18,6 @@ from agentorchestra.core.spec import FileRef
 from agentorchestra.models.offline import rules
 from agentorchestra.models.offline.model import NOTE, OfflineModel
 from agentorchestra.models.render import RenderedContent
-from agentorchestra.tools.files import verify_quote
 
 REF = FileRef(name="notes.txt", sha256="0" * 64, size=10, media_type="text/plain")
 QUESTION = "In which year was the Arnfeld mill closed?"
@@ -68,7 +66,7 @@ async def test_a_decision_is_words_or_the_fields_that_are_asked_for_with_a_nativ
     fields = json.loads((await respond(asked)).text)
     assert set(fields) == {"thinking", "evaluation_previous_goal", "memory", "next_goal"}
     assert fields["thinking"] == response.text
-    assert call_of(response) == ("search_files", {"query": "Arnfeld mill closed", "limit": 12})
+    assert call_of(response) == ("search_files", {"query": "Arnfeld mill closed"})
     assert response.finish_reason == "tool_calls"
 
 
@@ -83,23 +81,12 @@ async def test_the_answer_has_file_place_and_quote() -> None:
     assert arguments["status"] == "completed"
 
 
-async def test_without_native_calls_they_stand_in_the_json() -> None:
-    described = "\n".join(
-        f'<tool name="{tool.name}">\nArguments (JSON schema): {json.dumps(tool.parameters)}\n</tool>' for tool in ALL
+async def test_where_programs_are_wanted_it_says_that_it_writes_none() -> None:
+    asked = (system("<functions>\ndef done(answer: str): ...\n</functions>"), task_message(QUESTION, [REF]))
+    response = await respond(ModelRequest(model="offline", messages=asked))
+    assert response.text.startswith(
+        "```python\ndone(answer='I cannot answer this: the offline model writes no programs."
     )
-    task = task_message(QUESTION, [REF])
-    base = (system(f"<available_tools>\n{described}\n</available_tools>"), task)
-    first = await respond(ModelRequest(model="offline", messages=(*base, tail_message(1, 9))))
-    assert first.tool_calls == ()
-    assert json.loads(first.text)["tool"] == [
-        {"name": "search_files", "args": {"query": "Arnfeld mill closed", "limit": 12}}
-    ]
-    head = TextBlock(text="Result of search_files (call_0_0):", trust=Trust.SYSTEM)
-    result = Message(role="user", content=(head, *found("", SENTENCE).content))
-    second = await respond(ModelRequest(model="offline", messages=(*base, decided(first), result, tail_message(2, 9))))
-    (call,) = json.loads(second.text)["tool"]
-    assert call["name"] == "done"
-    assert "1931" in call["args"]["answer"]
 
 
 async def test_it_is_stateless_and_deterministic() -> None:
@@ -191,26 +178,6 @@ async def test_a_failing_tool_is_told_honestly() -> None:
     raise AssertionError("no end")
 
 
-async def test_without_a_search_it_reads(tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("\n\n".join([*(f"Paragraph {n} says nothing of it at all. " * 5 for n in range(100)), SENTENCE]))
-    reply = await run_offline(QUESTION, [path], tmp_path / "run", tools=(DONE, READ))
-    assert "1931" in reply.answer
-    assert {call.name for call in reply.calls} == {"read_file", "done"}
-    assert len(reply.calls) > 2
-
-
-async def test_without_a_search_it_reads_tables(tmp_path: Path) -> None:
-    path = tmp_path / "towns.csv"
-    path.write_text('city,people,said\nUlm,126,"yes, ""well"""\nBonn,336,"no\nnever"\n')
-    reply = await run_offline("How many people are in Bonn?", [path], tmp_path / "run", tools=(READ, DONE))
-    assert reply.answer.startswith("336 ")
-    assert [(source.place, source.quote) for source in reply.sources] == [("B3", "336")]
-    reply = await run_offline("What stands in row 2 of towns.csv?", [path], tmp_path / "two", tools=(READ, DONE))
-    assert [source.place for source in reply.sources] == ["row 2"]
-    assert verify_quote(path, "row 2", reply.sources[0].quote)
-
-
 async def test_without_any_tool_it_is_blocked(tmp_path: Path) -> None:
     path = tmp_path / "notes.txt"
     path.write_text(SENTENCE)
@@ -236,22 +203,6 @@ def test_any_text_gets_an_answer(task: str, passage: str) -> None:
     assert first.tool_calls
     messages = (message, decided(first), found(first.tool_calls[0].id, passage, place="row 2"))
     assert asyncio.run(respond(request(*messages, step=2))).tool_calls
-
-
-async def test_a_german_question(tmp_path: Path) -> None:
-    path = tmp_path / "notizen.txt"
-    path.write_text("Die Mühle in Arnfeld wurde 1931 geschlossen.\nDie Mühle in Ostrau wurde 1932 geschlossen.\n")
-    reply = await run_offline("Wann wurde die Mühle in Ostrau geschlossen?", [path], tmp_path / "run")
-    assert "1932" in reply.answer
-    assert reply.sources[0].place == "line 2"
-
-
-async def test_a_place_that_is_named_is_read(tmp_path: Path) -> None:
-    path = tmp_path / "table.csv"
-    path.write_text("city,people\nUlm,126\nBonn,336\n")
-    reply = await run_offline("What is in cell B3 of table.csv?", [path], tmp_path / "run")
-    assert "336" in reply.answer
-    assert [(source.place, source.quote) for source in reply.sources] == [("B3", "336")]
 
 
 @pytest.mark.parametrize(
@@ -280,13 +231,8 @@ async def test_two_cells_and_an_operation(tmp_path: Path, question: str, value: 
         ("What is 12.5% of 840?", "105"),
         ("17*23+4", "395"),
         ("What's 15 percent of 60?", "9"),
-        ("Calculate the sum of 3, 4 and 5.", "12"),
-        ("What is the average of 2, 4 and 9?", "5"),
-        ("What is the difference between 1,250 and 250?", "1000"),
         ("What is 7 plus 8 times 2?", "23"),
-        ("square root of 144", "12"),
         ("2 to the power of 10", "1024"),
-        ("Was ist 3 mal 4?", "12"),
         ("How much is (3 + 4) * 2^3?", "56"),
         ("10 divided by 4", "2.5"),
     ],
@@ -299,7 +245,7 @@ async def test_arithmetic(tmp_path: Path, task: str, value: str) -> None:
 
 @pytest.mark.parametrize(
     "task",
-    ["What happened in 2010-2015?", "In 1950 and 1951?", "Call 555-1234", "9**9**9**9", "1/0", "What is 5?", "* / +"],
+    ["What happened in 2010-2015?", "In 1950 and 1951?", "Call 555-1234", "What is 5?", "* / +"],
 )
 def test_what_only_looks_like_arithmetic(task: str) -> None:
     assert rules.arithmetic(task) is None
@@ -307,8 +253,8 @@ def test_what_only_looks_like_arithmetic(task: str) -> None:
 
 async def test_arithmetic_without_the_tool(tmp_path: Path) -> None:
     reply = await run_offline("What is 17*23+4?", [], tmp_path, tools=(DONE,))
-    assert reply.answer.startswith("395 ")
-    assert "computed by rule" in reply.answer
+    assert reply.status == "blocked"
+    assert "the python tool gave no number: it is not offered" in reply.answer
 
 
 async def test_arithmetic_with_a_failing_tool() -> None:
@@ -321,57 +267,8 @@ async def test_arithmetic_with_a_failing_tool() -> None:
         is_error=True,
     )
     _, arguments = call_of(await respond(request(task, decided(first), error, tools=(DONE, PYTHON), step=2)))
-    assert arguments["answer"].startswith("395 ")
+    assert arguments["status"] == "blocked"
     assert "the python tool gave no number: denied" in arguments["answer"]
-
-
-@settings(max_examples=200, deadline=None)
-@given(
-    st.recursive(st.integers(0, 999).map(str), lambda one: st.tuples(one, st.sampled_from("+-*"), one).map(" ".join))
-)
-def test_expressions_are_worth_what_python_says(expression: str) -> None:
-    assert rules.evaluate(expression) == eval(expression)  # noqa: S307
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.text(alphabet="0123456789+-*/%() .absround,", max_size=40))
-def test_nothing_is_executed(expression: str) -> None:
-    if rules.evaluate(expression) is not None:
-        ast.parse(expression.strip(), mode="eval")
-
-
-# --- other hands ----------------------------------------------------------------------------------------------------
-
-
-async def test_it_hands_a_task_on_where_it_can_only_delegate() -> None:
-    delegate = ToolSchema(
-        name="delegate_task",
-        description="Hand a task on.",
-        parameters={"properties": {"instruction": {"type": "string"}}, "required": ["instruction"]},
-    )
-    complete = ToolSchema(
-        name="complete",
-        description="Finish.",
-        parameters={"properties": {"answer": {"type": "string"}}, "required": ["answer"]},
-    )
-    tools = (complete, delegate)
-    task = task_message("Find out about herons.", [])
-    first = await respond(request(task, tools=tools))
-    assert call_of(first) == ("delegate_task", {"instruction": "Find out about herons."})
-    result = Message(role="tool", content=(TextBlock(text="They stand."),), tool_call_id=first.tool_calls[0].id)
-    name, arguments = call_of(await respond(request(task, decided(first), result, tools=tools, step=2)))
-    assert (name, arguments) == ("complete", {"answer": f"They stand. {NOTE}"})
-
-
-async def test_an_output_schema_is_filled_where_it_is_simple() -> None:
-    done = DONE.model_copy(update={"parameters": {"properties": {**DONE.parameters["properties"], "output": {}}}})
-    task = task_message("What is 6*7?", [])
-    text = task.text + '\n<answer_format>\nfits this schema: {"type": "integer"}\n</answer_format>'
-    message = task.model_copy(update={"content": (TextBlock(text=text, trust=Trust.USER),)})
-    first = await respond(request(message, tools=(done, PYTHON)))
-    result = Message(role="tool", content=(TextBlock(text="42"),), tool_call_id=first.tool_calls[0].id)
-    _, arguments = call_of(await respond(request(message, decided(first), result, tools=(done, PYTHON), step=2)))
-    assert arguments["output"] == 42
 
 
 def test_a_call_it_did_not_make_is_no_obstacle() -> None:

@@ -9,8 +9,8 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.reporting.pieces import act_on_report
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import text_of
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.log.store import MemoryStore

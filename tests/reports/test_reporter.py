@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.outputs import outputs
 from agentorchestra.agents.reporting.agent import MOST_SHOWN, wanted_file
 from agentorchestra.agents.reporting.pieces import add_to_report
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunResult
 from agentorchestra.log.store import MemoryStore

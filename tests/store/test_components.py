@@ -22,8 +22,7 @@ from tests.store.support import TS, completed, created, done, finish, manifest, 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentConflictError, StoreError, StoreFullError
 from agentorchestra.core.protocols import Store
-from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
-from agentorchestra.log.store import writer as writing
+from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore, writer
 
 
 def change(name: str = "search", seq: int = 1, kind: str = "tool", type_: str = "registered", **body: Any) -> Any:
@@ -193,7 +192,7 @@ def test_the_memory_store_and_a_database_do_the_same(batches: list[list[tuple[st
 
 
 async def test_what_a_history_refers_to_is_no_garbage(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(writing, "TOUCHED_S", 0.0)
+    monkeypatch.setattr(writer, "TOUCHED_S", 0.0)
     texts = ["source", "blob", "one", "two", "inner", "old", "free", "in-a-run"]
     source, blob, one, two, inner, old, free, run = [await store.put_blob(text.encode()) for text in texts]
     listing = await store.put_blob(json.dumps({"files": {"a.py": inner}}).encode(), "application/json")

@@ -19,15 +19,14 @@ from tests.store.support import TS, answered, completed, created, done, manifest
 from agentorchestra.core.errors import StoreError, UnknownRunError
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.store import PostgresStore, SqliteStore
-from agentorchestra.log.store import writer as writing
+from agentorchestra.log.store import PostgresStore, SqliteStore, deletion, writer
 from agentorchestra.log.store.rows import INLINE_BYTES
 
 
 @pytest.fixture
 def no_grace(monkeypatch: pytest.MonkeyPatch) -> None:
     """What was put a moment ago may go."""
-    monkeypatch.setattr(writing, "TOUCHED_S", 0.0)
+    monkeypatch.setattr(writer, "TOUCHED_S", 0.0)
 
 
 def data(name: str, size: int = 100) -> bytes:
@@ -184,9 +183,8 @@ async def test_what_is_put_again_while_garbage_is_looked_for_stays(
     small, large, gone = [await store.put_blob(one) for one in (b"small", b"l" * 40_000, b"g" * 40_000)]
     age(store, None if sqlite else server)
     searched, put = threading.Event(), threading.Event()
-    from agentorchestra.log.store import deletion as sweeping
 
-    garbage = sweeping.garbage
+    garbage = deletion.garbage
 
     def then_wait(*arguments: Any) -> dict[str, int]:
         found = garbage(*arguments)
@@ -195,7 +193,7 @@ async def test_what_is_put_again_while_garbage_is_looked_for_stays(
         assert put.wait(60)
         return found
 
-    monkeypatch.setattr(sweeping, "garbage", then_wait)
+    monkeypatch.setattr(deletion, "garbage", then_wait)
     sweep = asyncio.ensure_future(store.sweep_blobs(grace_s=86_400))
     await asyncio.to_thread(searched.wait, 60)
     await other.put_blob(b"small")

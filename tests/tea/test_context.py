@@ -10,7 +10,7 @@ from agentorchestra import Workspace, tool
 from agentorchestra.agents.agent import Agent
 from agentorchestra.core.errors import UnknownComponentError, WorkspaceStateError
 from agentorchestra.environments.registry import PACKAGED
-from agentorchestra.tea.registry.context import first_sentence
+from agentorchestra.tea.registry.config import first_sentence
 from tests.runtime.counter import Counter
 
 

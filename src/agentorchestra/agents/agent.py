@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from typing import Any, Literal, get_args
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
-from agentorchestra.core.effects import Effect, Provenance
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, joined, provenance_of
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.core.spec import AgentSpec
+from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.tea.transformations.base import carried_by
 
-if TYPE_CHECKING:
-    from agentorchestra.agents.kit import System
+System = Callable[[AgentSpec, Any, Any], Awaitable[AgentResult]]
+"""A paradigm: from a spec, a Session and a Kit (`agents/types.py`) to a result, with everything through the session."""
 
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
@@ -174,6 +174,11 @@ class Agent:
         tools = given if self.tools is None else self.tools
         return (*tools, *(one for one in self.environments if one not in tools))
 
+    def spec(self, task: str, *, tools: tuple[str, ...], context: tuple[Block, ...] = (), **more: Any) -> AgentSpec:
+        """Return what it is asked to do; `more` are further fields of the spec."""
+        values = {"name": self.name, "role": self.role, "system": self.name, "max_steps": self.max_steps, **more}
+        return AgentSpec(instruction=task, context=context, tools=tools, **values)
+
     @property
     def schema(self) -> ToolSchema:
         """How it is called: with a task, as a tool."""
@@ -217,7 +222,6 @@ class Delegate:
         agent: who is called.
         tools: what it gets: names of the run's tools.
         models: names a call may choose from; fewer than two offer no choice.
-        effect_of: makes the InvokeAgent effect.
         trust: of its description, which may hold those of tools.
         task: the caller's own, which is handed over where a call names none; "" where every call has to.
     """
@@ -225,7 +229,6 @@ class Delegate:
     agent: Agent
     tools: tuple[str, ...]
     models: tuple[str, ...]
-    effect_of: Callable[..., Effect]
     trust: Trust = Trust.SYSTEM
     task: str = ""
 
@@ -235,25 +238,66 @@ class Delegate:
         return self.agent.schema_with(self.models, whole=bool(self.task)).model_copy(update={"trust": self.trust})
 
     def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """The InvokeAgent of a call whose arguments fit the schema."""
-        spec = AgentSpec(
-            name=self.agent.name,
-            instruction=str(arguments.get("task") or "").strip() or self.task,
-            context=_told(str(arguments.get("context") or ""), session, provenance),
+        """Return the InvokeAgent of a call whose arguments fit the schema."""
+        spec = self.agent.spec(
+            str(arguments.get("task") or "").strip() or self.task,
             tools=self.tools,
+            context=caller_words(str(arguments.get("context") or ""), session, provenance),
             model=str(arguments.get("model") or ""),
-            role=self.agent.role,
-            system=self.agent.name,
-            max_steps=self.agent.max_steps,
         )
-        return self.effect_of(spec, session, provenance=provenance)
+        return agent_effect(spec, session, provenance=provenance)
 
 
-def _told(text: str, session: Any, provenance: tuple[Provenance, ...]) -> tuple[Block, ...]:
+def caller_words(text: str, session: Any, provenance: tuple[Provenance, ...]) -> tuple[Block, ...]:
+    """Return what a caller says besides the task as material, trusted as far as what it has seen; () for nothing."""
     if not text.strip():
         return ()
     trust = lowest(Trust.AGENT, session.seen_trust, *(one.trust for one in provenance))
     return (TextBlock(text=text, source=Source(kind="agent", ref=session.actor), trust=trust),)
 
 
-__all__ = ["Agent", "Delegate", "Relation", "Relationship"]
+def is_top(session: Any) -> bool:
+    """Return True for the session of the run's top agent: it speaks with the user, whom sub-agents never hear."""
+    return session.parent is not None and session.parent.parent is None
+
+
+def order_trust(session: Any) -> Trust:
+    """Return how far what an agent was asked to do is trusted: a sub-agent's order no further than what led to it."""
+    return Trust.USER if is_top(session) else lowest(Trust.AGENT, *(one.trust for one in session.provenance))
+
+
+def agent_effect(
+    spec: AgentSpec,
+    session: Any,
+    *,
+    kind: EffectKind = EffectKind.INVOKE_AGENT,
+    provenance: tuple[Provenance, ...] = (),
+) -> Effect:
+    """InvokeAgent (or Spawn) for a spec.
+
+    Args:
+        spec: what it is to do.
+        session: the caller's.
+        kind: InvokeAgent, or Spawn for one that is joined later.
+        provenance: what was in view when the caller decided.
+    """
+    pins = session.manifest.prompts
+    hashes = {name: pin.content_hash for name, pin in pins.items()}
+    if spec.system in session.manifest.agents:
+        hashes[f"agent {spec.system}"] = session.manifest.agents[spec.system].content_hash
+    version = session.manifest.agents[spec.system].version if spec.system in session.manifest.agents else "1.0.0"
+    # The user starts the top agent; every other one is told by an agent, which may have read anything it has seen.
+    told = (Provenance(kind="agent", ref=session.actor, trust=lowest(Trust.AGENT, session.seen_trust)),)
+    return Effect(
+        kind=kind,
+        component=f"{spec.system}@{version}",
+        content_hash=sha256_json(hashes),
+        arguments=spec.model_dump(mode="json", exclude_defaults=True) | {"name": spec.name, "tools": list(spec.tools)},
+        mode=Mode.COMPOSITE,
+        role=session.role,
+        purpose="agent",
+        provenance=() if session.parent is None else joined(provenance, told, provenance_of(spec.context)),
+    )
+
+
+__all__ = ["Agent", "Delegate", "Relation", "Relationship", "System", "agent_effect"]

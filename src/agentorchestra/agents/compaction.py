@@ -10,10 +10,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentorchestra.agents.requests import model_effect
 from agentorchestra.agents.state import inherited
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
-from agentorchestra.core.effects import Effect, EffectKind, Mode, provenance_of
-from agentorchestra.core.messages import Message, ModelRequest, ModelSettings, ToolCall
+from agentorchestra.core.effects import provenance_of
+from agentorchestra.core.messages import Message, ModelSettings, ToolCall
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.loop import State
 from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
@@ -116,18 +117,12 @@ class Compaction:
         # Its own window may be larger: but what it has to read is never more than what did not fit.
         room = int(min(one.window - reply, prompt) * FULL) - estimate_messages_tokens((asked,))
         shown = Message(role="user", content=_as_blocks(_shortened(dropped, room)))
-        request = ModelRequest(
-            model=one.model,
-            messages=(asked, shown),
-            settings=one.settings.model_copy(update={"max_tokens": reply}),
-        )
         outcome = await session.perform(
-            Effect(
-                kind=EffectKind.REQUEST_MODEL,
-                component=f"{one.model}@1.0.0",
-                content_hash=one.content_hash,
-                request=request,
-                mode=Mode.REPEATABLE,
+            model_effect(
+                one.model,
+                (asked, shown),
+                one.settings.model_copy(update={"max_tokens": reply}),
+                one.content_hash,
                 role="summariser",
                 purpose=PURPOSE,
                 provenance=provenance_of(shown.content),

@@ -19,16 +19,17 @@ from agentorchestra.tea.memory.kind import MEMORY
 from agentorchestra.tea.memory.systems import builtin_memories
 from agentorchestra.tea.programs.foreign import Programs
 from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
-from agentorchestra.tea.registry.context import ContextManager
+from agentorchestra.tea.registry.context import Access, ContextManager
 from agentorchestra.tea.registry.kinds import ENVIRONMENT, PROMPT, EnvironmentFactory, tool_kind
 from agentorchestra.tea.registry.registration import entry_points
 from agentorchestra.tea.registry.registry import Registry
-from agentorchestra.tea.registry.servers import Access, ACPServer, ECPServer, Server, TCPServer
+from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
 from agentorchestra.tea.retrieval.finder import Finding
 
-ToolContextManager = ContextManager[Tool[..., Any]]
-EnvironmentContextManager = ContextManager[EnvironmentFactory]
-AgentContextManager = ContextManager[Agent]
+# The paper's context managers: each is one object with the server of its protocol.
+ToolContextManager = TCPServer
+EnvironmentContextManager = ECPServer
+AgentContextManager = ACPServer
 PromptManager = ContextManager[Prompt]
 MemoryManager = ContextManager[MemoryFactory]
 
@@ -81,43 +82,29 @@ class Components:
         self._stale: set[str] = set()
         self._owners: list[Any] = []
         self._started = False
-        self._settled = (-1, -1, -1)
         self._lock = asyncio.Lock()
         self._library = prompts
-        registry = self.registry
-        self.tools: ToolContextManager = ContextManager(
-            tool_kind(programs, may_call=tuple(may_call), may_import=tuple(may_import)),
-            registry,
-            tools,
-            builtin=builtin_tools,
-            distribution=distribution,
+        registry, version = self.registry, distribution
+        kind = tool_kind(programs, may_call=tuple(may_call), may_import=tuple(may_import))
+        self.tools = ToolContextManager(kind, registry, tools, access, builtin=builtin_tools, distribution=version)
+        self.environments = EnvironmentContextManager(
+            ENVIRONMENT, registry, environments, access, builtin=builtin_environments, distribution=version
         )
-        self.environments: EnvironmentContextManager = ContextManager(
-            ENVIRONMENT, registry, environments, builtin=builtin_environments, distribution=distribution
+        self.agents = AgentContextManager(
+            AGENT, registry, agents, access, builtin=builtin_agents(), distribution=version
         )
-        self.agents: AgentContextManager = ContextManager(
-            AGENT, registry, agents, builtin=builtin_agents(), distribution=distribution
+        library = {name: prompts.get(name) for name in prompts.names}
+        self.prompts = PromptManager(PROMPT, registry, library, access, builtin=prompts.packaged, distribution=version)
+        self.memories = MemoryManager(
+            MEMORY, registry, memories, access, builtin=builtin_memories(), distribution=version
         )
-        self.prompts: PromptManager = ContextManager(
-            PROMPT,
-            registry,
-            {name: prompts.get(name) for name in prompts.names},
-            builtin=prompts.packaged,
-            distribution=distribution,
+        self.managers: tuple[ContextManager[Any], ...] = (
+            self.tools,
+            self.environments,
+            self.agents,
+            self.prompts,
+            self.memories,
         )
-        self.memories: MemoryManager = ContextManager(
-            MEMORY, registry, memories, builtin=builtin_memories(), distribution=distribution
-        )
-        self.tcp = TCPServer(self.tools, access)
-        self.ecp = ECPServer(self.environments, access)
-        self.acp = ACPServer(self.agents, access)
-        self.prompt_components: Server[Prompt] = Server(self.prompts, access)
-        self.memory_components: Server[MemoryFactory] = Server(self.memories, access)
-
-    @property
-    def managers(self) -> tuple[ContextManager[Any], ...]:
-        """One for each kind."""
-        return self.tools, self.environments, self.agents, self.prompts, self.memories
 
     def find_with(self, finding: Finding) -> None:
         """Retrieve with the workspace's embedder, and with what was of use before."""
@@ -125,13 +112,8 @@ class Components:
             manager.retriever = finding.retriever(manager.kind.name)
 
     @property
-    def servers(self) -> tuple[Server[Any], ...]:
-        """One for each kind."""
-        return self.tcp, self.ecp, self.acp, self.prompt_components, self.memory_components
-
-    @property
     def count(self) -> int:
-        """Another number when there may be other components than before."""
+        """A number that grows when there may be other components than before."""
         return self.registry.count + self._takes
 
     @property
@@ -141,7 +123,7 @@ class Components:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of the toolkits that are open was left out or passed over, a sentence each."""
+        """Warnings for the tools of open toolkits that were left out or passed over, a sentence each."""
         return tuple(note for one in self._opened for note in (*one.notes, *self._taken.get(one.name, ())))
 
     async def ready(self, *, toolkits: bool = True) -> None:
@@ -154,19 +136,11 @@ class Components:
             VersionError: for an explicit version that is known with other content.
             SourceError, McpError: for an entry point or a toolkit that cannot be used.
         """
-        if self._settled == (self.registry.count, self.registry.handed, len(self._toolkits)) and not self._stale:
-            # Direct calls come by here: nothing is looked at again where nothing was written.
-            await self.registry.refresh()
-            if self._settled[0] == self.registry.count:
-                return
+        await self.registry.refresh()
         closed = [one for one in self._toolkits if one not in self._opened] if toolkits else []
         started = self._started and not closed and not self._stale
-        if started and not any(server.watches for server in self.servers):
-            await self.registry.refresh()
-            if all(manager.is_ready for manager in self.managers):
-                if len(self._opened) == len(self._toolkits):
-                    self._settled = self.registry.count, self.registry.handed, len(self._toolkits)
-                return
+        if started and all(manager.is_settled and not manager.watches for manager in self.managers):
+            return
         async with self._lock:
             if not self._started:
                 for manager in self.managers:
@@ -185,10 +159,10 @@ class Components:
                 self._take(toolkit, toolkit.tools())
             await self._open_owners()
             await self.registry.refresh()
-            for server in self.servers:
-                await server.reload()
             for manager in self.managers:
-                await manager.ready()
+                await manager.reload()
+            for manager in self.managers:
+                await manager.settle()
 
     async def _open_owners(self) -> None:
         """Open the objects whose methods are tools, where they have something to open."""
@@ -203,7 +177,7 @@ class Components:
         return lambda: self._stale.add(name)
 
     def _take(self, toolkit: Toolkit, offered: Sequence[Tool[..., Any]]) -> None:
-        """What a toolkit offers now; never in place of a tool that is there without it."""
+        """Take in what a toolkit offers now; never in place of a tool that is there without it."""
         self._takes += 1
         self.tools.take(self._offered.pop(toolkit.name, ()))
         named = {one.name: one for one in offered}
@@ -217,11 +191,11 @@ class Components:
         self._offered[toolkit.name] = tuple(name for name in named if name not in taken)
 
     def failures(self) -> list[str]:
-        """What is registered and cannot be used here, and why, a sentence each."""
+        """Return why what is registered and cannot be used here cannot, a sentence each."""
         return [why for manager in self.managers for _, why in sorted(manager.failures().items())]
 
     def library(self) -> PromptLibrary:
-        """The prompts as runs use them."""
+        """Return the prompts as runs use them."""
         return self._library.with_prompts(self.prompts.live())
 
     async def close(self) -> None:
@@ -233,7 +207,6 @@ class Components:
         for owner in reversed(owners):
             await _call(owner, "close")
         self._started = False
-        self._settled = (-1, -1, -1)
 
 
 async def _call(owner: Any, hook: str) -> None:

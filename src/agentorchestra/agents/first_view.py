@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.protocols import Environment
@@ -22,10 +23,6 @@ from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.discovery import Discovery, Finder
 from agentorchestra.tea.retrieval.retriever import Retriever
 from agentorchestra.tea.retrieval.shelf import Shelf
-
-if TYPE_CHECKING:
-    from agentorchestra.agents.kit import Kit
-
 
 VIEW = "files_in_view"
 """The tool that gives short files whole."""
@@ -118,14 +115,12 @@ async def shown_first(
         code: whether it acts by programs.
         provenance: of what it is told.
     """
-    from agentorchestra.agents.registry import builtin_agents
-
     room = session.manifest.prompt_tool_chars
     given = set(kit.given)
     packaged = [name for name in spec.tools if name in kit.tools and name not in given]
     waiting: tuple[str, ...] = ()
     if session.manifest.first_tools == "fitting" and not code:
-        named = [*packaged, *(name for name in builtin_agents() if name in offered)]
+        named = [*packaged, *(name for name in kit.packaged if name in offered)]
         waiting = waiting_tools(named, session.manifest.files, files_shown(spec.context))
         waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
     if not room or sum(one.chars for one in tools.schemas()) <= room:
@@ -137,7 +132,7 @@ async def shown_first(
     others = {*tools.names} - {*packaged, *offered, "done"}
     if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
         packaged = [name for name in packaged if name not in waiting]
-    agents = [name for name in builtin_agents() if name in offered and name not in waiting]
+    agents = [name for name in kit.packaged if name in offered and name not in waiting]
     actions = [name for name in tools.names if tools.path(name).startswith("environments/")]
     # What somebody chose for this agent comes before what every agent has, small environments before large ones.
     chosen = [name for name in actions if tools.path(name).removeprefix("environments/") in PACKAGED]

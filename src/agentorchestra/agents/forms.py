@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.kit import Kit, request_effect
+from agentorchestra.agents.requests import request_effect
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import OutputError, UnknownComponentError

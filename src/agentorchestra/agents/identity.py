@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.kit import Kit, System
+from agentorchestra.agents.types import Kit, System
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.spec import AgentResult, AgentSpec

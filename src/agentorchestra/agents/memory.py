@@ -12,11 +12,13 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agentorchestra.agents.requests import model_effect, request_settings, role_of, window_of
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, EffectKind, Mode, provenance_of
 from agentorchestra.core.errors import OutputError, UnknownComponentError
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.messages import Message, ModelRequest
+from agentorchestra.core.messages import Message
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.loop import Seen, State
@@ -63,7 +65,7 @@ class SessionMemory:
     """
 
     session: Session[Any]
-    kit: Any
+    kit: Kit
     agent: str
     task: Happening
     system: MemoryDescription
@@ -72,9 +74,7 @@ class SessionMemory:
     @property
     def room(self) -> int:
         """Half of the window of the model that is asked: the rest is for instructions and the reply."""
-        from agentorchestra.agents.kit import window_of  # it is made of what stands here
-
-        return int(window_of(self._asked()[0], self.session, self.kit) * CHARS_PER_TOKEN / 2)
+        return int(window_of(self._model(), self.session, self.kit) * CHARS_PER_TOKEN / 2)
 
     async def read(
         self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
@@ -130,32 +130,22 @@ class SessionMemory:
             return await self._reply(prompt, (*shown, problem), schema, values)
         return said
 
-    def _asked(self) -> tuple[str, Any]:
-        """The model that is asked, and what its role sets."""
-        role = self.session.manifest.roles.get(ROLE)
-        return (role.model if role is not None else "") or self.session.model, role or _no_role()
+    def _model(self) -> str:
+        return role_of(ROLE, self.session).model or self.session.model
 
     async def _reply(
         self, prompt: str, content: tuple[Block, ...], schema: dict[str, Any] | None, values: dict[str, Any]
     ) -> str:
-        from agentorchestra.agents.kit import request_settings  # it is made of what stands here
-
-        model, role = self._asked()
-        _, settings, profile_hash = request_settings(model, role, self.session, self.kit)
+        model = self._model()
+        _, settings, profile_hash = request_settings(model, role_of(ROLE, self.session), self.session, self.kit)
         if schema is not None:
             settings = settings.model_copy(update={"output_schema": schema})
         asked = system_message(self.kit.prompts.get(prompt).render(**values))
         shown = Message(role="user", content=content)
+        provenance = provenance_of(content)
         outcome = await self.session.perform(
-            Effect(
-                kind=EffectKind.REQUEST_MODEL,
-                component=f"{model}@1.0.0",
-                content_hash=profile_hash,
-                request=ModelRequest(model=model, messages=(asked, shown), settings=settings),
-                mode=Mode.REPEATABLE,
-                role=ROLE,
-                purpose=PURPOSE,
-                provenance=provenance_of(shown.content),
+            model_effect(
+                model, (asked, shown), settings, profile_hash, role=ROLE, purpose=PURPOSE, provenance=provenance
             )
         )
         return outcome.response.text.strip() if outcome.ok else ""
@@ -170,12 +160,6 @@ class SessionMemory:
             role=self.session.role,
             purpose=PURPOSE,
         )
-
-
-def _no_role() -> Any:
-    from agentorchestra.core.settings import RoleSettings
-
-    return RoleSettings()
 
 
 def shown_entries(entries: Sequence[Entry]) -> tuple[Block, ...]:
@@ -331,7 +315,7 @@ def _cut(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def memory_of(spec: AgentSpec, session: Session[Any], kit: Any, *, top: bool, trust: Trust) -> Remembering | None:
+def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, trust: Trust) -> Remembering | None:
     """The memory of an agent, None for one that has none.
 
     Args:

@@ -22,7 +22,6 @@ from agentorchestra.agents.planning.evidence import FOLDER_FILES
 from agentorchestra.agents.reporting.agent import REPORTER
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.research.agent import deep_researcher
-from agentorchestra.agents.worker import WORKER
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.tea.memory.base import NONE
@@ -35,6 +34,20 @@ _CODE = ("drive", "version", "carried")
 """Fields of an agent that are no values of its definition."""
 
 _TEXTS = ("description", "prompt", "role")
+
+
+WORKER = Agent(
+    name="worker",
+    description=(
+        "Carries out work with the tools that the user gave for this task, and gives back what they said. Say with "
+        "which values."
+    ),
+    tools=None,
+    prompt="worker",
+    role="worker",
+    max_steps=15,
+)
+"""Carries out what the user's own tools are for."""
 
 
 def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
@@ -184,7 +197,7 @@ def _profile(agent: Agent) -> dict[str, JsonValue]:
 
 @cache
 def _adapters() -> dict[str, TypeAdapter[Any]]:
-    hints = get_type_hints(Agent, localns={"System": Any})
+    hints = get_type_hints(Agent)
     return {one.name: TypeAdapter(hints[one.name]) for one in fields(Agent) if one.name not in _CODE}
 
 

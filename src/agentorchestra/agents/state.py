@@ -6,9 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.memory import Remembering
-from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.messages import ModelRequest
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
@@ -41,23 +39,6 @@ def agent_state(session: Session[Any]) -> AgentState:
     if not isinstance(session.agent, AgentState):
         session.agent = AgentState()
     return session.agent
-
-
-def recorded_request(session: Session[Any], model: str = "") -> ModelRequest | None:
-    """Return the first model request the log has of a branch, to this model where it has one; None without any."""
-    ledger = session.run.ledger
-    found = [
-        (key.n, record)
-        for key, record in ledger.records.items()
-        if key.branch == session.branch and record.effect.get("kind") == EffectKind.REQUEST_MODEL
-    ]
-    first: ModelRequest | None = None
-    for _, record in sorted(found, key=lambda one: one[0]):
-        request = ledger.codec.decode(record.effect).request
-        first = first or request
-        if request is not None and model in ("", request.model):
-            return request
-    return first
 
 
 def inherited(session: Session[Any]) -> Record | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from enum import StrEnum
+from itertools import chain
 from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
@@ -93,6 +95,11 @@ def provenance_of(blocks: list[Block] | tuple[Block, ...]) -> tuple[Provenance, 
         for block in blocks
     }
     return tuple(Provenance(kind=kind, ref=ref, trust=trust) for kind, ref, trust in sorted(seen))
+
+
+def joined(*groups: Iterable[Provenance]) -> tuple[Provenance, ...]:
+    """Return the distinct members of all groups, sorted."""
+    return tuple(sorted(set(chain(*groups)), key=lambda one: (one.kind, one.ref, one.trust.value)))
 
 
 class Effect(Frozen):

@@ -39,7 +39,6 @@ from agentorchestra.core.ids import EffectKey, sha256_text
 from agentorchestra.core.protocols import Handler, Sizing
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.branch import Branch, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
@@ -527,7 +526,7 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
         observe(future)
         seq = 0
     else:
-        (seq,) = future.given() if isinstance(future, Landing) and future.over else await wait_for(future)
+        (seq,) = await wait_for(future)
     stored = held.effect if held is not None else {}
     if encoded is not None:
         stored = run.ledger.codec.kept(encoded, effect)

@@ -279,10 +279,10 @@ def observe(future: Future[Any]) -> None:
 
 async def wait_for(future: Future[Any]) -> Any:
     """Await a store's future; cancelling the awaiting task never cancels the write."""
-    if isinstance(future, Landing):
-        return future.given() if future.over else await future.waiter()
     if future.done():
         return future.result()
+    if isinstance(future, Landing):
+        return await future.waiter()
     wrapped = asyncio.wrap_future(future)
     wrapped.add_done_callback(lambda done: None if done.cancelled() else done.exception())
     return await asyncio.shield(wrapped)

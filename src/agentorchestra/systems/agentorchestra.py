@@ -17,15 +17,17 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import short_files
-from agentorchestra.agents.kit import Kit, ask_model, run_agent
 from agentorchestra.agents.outputs import PROGRAMS, outputs
 from agentorchestra.agents.planning.checks import Check, is_proven, plain
 from agentorchestra.agents.planning.evidence import results_before, said_of
 from agentorchestra.agents.planning.revision import Hearing, Replacing, told_in
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
+from agentorchestra.agents.requests import ask_model
 from agentorchestra.agents.sources import look_up
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.messages import Message

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, short_files
-from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.agents.planning.evidence import quote_check
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 

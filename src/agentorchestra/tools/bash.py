@@ -11,7 +11,7 @@ from agentorchestra.tools.workbench import Workbench
 
 
 def bash_tool(workbench: Workbench) -> Tool[..., Any]:
-    """The tool, over a workbench."""
+    """Return the tool, over a workbench."""
 
     @tool(effect=("composite", "execute"))
     async def bash(ctx: RunContext[Any], command: str) -> ToolResult:

@@ -54,10 +54,10 @@ def done(
 
 
 def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator | None = None) -> Tool[..., Any]:
-    """The tool `done` of one agent. Its value has the fields of core's AgentResult.
+    """Return the tool `done` of one agent. Its value has the fields of core's AgentResult.
 
-    What does not fit is a mistake that the agent can correct: an empty answer, and with a schema an `output` that does
-    not fit. With a schema the text may be left out; `blocked` and `partial` may then come without an output.
+    What does not fit is a mistake that the agent can correct: an empty answer, or an `output` against its schema. With
+    a schema the text may be left out; `blocked` and `partial` may then come without an output.
 
     Args:
         output_schema: JSON schema of a structured answer.
@@ -104,7 +104,7 @@ def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator 
 
 
 def _parameters(output_schema: dict[str, Any] | None) -> dict[str, Any]:
-    """The arguments' schema with the user's schema in the place of `output`."""
+    """Return the arguments' schema with the user's schema in the place of `output`."""
     parameters = {name: value for name, value in done.schema.parameters.items() if name != "$defs"}
     properties = {name: schema for name, schema in parameters["properties"].items() if name != "output"}
     cited = done.schema.parameters["$defs"][SourceArgument.__name__]
@@ -132,12 +132,12 @@ def _parameters(output_schema: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _plain(schema: dict[str, Any]) -> dict[str, Any]:
-    """Without a default that says no more than that it may be left out."""
+    """Return the schema without a default that says no more than that it may be left out."""
     return {name: value for name, value in schema.items() if (name, value) != ("default", "")}
 
 
 def _moved(schema: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The schema with its definitions taken out, for a place inside another one."""
+    """Return the schema with its definitions taken out, for a place inside another one."""
     definitions = schema.get("$defs", {})
     names = {name: name for name in definitions}
     inner = {key: value for key, value in schema.items() if key not in ("$defs", "$schema", "$id")}

@@ -75,21 +75,13 @@ ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
 
 @dataclass(frozen=True)
 class Looked:
-    """What a model said of media.
+    """What a model said of media."""
 
-    Attributes:
-        text: its words.
-        by: the model.
-        names: of the media.
-        given: what it was given of them.
-        notes: what was left out.
-    """
-
-    text: str
-    by: str
-    names: tuple[str, ...]
-    given: tuple[str, ...]
-    notes: tuple[str, ...]
+    text: str  # its words
+    by: str  # the model
+    names: tuple[str, ...]  # of the media
+    given: tuple[str, ...]  # what it was given of them
+    notes: tuple[str, ...]  # what was left out
 
 
 async def look(
@@ -104,7 +96,7 @@ async def look(
     prompt: str = PROMPT,
     known: Sequence[Block] = (),
 ) -> Looked:
-    """What `ask_media` does, for other composites that ask it (see there).
+    """Do what `ask_media` does, for other composites that ask it (see there).
 
     Args:
         prompt: says what to do; its variables are those of `media`.
@@ -124,19 +116,12 @@ async def look(
 
 @dataclass(frozen=True)
 class Item:
-    """A medium.
+    """A medium."""
 
-    Attributes:
-        name: as the file tools name it.
-        kind: `image` (PDFs too), `audio` or `video`.
-        sound: whether anything can be heard in it.
-        paged: whether it has pages, or frames that are named like pages.
-    """
-
-    name: str
-    kind: str
-    sound: bool = False
-    paged: bool = False
+    name: str  # as the file tools name it
+    kind: str  # `image` (PDFs too), `audio` or `video`
+    sound: bool = False  # whether anything can be heard in it
+    paged: bool = False  # whether it has pages, or frames that are named like pages
 
 
 @dataclass(frozen=True)
@@ -160,11 +145,7 @@ class _Part:
             raise ToolError(f"to_s is {self.to_s:g} and from_s {self.from_s or 0:g}; give a later end")
 
     def check(self, items: Sequence[Item]) -> None:
-        """Refuse what fits none of the media.
-
-        Raises:
-            ToolError: one sentence.
-        """
+        """Refuse what fits none of the media."""
         listed = ", ".join(item.name for item in items)
         if self.region and not any(item.kind == "image" for item in items):
             raise ToolError(f"region is for pictures and PDFs, and {listed} is none; leave it out")
@@ -176,7 +157,7 @@ class _Part:
             raise ToolError(f"from_s and to_s are for recordings and videos, and {listed} is none; leave them out")
 
     def arguments(self, item: Item) -> dict[str, Any]:
-        """What of it fits a medium, without what is not given."""
+        """Return what of it fits a medium, without what is not given."""
         fits = (
             {"region": self.region, "pages": self.pages if item.paged else []}
             if item.kind == "image"
@@ -217,16 +198,13 @@ async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any
 class Given:
     """A medium as a model is given it.
 
-    Attributes:
-        forms: `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says.
-        by: that other model.
-        cost: what is lost by that, for comparison.
+    Its forms: `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says.
     """
 
     item: Item
     forms: tuple[str, ...]
-    cost: int
-    by: str = ""
+    cost: int  # what is lost by that, for comparison
+    by: str = ""  # that other model
 
     @property
     def how(self) -> str:
@@ -245,7 +223,7 @@ class Plan:
 
     @property
     def cost(self) -> int:
-        """What is lost in all."""
+        """The loss in all."""
         return sum(one.cost for one in self.parts)
 
     @property
@@ -257,7 +235,7 @@ class Plan:
 
 
 def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transcribes: bool) -> Plan:
-    """The model that gets most of the media as they are; of several the first.
+    """Return the model that gets most of the media as they are; of several the first.
 
     Args:
         items: what is asked about.
@@ -307,30 +285,20 @@ def _heard(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> 
 
 @dataclass
 class _Asking:
-    """One question, until a model has answered it.
-
-    Attributes:
-        known: what goes along with the media.
-        notes: what whoever asked should know: what was left out, what could not be heard.
-        answered_by: the model that answered.
-    """
+    """One question, until a model has answered it."""
 
     ctx: RunContext[Any]
     question: str
     part: _Part
     prompt: str = PROMPT
-    known: tuple[Block, ...] = ()
+    known: tuple[Block, ...] = ()  # what goes along with the media
     notes: list[str] = field(default_factory=list)
-    answered_by: str = ""
+    answered_by: str = ""  # the model that answered
 
     async def answer(
         self, items: Sequence[Item], able: Mapping[str, Sequence[str]] | None = None
     ) -> tuple[str, list[Block]]:
-        """The answer, and what the model was given for it.
-
-        Raises:
-            ToolError: one sentence, where no model could.
-        """
+        """Return the answer, and what the model was given for it."""
         manifest = self.ctx.manifest
         left = {kind: list(names) for kind, names in (manifest.media_models if able is None else able).items()}
         while True:
@@ -405,7 +373,7 @@ class _Asking:
 
 
 def _named(block: Block) -> str:
-    """A piece of what a model was given, for whoever asked."""
+    """Return a piece of what a model was given, for whoever asked."""
     if isinstance(block, MediaBlock):
         return block.name
     source = block.source or Source(kind="file")
@@ -413,7 +381,7 @@ def _named(block: Block) -> str:
 
 
 def _refused(outcome: Any, blocks: Sequence[Block]) -> set[str]:
-    """The kinds of media that a model refused."""
+    """Return the kinds of media that a model refused."""
     if outcome.error_type != "ModelMediaError" or not isinstance(outcome.value, dict):
         return set()
     held = {block.media_type.partition("/")[0] for block in blocks if isinstance(block, MediaBlock)}

@@ -81,7 +81,7 @@ async def media_as(
 
 @asynccontextmanager
 async def on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path, tuple[str, ...], str]]:
-    """Where the bytes of a name lie, the way to a member of an archive, and the name as it is meant."""
+    """Return where the bytes of a name lie, the way to a member of an archive, and the name as it is meant."""
     first, *member = name.split("!")
     given = {ref.name for ref in ctx.manifest.files}
     if first not in given:
@@ -103,11 +103,7 @@ async def on_disk(ctx: RunContext[Any], name: str) -> AsyncIterator[tuple[Path, 
 
 
 async def _of_the_web(ctx: RunContext[Any], address: str) -> bytes:
-    """What this run read at an address, as it came.
-
-    Raises:
-        ToolError: if it read nothing there, or words.
-    """
+    """Return what this run read at an address, as it came."""
     try:
         plain = parse_address(address).url
         return await ctx.read_artifact(artifact_name(plain, f"-{file_name(plain)}"))
@@ -119,7 +115,7 @@ async def _of_the_web(ctx: RunContext[Any], address: str) -> bytes:
 
 
 async def _of_the_run(ctx: RunContext[Any], name: str) -> bytes | None:
-    """The bytes of a file in the folder of the environments, or of an artifact; None where there is none."""
+    """Return the bytes of a file in the folder of the environments, or of an artifact; None where there is none."""
     digest = (await folder_names(ctx)).get(name.removeprefix("./"))
     try:
         if digest is not None:
@@ -130,9 +126,9 @@ async def _of_the_run(ctx: RunContext[Any], name: str) -> bytes | None:
 
 
 async def folder_names(ctx: RunContext[Any]) -> dict[str, str]:
-    """The files of the folder as the last action left it, with the hashes of their contents: never from the disk,
+    """Return the files of the folder as the last action left it, with the hashes of their contents.
 
-    where something may be at work, and where a replay would find what came later.
+    Never from the disk, where something may be at work, and where a replay would find what came later.
     """
     snapshot = ctx.vars.get(_FOLDER)
     if not isinstance(snapshot, str):

@@ -38,29 +38,17 @@ _LONGEST_ERROR = 4_000
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use.
+    """What one program may use."""
 
-    Attributes:
-        seconds: of computing.
-        memory: bytes of its heap.
-        depth: nested calls.
-        printed: characters of output that are kept.
-        processes: interpreters that run at the same time; further calls wait.
-    """
-
-    seconds: float = 10.0
-    memory: int = 256_000_000
-    depth: int = 500
-    printed: int = 100_000
-    processes: int = 4
+    seconds: float = 10.0  # of computing
+    memory: int = 256_000_000  # bytes of its heap
+    depth: int = 500  # nested calls
+    printed: int = 100_000  # characters of output that are kept
+    processes: int = 4  # interpreters that run at the same time; further calls wait
 
 
 class LacksError(ToolError):
-    """A program that this interpreter cannot run, or not within its limits.
-
-    Attributes:
-        lacks: what it lacks, a phrase.
-    """
+    """A program that this interpreter cannot run, or not within its limits; `lacks` says why, a phrase."""
 
     def __init__(self, message: str, lacks: str) -> None:
         super().__init__(message)
@@ -69,16 +57,10 @@ class LacksError(ToolError):
 
 @dataclass(frozen=True)
 class Fed:
-    """What came of a program in Monty.
+    """The outcome of a program in Monty; `dump` is None where it assigns nothing, or exceeded a limit."""
 
-    Attributes:
-        printed: what it printed, and the value of its last expression.
-        error: why it failed, with what it printed until then; "" for a program that ran to its end.
-        dump: its variables as Monty keeps them; None for a program that assigns none, or exceeded a limit.
-    """
-
-    printed: str
-    error: str = ""
+    printed: str  # what it printed, and the value of its last expression
+    error: str = ""  # why it failed, with what it printed until then; "" for a program that ran to its end
     dump: bytes | None = None
 
 
@@ -91,14 +73,7 @@ class PythonTool:
 
     Variables stay from one program of an agent to its next, as blobs that the outcomes name. From the first program
     that needed the sandbox on, all of them run there; those that ran in Monty before are run there once more, for what
-    they assign.
-
-    Args:
-        limits: of a program in Monty.
-        workbench: the sandbox; without one there is only Monty.
-
-    Attributes:
-        tool: what a model calls.
+    they assign. Without a workbench there is only Monty.
     """
 
     def __init__(self, limits: Limits | None = None, workbench: Workbench | None = None) -> None:
@@ -154,19 +129,19 @@ class PythonTool:
     # -- the handler of RunCode in Monty -----------------------------------------------------------------------------
 
     def mode(self, effect: Effect) -> Mode:
-        """Nothing reaches outside, the clock and chance are the run's."""
+        """Return PURE: nothing reaches outside, the clock and chance are the run's."""
         return Mode.PURE
 
     def bound(self, effect: Effect) -> Bound:
-        """It costs nothing but time."""
+        """Return no cost: it takes nothing but time."""
         return NO_COST
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect as it is."""
+        """Return the effect as it is."""
         return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """What a program printed; what is lacking for one that cannot run here; an error for one that failed."""
+        """Return what a program printed; what is lacking for one that cannot run here; an error for one that failed."""
         trust = lowest(effect.lowest_trust, Trust.AGENT)
         code, seed = str(effect.arguments.get("code", "")), ctx.random.getrandbits(32)
         kept = effect.arguments.get(MONTY)
@@ -240,7 +215,7 @@ def _only(state: dict[str, JsonValue], name: str) -> dict[str, JsonValue]:
 
 
 def _programs(state: bytes) -> list[str]:
-    """The programs whose variables a blob of Monty's holds."""
+    """Return the programs whose variables a blob of Monty's holds."""
     found: list[str] = json.loads(state.partition(b"\n")[0]) if state else []
     return found
 
@@ -250,7 +225,7 @@ _CHANCE = re.compile(r"\b(?:random|now|today|utcnow|time|uuid\d?|secrets)\b")
 
 
 def _again(programs: list[str]) -> str:
-    """The programs that the sandbox runs again before one that needs it, and the names that it lacks then."""
+    """Return the programs that the sandbox runs again before one that needs it, and the names that it lacks then."""
     sure = [code for code in programs if not _CHANCE.search(code)]
     lost = {name for code in programs if code not in sure for name in assigned(code)}
     why = "it came of chance or of the clock, and programs run in another interpreter from here on"
@@ -258,7 +233,7 @@ def _again(programs: list[str]) -> str:
 
 
 def assigned(code: str) -> set[str]:
-    """The names that a program gives a value, as far as its text shows."""
+    """Return the names that a program gives a value, as far as its text shows."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -278,7 +253,7 @@ _MISSING = re.compile(r"(?:ModuleNotFoundError|ImportError|NotImplementedError|A
 
 
 def needs(code: str) -> str:
-    """Why a program cannot run in Monty, as far as its text shows; "" if nothing shows it."""
+    """Return why a program cannot run in Monty, as far as its text shows; "" if nothing shows it."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -291,7 +266,7 @@ def needs(code: str) -> str:
 
 
 def _lacks(failure: str) -> str:
-    """What Monty lacked for a program that failed, "" for a program that would fail anywhere."""
+    """Return what Monty lacked for a program that failed, "" for a program that would fail anywhere."""
     last = failure.strip().splitlines()[-1] if failure.strip() else ""
     if _LIMITS.match(last):
         return "it needs more time, memory or depth"
@@ -309,7 +284,7 @@ class _Text:
         self._dropped = 0
 
     def add(self, text: str) -> None:
-        """One piece more."""
+        """Return one piece more."""
         kept = text[: self._left]
         self._left -= len(kept)
         self._dropped += len(text) - len(kept)
@@ -317,13 +292,13 @@ class _Text:
             self._parts.append(kept)
 
     def text(self) -> str:
-        """What was kept, with a note about the rest."""
+        """Return what was kept, with a note about the rest."""
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         return "".join(self._parts) + note
 
 
 def _failure(error: Any, printed: str) -> str:
-    """What was printed before the error, the error with its line, and what to do about a part that is missing."""
+    """Return the output before the error, the error with its line, and what to do about a part that is missing."""
     shown = str(error.display() if hasattr(error, "display") else error).strip()
     hint = ""
     if "No module named" in shown:
@@ -341,7 +316,7 @@ def _end_of(printed: str) -> str:
 
 
 def _ends_of(error: str) -> str:
-    """Beginning and end: the first line that failed, and what was wrong."""
+    """Return beginning and end: the first line that failed, and what was wrong."""
     half = _LONGEST_ERROR // 2
     return error if len(error) <= _LONGEST_ERROR else f"{error[:half]}\n[...]\n{error[-half:]}"
 

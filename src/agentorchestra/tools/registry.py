@@ -56,7 +56,7 @@ def builtin_tools(
     web: WebSettings | None = None,
     engines: Engines | None = None,
 ) -> BuiltinTools:
-    """The packaged tools of a workspace.
+    """Return the packaged tools of a workspace.
 
     Args:
         folder: the workspace's folder, where the search index and pages of the web are kept.

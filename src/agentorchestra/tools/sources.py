@@ -57,43 +57,32 @@ class Piece:
 
 @dataclass
 class SourceContent:
-    """What a source is and holds.
+    """The type and the content of a source.
 
-    Attributes:
-        name: of the source, as it is meant.
-        media_type: by its content.
-        kind: `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`.
-        known_by: `content`, `name`, or "" where both leave open what it is.
-        size: bytes, 0 where only its text is kept.
-        chunks: of its text, each a list of pieces.
-        tables: its tables by the names of their parts ("" for the only one), rows of cells; row n is `rows[n - 1]`.
-        table_chunks: the same as pieces, for a model that reads them.
-        media: names of the pictures, recordings and videos in it, and of PDFs in it that have pictures for pages.
-        pictured: pages of a PDF that can only be looked at.
-        sha256: of a PDF that is kept as it is, "" for none.
-        notes: what was left out.
+    Row n of a table in `tables` (by the names of their parts, "" for the only one) is `rows[n - 1]`. `media` has the
+    names of the pictures, recordings and videos in it, and of PDFs in it that have pictures for pages.
     """
 
-    name: str
-    media_type: str = ""
-    kind: str = "text"
-    known_by: str = "content"
-    size: int = 0
-    chunks: list[list[Piece]] = field(default_factory=list)
+    name: str  # of the source, as it is meant
+    media_type: str = ""  # by its content
+    kind: str = "text"  # `text`, `table`, `pdf`, `image`, `audio`, `video`, `archive`, `document`
+    known_by: str = "content"  # `content`, `name`, or "" where both leave open what it is
+    size: int = 0  # bytes, 0 where only its text is kept
+    chunks: list[list[Piece]] = field(default_factory=list)  # of its text, each a list of pieces
     tables: dict[str, list[list[str]]] = field(default_factory=dict)
-    table_chunks: list[list[Piece]] = field(default_factory=list)
+    table_chunks: list[list[Piece]] = field(default_factory=list)  # the same as pieces, for a model that reads them
     media: list[str] = field(default_factory=list)
-    pictured: list[int] = field(default_factory=list)
-    sha256: str = ""
-    notes: list[str] = field(default_factory=list)
+    pictured: list[int] = field(default_factory=list)  # pages of a PDF that can only be looked at
+    sha256: str = ""  # of a PDF that is kept as it is, "" for none
+    notes: list[str] = field(default_factory=list)  # what was left out
 
     def to_json(self) -> bytes:
-        """For the artifact."""
+        """Return it for the artifact."""
         return json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "replace")
 
     @classmethod
     def from_json(cls, data: bytes) -> SourceContent:
-        """The inverse."""
+        """Return the inverse."""
         said = json.loads(data)
         for name in ("chunks", "table_chunks"):
             said[name] = [[Piece(**one) for one in chunk] for chunk in said[name]]
@@ -165,7 +154,7 @@ async def _content(ctx: RunContext[Any], name: str, chars: int, read_as: str) ->
 
 
 def _takes_documents(ctx: RunContext[Any]) -> bool:
-    """Whether some model of the run takes PDFs as they are."""
+    """Return True if some model of the run takes PDFs as they are."""
     return bool(ctx.manifest.media_models.get("document"))
 
 
@@ -186,12 +175,7 @@ async def _bytes(path: Path, member: tuple[str, ...], whole: str) -> bytes:
 
 
 def known_by(media_type: str, name: str) -> str:
-    """What tells the type of a file: its `content`, else its `name`; "" where both leave it open.
-
-    Args:
-        media_type: as `sniff` gives it.
-        name: the file's.
-    """
+    """Return what tells the type of a file: its `content`, else its `name`; "" where both leave it open."""
     suffix = PurePosixPath(name).suffix.lower() or name
     if media_type in (*TABLE_SUFFIXES.values(), "text/markdown"):
         return "name"
@@ -201,7 +185,7 @@ def known_by(media_type: str, name: str) -> str:
 
 
 def kind_of(media_type: str) -> str:
-    """The kind of a source by its media type, as far as that tells."""
+    """Return the kind of a source by its media type, as far as that tells."""
     if is_media(media_type):
         return media_type.partition("/")[0]
     if media_type in TABLE_SUFFIXES.values() or media_type.endswith(_WORKBOOKS):
@@ -210,7 +194,7 @@ def kind_of(media_type: str) -> str:
 
 
 def _read(found: SourceContent, document: Document, chars: int) -> SourceContent:
-    """Its chunks and tables."""
+    """Return its chunks and tables."""
     found.media_type = document.media_type
     found.kind = _kind(document)
     found.notes += document.notes
@@ -283,7 +267,7 @@ def _cut(pieces: list[Piece]) -> int:
 
 
 def _packed(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:
-    """Chunks of whole pieces, in order; a piece that is longer is a chunk of its own."""
+    """Give chunks of whole pieces, in order; a piece that is longer is a chunk of its own."""
     chunk: list[Piece] = []
     spent = 0
     for one in pieces:

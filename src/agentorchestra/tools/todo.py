@@ -61,7 +61,7 @@ class Plan(BaseModel):
     steps: list[PlanStep] = []
 
     def revise(self, steps: list[PlanStep]) -> None:
-        """Other steps; those that stay keep their status and notes."""
+        """Return other steps; those that stay keep their status and notes."""
         left = list(self.steps)
         revised = []
         for new in steps:
@@ -76,7 +76,7 @@ class Plan(BaseModel):
         self._check()
 
     def add(self, steps: list[PlanStep]) -> None:
-        """Further steps at the end."""
+        """Return further steps at the end."""
         self.steps = [*self.steps, *steps]
         self._check()
 
@@ -98,7 +98,7 @@ class Plan(BaseModel):
             )
 
     def waits_for(self, step: PlanStep) -> list[int]:
-        """The steps that must be completed before this one and are not."""
+        """Return the steps that must be completed before this one and are not."""
         return [need for need in step.needs if self.steps[need].status != "completed"]
 
     @property
@@ -112,7 +112,7 @@ class Plan(BaseModel):
         return [i for i, one in enumerate(self.steps) if one.status != "completed"]
 
     def step(self, index: int | None) -> PlanStep:
-        """The step with this number."""
+        """Return the step with this number."""
         if not self.steps:
             raise ToolError(f"plan {self.name!r} has no steps; add some first")
         if index is None or not 0 <= index < len(self.steps):
@@ -129,7 +129,7 @@ class Plan(BaseModel):
         return f"{self.title} - {done}/{total} ({percent}%), " + ", ".join(f"{counts[s]} {s}" for s in _MARKS)
 
     def render(self) -> str:
-        """The progress, and a line for each step."""
+        """Return the progress, and a line for each step."""
         lines = [f"Plan {self.name!r}: {self.progress}"]
         for index, step in enumerate(self.steps):
             agent = f" @{step.agent}" if step.agent else ""
@@ -150,11 +150,11 @@ class Plans(BaseModel):
 
     @classmethod
     def of(cls, state: Mapping[str, JsonValue]) -> Self:
-        """The plans in a run's state."""
+        """Return the plans in a run's state."""
         return cls.model_validate(state.get(_VAR) or {})
 
     def find(self, name: str | None, action: str, *, fall_back: bool = True) -> Plan:
-        """The named plan; without a name the active one, where the action may fall back to it."""
+        """Return the named plan; without a name the active one, where the action may fall back to it."""
         wanted = name or (self.active if fall_back else None)
         known = ", ".join(self.plans) or "none yet; create one"
         if wanted is None:
@@ -164,7 +164,7 @@ class Plans(BaseModel):
         return self.plans[wanted]
 
     def create(self, name: str, title: str | None, steps: list[PlanStep]) -> Plan:
-        """A new plan, active from now on."""
+        """Return a new plan, active from now on."""
         if name in self.plans:
             raise ToolError(f"there is a plan {name!r} already; update it, delete it first, or choose another plan_id")
         plan = Plan(name=name, title=title or name)
@@ -183,7 +183,7 @@ class Plans(BaseModel):
         return f"Plan {plan.name!r} is deleted. No plan is active{left}."
 
     def overview(self) -> str:
-        """A line for each plan."""
+        """Return a line for each plan."""
         lines = [
             f"- {plan.name}{' (active)' if plan.name == self.active else ''}: {plan.progress}"
             for plan in self.plans.values()
@@ -286,7 +286,7 @@ def _steps(given: list[str | StepArgument] | None) -> list[PlanStep]:
 
 
 def render_todo(state: Mapping[str, JsonValue]) -> str:
-    """The active plan for the prompt, "" where there is none."""
+    """Return the active plan for the prompt, "" where there is none."""
     plans = Plans.of(state)
     return plans.plans[plans.active].render() if plans.active is not None else ""
 

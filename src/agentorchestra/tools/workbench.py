@@ -51,17 +51,11 @@ _ENDINGS = {
 
 @dataclass
 class _Live:
-    """A program that is under way, between its parts.
+    """A program that is under way, between its parts."""
 
-    Attributes:
-        program: what is run.
-        calls: the calls it made so far.
-        answers: what they gave.
-    """
-
-    program: dict[str, JsonValue]
-    calls: list[dict[str, JsonValue]] = field(default_factory=list)
-    answers: list[dict[str, JsonValue]] = field(default_factory=list)
+    program: dict[str, JsonValue]  # what is run
+    calls: list[dict[str, JsonValue]] = field(default_factory=list)  # the calls it made so far
+    answers: list[dict[str, JsonValue]] = field(default_factory=list)  # what they gave
     task: asyncio.Task[Ran] | None = None
     asked: asyncio.Queue[tuple[dict[str, JsonValue], asyncio.Future[dict[str, JsonValue]]]] = field(
         default_factory=asyncio.Queue
@@ -70,7 +64,7 @@ class _Live:
     part: int = 0
 
     async def call(self, name: str, arguments: dict[str, JsonValue]) -> JsonValue:
-        """What the sandbox calls: wait for the answer that a later part brings."""
+        """Return what the sandbox calls: wait for the answer that a later part brings."""
         future: asyncio.Future[dict[str, JsonValue]] = asyncio.get_running_loop().create_future()
         await self.asked.put(({"name": name, "arguments": arguments}, future))
         answer = await future
@@ -79,7 +73,7 @@ class _Live:
         return answer.get("value")
 
     async def next(self) -> dict[str, JsonValue] | Ran:
-        """The program's next call, or its end."""
+        """Return the program's next call, or its end."""
         assert self.task is not None
         waiting = asyncio.create_task(self.asked.get())
         try:
@@ -98,7 +92,7 @@ class _Live:
         self.open_call = None
 
     async def end(self) -> None:
-        """Whatever it does, it ends."""
+        """End the program, whatever it does."""
         if self.task is not None:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
@@ -122,15 +116,15 @@ class Workbench:
     # -- the handler -------------------------------------------------------------------------------------------------
 
     def mode(self, effect: Effect) -> Mode:
-        """Without a network a program touches nothing outside; with one it must not be repeated silently."""
+        """Return REPEATABLE: without a network a program touches nothing outside; ONCE with one."""
         return Mode.ONCE if Tag.NETWORK in effect.tags else Mode.REPEATABLE
 
     def bound(self, effect: Effect) -> Bound:
-        """It costs nothing but time."""
+        """Return no cost: it takes nothing but time."""
         return NO_COST
 
     def redact(self, effect: Effect) -> Effect:
-        """The effect as it is: the door replaces the values of known secrets."""
+        """Return the effect as it is: the door replaces the values of known secrets."""
         return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
@@ -156,7 +150,7 @@ class Workbench:
         return Outcome(value={"call": came}, trust=trust)
 
     def _trust(self, live: _Live, effect: Effect, ctx: Any) -> Trust:
-        """What a program makes of nothing but its own text and what was seen is trusted like these; files are not."""
+        """Return the trust of a program's result: of its text and what was seen, without files and network."""
         files = bool(live.program.get("files")) or bool(ctx.manifest.files)
         safe = self.sandbox is not None and self.sandbox.safe
         if files or not safe or Tag.NETWORK in effect.tags:
@@ -227,7 +221,7 @@ class Workbench:
         variables: str | None = None,
         earlier: str | None = None,
     ) -> Outcome:
-        """Run a program to its end, its calls through the door.
+        """Run a program to its end, its calls through the door; return the outcome of its last part.
 
         Args:
             ctx: of a composite effect.
@@ -239,9 +233,6 @@ class Workbench:
             variables: the blob of those that the program sees, "" for none yet; its own are then kept: the outcome's
                 value has their blob under `variables`. None keeps none.
             earlier: programs to run before it in silence, for what they assign (`_program.py`).
-
-        Returns:
-            The outcome of its last part.
         """
         slot = (ctx.run_id, str(ctx.key))
         files: dict[str, JsonValue] = {
@@ -275,14 +266,7 @@ class Workbench:
             await live.end()
 
     def result(self, outcome: Outcome) -> ToolResult:
-        """What a model sees of a program that ended.
-
-        Args:
-            outcome: of its last part.
-
-        Raises:
-            ToolError: the sandbox is not there.
-        """
+        """Return what a model sees of a program, from the outcome of its last part; ToolError without a result."""
         if not outcome.ok or not isinstance(outcome.value, dict):
             raise ToolError(outcome.error or "the program gave no result")
         said = outcome.value
@@ -307,7 +291,7 @@ class Workbench:
         return ToolResult(content=blocks, trust=Trust.UNTRUSTED)
 
     def about_files(self, outcome: Outcome) -> list[str]:
-        """Lines on what became of the files in the working folder."""
+        """Return lines on what became of the files in the working folder."""
         said = outcome.value if isinstance(outcome.value, dict) else {}
         lines = []
         if outcome.artifacts:
@@ -319,7 +303,7 @@ class Workbench:
         return lines + [f"[{one}]" for one in (notes if isinstance(notes, list) else [])]
 
     def ending(self, said: dict[str, JsonValue]) -> list[str]:
-        """A line on how a program ended, none for one that ended well."""
+        """Return a line on how a program ended, none for one that ended well."""
         ending, code = str(said.get("ending")), said.get("exit_code")
         if ending in _ENDINGS:
             detail = str(said.get("detail") or "")
@@ -342,14 +326,14 @@ def _names(value: JsonValue) -> tuple[str, ...]:
 
 
 async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """A program's call, through the door."""
+    """Return a program's call, through the door."""
     arguments = asked.get("arguments")
     outcome = await ctx.call_tool(str(asked.get("name")), **(arguments if isinstance(arguments, dict) else {}))
     return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
 
 
 async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
-    """A program's end as an outcome; its files as artifacts."""
+    """Return a program's end as an outcome; its files as artifacts."""
     made = []
     variables: bytes | None = None
     for name, data in sorted(ran.made.items()):
@@ -374,7 +358,7 @@ async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
 
 
 def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
-    """The run's state after a program: which files its working folder holds."""
+    """Return the run's state after a program: which files its working folder holds."""
     for one in outcome.artifacts:
         ctx.vars[FILE + one.name] = {"sha256": one.sha256, "size": one.size}
     removed = outcome.value.get("removed") if outcome.ok and isinstance(outcome.value, dict) else None
@@ -398,7 +382,7 @@ class SandboxInterpreter:
         self._workbench = workbench
 
     def lacks(self, code: str) -> str | None:
-        """It is a whole Python; where there is no sandbox it has nothing."""
+        """Return what it lacks: nothing, except where there is no sandbox."""
         return None if self._workbench.sandbox is not None else "a backend (sandbox.backend is none)"
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ended:
@@ -434,7 +418,7 @@ class SandboxInterpreter:
         return Ended(error=error if failed_ else None)
 
     async def aclose(self) -> None:
-        """The workbench is closed with the workspace's tools."""
+        """Return the workbench is closed with the workspace's tools."""
 
 
 __all__ = ["FILE", "INTERPRETER", "SandboxInterpreter", "Workbench"]

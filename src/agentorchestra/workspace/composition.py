@@ -143,7 +143,7 @@ class Opened:
             stock=self.stock,
             builtin=self._builtin,
             finder=finding.finder,
-            tcp=lambda: self.components.tcp,
+            tcp=lambda: self.components.tools,
             environ=own.environ,
             policy=own.policy,
             wrap=own.handlers,
@@ -201,7 +201,7 @@ class Opened:
 
     def _make_components(self) -> Components:
         from agentorchestra.agents.components import Components
-        from agentorchestra.tea.registry.servers import Access
+        from agentorchestra.tea.registry.context import Access
 
         stock, own = self.stock, self._own
         access = Access(

@@ -100,7 +100,7 @@ class Creating:
 
     async def create(self, spec: RunSpec, objects: RunObjects, *, temporary_files: bool = False) -> str:
         """Check everything, then write the run; nothing is spent yet. Return the run's id."""
-        from agentorchestra.agents.kit import find_system
+        from agentorchestra.agents.handler import find_system
         from agentorchestra.tea.programs.sources import pin_of
 
         settings, stock, place, choices = self._settings, self._stock, self._place, self._choices

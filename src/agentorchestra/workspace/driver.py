@@ -199,7 +199,7 @@ class Driving:
 
     async def _top(self, manifest: RunManifest, hidden: frozenset[str], root: Session[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
-        from agentorchestra.agents.kit import agent_effect
+        from agentorchestra.agents.agent import agent_effect
 
         stock = self._stock
         if manifest.system == CALLS:

@@ -26,7 +26,7 @@ from agentorchestra.workspace.parts import Equipment
 from agentorchestra.workspace.place import Place
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.kit import Kit
+    from agentorchestra.agents.types import Kit
     from agentorchestra.tea.calling.threads import Threads
     from agentorchestra.tea.programs.interpreter import Interpreter
     from agentorchestra.tea.registry.servers import TCPServer
@@ -113,7 +113,8 @@ class Supply:
         called: Mapping[str, Any] | None,
     ) -> Services:
         """Services with all environments, of which agents are shown these."""
-        from agentorchestra.agents.kit import agent_effect, request_effect
+        from agentorchestra.agents.agent import agent_effect
+        from agentorchestra.agents.requests import request_effect
 
         hidden = self.stock.hidden(equipment)
         kit = self._kit(equipment, shown, hidden)
@@ -159,8 +160,8 @@ class Supply:
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
         """What the agents of a run are made with."""
-        from agentorchestra.agents.kit import Kit
-        from agentorchestra.agents.registry import wants_in_run
+        from agentorchestra.agents.registry import builtin_agents, wants_in_run
+        from agentorchestra.agents.types import Kit
 
         stock = self.stock
         team: Mapping[str, Any] = stock.team(equipment)
@@ -185,10 +186,11 @@ class Supply:
             apart=hidden,
             absent={name: wants_in_run(one) for name, one in stock.agents.items() if name not in agents},
             workshop=self._workshop(),
+            packaged=tuple(builtin_agents()),
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
-        from agentorchestra.agents.kit import AgentHandler
+        from agentorchestra.agents.handler import AgentHandler
         from agentorchestra.models.handler import RequestModelHandler
         from agentorchestra.models.services import EmbedHandler, TranscribeHandler
         from agentorchestra.tea.calling.handler import ToolHandler

@@ -56,7 +56,8 @@ if TYPE_CHECKING:
     from agentorchestra.log.bundle.format import Exported, Imported
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
     from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
-    from agentorchestra.tea.registry.servers import ACPServer, ECPServer, Server, TCPServer
+    from agentorchestra.tea.registry.context import ContextManager
+    from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.tools.files.transport import CarriedFiles
 
 Deps = TypeVar("Deps", default=Any)
@@ -274,31 +275,31 @@ class Workspace(Generic[Deps]):
     def tcp(self) -> TCPServer:
         """The Tool Context Protocol: tools, their versions and life, which fit a task, calls (000, app. C.2.1)."""
         self._need_open()
-        return self._opened.components.tcp
+        return self._opened.components.tools
 
     @property
     def ecp(self) -> ECPServer:
         """The Environment Context Protocol (000, app. C.2.2)."""
         self._need_open()
-        return self._opened.components.ecp
+        return self._opened.components.environments
 
     @property
     def acp(self) -> ACPServer:
         """The Agent Context Protocol (000, app. C.2.3)."""
         self._need_open()
-        return self._opened.components.acp
+        return self._opened.components.agents
 
     @property
-    def prompt_components(self) -> Server[Prompt]:
+    def prompt_components(self) -> ContextManager[Prompt]:
         """The prompts, under the same operations."""
         self._need_open()
-        return self._opened.components.prompt_components
+        return self._opened.components.prompts
 
     @property
-    def memory_components(self) -> Server[MemoryFactory]:
+    def memory_components(self) -> ContextManager[MemoryFactory]:
         """The memory systems, under the same operations (docs/memory.md)."""
         self._need_open()
-        return self._opened.components.memory_components
+        return self._opened.components.memories
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -640,20 +641,18 @@ class Workspace(Generic[Deps]):
             BundleError: if the file cannot be written, or would hold a secret.
         """
         from agentorchestra.log.bundle.exporter import export_run
-        from agentorchestra.log.bundle.origin import packages, revision, shown_settings
+        from agentorchestra.log.bundle.origin import origin_of
         from agentorchestra.log.bundle.secrets import secret_variables
 
         record = await self._record(run_id)
+        program = Path(self.app_folder or self.folder.absolute().parent)
         return await export_run(
             self.store,
             record,
             Path(out if out is not None else f"{run_id}.zip"),
             kept=self._carried() if files else None,
             secrets=secret_variables(self.own.environ) | self._opened.secrets(),
-            settings=shown_settings(self.settings),
-            packages=packages(),
-            distribution=distribution(),
-            git=await asyncio.to_thread(revision, Path(self.app_folder or self.folder.absolute().parent)),
+            origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
         )
 
     async def import_file(self, path: str | Path) -> list[Imported]:

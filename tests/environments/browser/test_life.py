@@ -204,7 +204,7 @@ def test_a_download_that_a_crash_cut_off_is_told(tmp_path: Path) -> None:
     downloads.take_up(kept)
     assert downloads.news() == ["download: big.zip: cut off: the browser ended; begin it again"]
     assert [one.sentence for one in downloads.all][1] == "downloads/old.csv (8 bytes, complete)"
-    assert downloads.news() == [] and not downloads.under_way
+    assert downloads.news() == [] and all(one.state != "under way" for one in downloads.all)
 
 
 def test_a_chromium_that_is_not_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from PIL import Image, ImageChops
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 from tests.environments.browser.looking import Eyes, eyes
 
-from agentorchestra.environments.browser.view.differences import difference
 from agentorchestra.environments.browser.view.references import locate
 from agentorchestra.environments.browser.view.screenshots import clear_screenshot, marked_screenshot
 from agentorchestra.environments.browser.view.snapshot import Node, parse
+from agentorchestra.environments.browser.view.view import difference
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 

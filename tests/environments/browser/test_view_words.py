@@ -11,13 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
 
-from agentorchestra.environments.browser.view.differences import difference
 from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, lines_with, tidy
 from agentorchestra.environments.browser.view.probe import Scroll
 from agentorchestra.environments.browser.view.screenshots import draw_marks, place_labels
 from agentorchestra.environments.browser.view.snapshot import Node, parse
 from agentorchestra.environments.browser.view.text import address, plain, quoted
-from agentorchestra.environments.browser.view.view import Mark, View
+from agentorchestra.environments.browser.view.view import Mark, View, difference
 
 REFERENCE = re.compile(r"\[((?:f\d+)?[ex]\d+)\]")
 

@@ -9,9 +9,9 @@ from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import host_of, point_of, same_site
 from agentorchestra.environments.browser.actions.extraction import PIECE_CHARS, _pieces
-from agentorchestra.environments.browser.actions.failures import mistake
-from agentorchestra.environments.browser.actions.keys import checked_keys
+from agentorchestra.environments.browser.actions.keyboard import checked_keys
 from agentorchestra.environments.browser.actions.pdfs import _found, _part
+from agentorchestra.environments.browser.actions.targets import mistake
 from agentorchestra.environments.browser.environment import Browser
 from agentorchestra.trust.arguments import ELEMENT, INSIDE, SITE
 

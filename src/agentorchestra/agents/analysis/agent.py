@@ -15,8 +15,8 @@ from agentorchestra.agents.analysis.merge import merged_results
 from agentorchestra.agents.analysis.rounds import CHECK, DESCRIBE, FETCH, Rounds
 from agentorchestra.agents.analysis.tool import NAME as ANALYZE
 from agentorchestra.agents.first_view import VIEW
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.reporting.pieces import REPORT
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec

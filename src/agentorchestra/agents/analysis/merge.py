@@ -7,8 +7,8 @@ from typing import Any
 
 from agentorchestra.agents.analysis.replies import merged
 from agentorchestra.agents.forms import Asking, Question
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.planning.evidence import citations, evidence_block
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.session import Session

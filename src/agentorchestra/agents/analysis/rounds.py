@@ -10,11 +10,12 @@ from typing import Any
 
 from agentorchestra.agents.analysis.replies import KIND, ROUND
 from agentorchestra.agents.analysis.strategies import latest, material
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, files_shown, short_files
 from agentorchestra.agents.forms import Asking, Question
-from agentorchestra.agents.kit import Kit, run_agent
 from agentorchestra.agents.planning.evidence import figures, is_last, quote_check
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.settings import AnalysisSettings

@@ -13,9 +13,10 @@ from typing import Any
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.browser.history import best_result, looks, page_check, with_sources
 from agentorchestra.agents.browser.record import begin_record, keep_record
-from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report, without_report
 from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus

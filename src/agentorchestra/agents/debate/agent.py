@@ -14,7 +14,7 @@ from typing import Any
 from pydantic import JsonValue
 from pydantic_core import to_jsonable_python
 
-from agentorchestra.agents.agent import Agent, Delegate
+from agentorchestra.agents.agent import Agent, Delegate, agent_effect, is_top
 from agentorchestra.agents.debate.conclusion import Check, Conclusion, conclusion_schema, report
 from agentorchestra.agents.debate.experts import DEBATE, GUEST
 from agentorchestra.agents.debate.invitation import (
@@ -29,8 +29,8 @@ from agentorchestra.agents.debate.invitation import (
 )
 from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
 from agentorchestra.agents.forms import Asking, Question, form
-from agentorchestra.agents.kit import Kit, agent_effect, is_top
 from agentorchestra.agents.planning.evidence import misquoted
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import UsageError
@@ -172,7 +172,6 @@ class _Debate:
         """The InvokeAgent of an expert's turn. It has no memory of the debate: it is shown all that was said."""
         delegate = offered.get(GUEST if expert.guest else expert.name)
         assert delegate is not None  # named_experts and seated take no others
-        agent = delegate.agent
         own = [turn for turn in self.turns if turn.letter == expert.letter]
         instruction = self.kit.prompts.get("debate_turn").render(
             topic=self.topic,
@@ -193,15 +192,12 @@ class _Debate:
             position=own[-1].position if own and own[-1].trust is not Trust.UNTRUSTED else "",
             most=self.limits.arguments,
         )
-        spec = AgentSpec(
+        spec = delegate.agent.spec(
+            instruction,
             name=expert.name,
-            instruction=instruction,
             context=(*self.spec.context, *said_so_far(self.turns, self.experts), *self._asked()),
             tools=delegate.tools,
             model=self.spec.model,
-            role=agent.role,
-            system=agent.name,
-            max_steps=agent.max_steps,
             output_schema=turn_schema(self.limits.arguments),
         )
         effect = agent_effect(spec, self.session)

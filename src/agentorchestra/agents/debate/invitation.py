@@ -12,9 +12,9 @@ from pydantic import JsonValue
 from agentorchestra.agents.agent import Agent, Delegate
 from agentorchestra.agents.debate.experts import DEBATE, GUEST
 from agentorchestra.agents.debate.statements import Expert
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
 from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import SettingsError, UnknownComponentError, UsageError
 from agentorchestra.runtime.session import Session

@@ -32,8 +32,8 @@ from agentorchestra.agents.generation.specification import (
 from agentorchestra.agents.generation.structure import STANDARD, imported, problems_of
 from agentorchestra.agents.generation.trials import Trials, tried
 from agentorchestra.agents.generation.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text

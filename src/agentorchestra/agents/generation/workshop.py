@@ -182,7 +182,7 @@ def _may_be_tried(config: ComponentConfig, server: TCPServer, actor: str) -> boo
 
 
 def _version(config: ComponentConfig, server: TCPServer) -> Version:
-    return next(one for one in server.manager.versions(config.name) if one.version == config.version)
+    return server.history(config.name, hidden=True).version(config.version)
 
 
 async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
@@ -225,7 +225,7 @@ def _free(name: str, server: TCPServer, made: Collection[str] = ()) -> str:
         if one in made:
             return True
         try:
-            server.manager.versions(one)
+            server.history(one, hidden=True)
         except UnknownComponentError:
             return False
         return True

@@ -6,7 +6,6 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.kit import Kit, ask_model, window_of
 from agentorchestra.agents.outputs import (
     MOST_RESULT,
     PROGRAMS,
@@ -31,7 +30,9 @@ from agentorchestra.agents.planning.evidence import (
 )
 from agentorchestra.agents.planning.revision import told_in
 from agentorchestra.agents.planning.verification import Doubt, Verifier
+from agentorchestra.agents.requests import ask_model, window_of
 from agentorchestra.agents.sources import LookedUp, look_up
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.ids import sha256_json

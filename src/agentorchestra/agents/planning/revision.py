@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Delegate
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.planning.evidence import VERIFICATION, Delegation, delegations
 from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import RunContext

@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.agent import Delegate
+from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.browser.history import looks, visited
-from agentorchestra.agents.kit import Kit
 from agentorchestra.agents.planning.evidence import VERIFICATION, Found
 from agentorchestra.agents.reporting.references import normalised_address
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, Tag, provenance_of
 from agentorchestra.core.messages import Message
 from agentorchestra.core.settings import TeamSettings
-from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
+from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.runtime.session import Session
 from agentorchestra.tools.web.pages import is_address
 
@@ -153,18 +153,10 @@ class Verifier:
         prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(told))
         # What is to be verified may hold anything that stands on a page: it is material, never the order.
         context = (_claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found))),)
-        spec = AgentSpec(
-            name=other.agent.name,
-            instruction=prompt,
-            context=context,
-            tools=self._reading(other, session),
-            role=other.agent.role,
-            system=other.agent.name,
-            max_steps=other.agent.max_steps,
-            output_schema=REPLY,
-            asks=False,  # a second look is worth no stop of the run: the judge decides where it cannot be had
-        )
-        effect = other.effect_of(spec, session, provenance=provenance_of(context))
+        # A second look is worth no stop of the run: the judge decides where it cannot be had.
+        tools = self._reading(other, session)
+        spec = other.agent.spec(prompt, tools=tools, context=context, output_schema=REPLY, asks=False)
+        effect = agent_effect(spec, session, provenance=provenance_of(context))
         return effect.model_copy(update={"purpose": VERIFICATION})
 
     def browsed(self, result: AgentResult, session: Session[Any]) -> list[Block]:

@@ -14,10 +14,11 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.planning.evidence import Found, citations, evidence_block, is_last, results_before
 from agentorchestra.agents.reporting.pieces import REPORT, act_on_report, add_to_report, has_report, without_report
 from agentorchestra.agents.reporting.references import MARK, address_of, make_report, marked, struck_out
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus

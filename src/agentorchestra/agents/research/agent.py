@@ -11,11 +11,12 @@ from typing import Any
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.forms import Asking
-from agentorchestra.agents.kit import Kit, model_of
 from agentorchestra.agents.reporting.pieces import REPORT
+from agentorchestra.agents.requests import model_of
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.reader import FETCH, PYTHON, READ, SEARCH, Reading
 from agentorchestra.agents.research.workflow import Research
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -42,7 +43,7 @@ class Researching:
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Research what the spec asks for."""
         asking = Asking(session, kit, spec.role, spec.model)
-        model, _ = model_of(spec, session)
+        model = model_of(spec, session)
         sees = model in session.manifest.media_models.get("image", ())
         allowance = Allowance(session, self.limits, asking)
         reading = Reading(session, asking, self.limits, allowance, frozenset(spec.tools), sees)

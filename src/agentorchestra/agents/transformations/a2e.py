@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.agent import Agent, agent_effect
 from agentorchestra.agents.identity import kept_name
-from agentorchestra.agents.kit import Kit, agent_effect
 from agentorchestra.agents.transformations.a2t import answer_of, spec_of
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import TransformationError

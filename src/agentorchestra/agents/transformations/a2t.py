@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.kit import agent_effect
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.agents.agent import Agent, agent_effect, caller_words
+from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError, TransformationError
 from agentorchestra.core.ids import sha256_json
@@ -95,20 +94,9 @@ def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: s
     """
     held = ctx.capabilities or frozenset()
     tools = agent.reach(tuple(sorted(held - OF_EVERY_AGENT - {by})))
-    told: tuple[Block, ...] = ()
-    if context.strip():
-        trust = lowest(Trust.AGENT, ctx.seen_trust, *(one.trust for one in ctx.provenance))
-        told = (TextBlock(text=context, source=Source(kind="agent", ref=ctx.actor), trust=trust),)
-    return AgentSpec(
-        name=f"{agent.name}.{instance}" if instance else agent.name,
-        instruction=task,
-        context=told,
-        tools=tools,
-        role=agent.role,
-        system=agent.name,
-        max_steps=agent.max_steps,
-        instance=instance,
-    )
+    told = caller_words(context, ctx, ctx.provenance)
+    name = f"{agent.name}.{instance}" if instance else agent.name
+    return agent.spec(task, name=name, context=told, tools=tools, instance=instance)
 
 
 def answer_of(outcome: Outcome) -> ToolResult:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.agent import Agent, Relationship
-from agentorchestra.agents.kit import Kit, run_agent
+from agentorchestra.agents.driver import run_agent
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock
 from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus

@@ -339,7 +339,7 @@ def _sandbox(settings: Settings | None) -> list[Check]:
 def _browser(settings: Settings | None) -> list[Check]:
     """Check whether the environment `browser` can be used; start nothing."""
     from agentorchestra.core.settings import BrowserSettings
-    from agentorchestra.environments.browser.session.availability import check_installed
+    from agentorchestra.environments.browser.session.chromium import check_installed
 
     given = settings.browser if settings is not None else BrowserSettings()
     try:

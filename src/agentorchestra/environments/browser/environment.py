@@ -7,48 +7,52 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
-from agentorchestra.environments.browser.actions.arguments import host_of
+from agentorchestra.environments.browser.actions.arguments import Inside, host_of
 from agentorchestra.environments.browser.actions.base import agent_of, dialog_sentence
-from agentorchestra.environments.browser.actions.catalog import Actions
-from agentorchestra.environments.browser.session.availability import check_installed
+from agentorchestra.environments.browser.actions.logins import LoginActions
+from agentorchestra.environments.browser.actions.navigation import NavigationActions
+from agentorchestra.environments.browser.actions.pdfs import PdfActions
+from agentorchestra.environments.browser.actions.pointer import PointerActions
+from agentorchestra.environments.browser.actions.video import VideoActions
 from agentorchestra.environments.browser.session.boundary import Boundary, why_not_shown
+from agentorchestra.environments.browser.session.chromium import check_installed
 from agentorchestra.environments.browser.session.session import DialogOpened
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab
-from agentorchestra.environments.browser.view.differences import difference
+from agentorchestra.environments.browser.view.lines import lines_with
 from agentorchestra.environments.browser.view.screenshots import marked_screenshot, wants_picture
-from agentorchestra.environments.browser.view.view import View, look
+from agentorchestra.environments.browser.view.view import View, difference, look
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
+from agentorchestra.tea.calling.environment import action
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
 _MOST_DOWNLOADS = 10
 _MOST_ADDRESS = 300
+_SHOWN_CHARS, _LOOKED_AT_CHARS = 12_000, 400_000  # of what `find_elements` shows, and of what it looks through
 _LOOKS = 2.5  # times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken
 
 
 _RARE = frozenset(
     {
-        "answer_prompt",
-        "drag",
-        "find_archive_url",
-        "go_forward",
-        "hover",
-        "mouse_path",
-        "mouse_wheel",
-        "pdf_viewer",
-        "scroll_to_text",
-        "type_text",
-        "upload",
+        *("answer_prompt", "drag", "find_archive_url", "go_forward", "hover", "mouse_path", "mouse_wheel"),
+        *("pdf_viewer", "scroll_to_text", "type_text", "upload", "video_viewer"),
+    }
+)
+_AGAIN = frozenset(
+    {
+        *("go_to_url", "go_back", "go_forward", "reload", "open_tab", "switch_tab", "close_tab", "wait", "scroll"),
+        *("scroll_to_text", "hover", "read_page", "screenshot", "find_archive_url", "find_elements", "pdf_viewer"),
         "video_viewer",
     }
 )
+"""Navigation by GET, looks and waits. A click, a key, a text or a file may have had an effect that is had once."""
 
 _NEWS = 3  # how many times shorter than the page what changed must be to be told besides
 
 
-class Browser(Actions):
+class Browser(VideoActions, PdfActions, LoginActions, PointerActions, NavigationActions):
     """Pages of the web in a real browser."""
 
     name = "browser"
@@ -69,6 +73,10 @@ class Browser(Actions):
     def rarely_used(self) -> frozenset[str]:
         """Return the actions that most tasks do without: an agent opens their schemas when it wants them."""
         return _RARE if self.settings.logins else _RARE | {"fill_secret"}
+
+    def repeatable(self, action: str) -> bool:
+        """Return True if it may be done again after a crash: pages are got again, nothing was given to them."""
+        return action in _AGAIN
 
     def check(self) -> None:
         """Refuse what cannot work here, before anything is spent.
@@ -115,7 +123,7 @@ class Browser(Actions):
         if tab.error:
             lines.append(f"last error of a script: {tab.error}")
         for one in self.session.tabs.values():  # their addresses stand in the lines
-            tab.note_site(one.page.url if one.page is not None else one.url)
+            tab.note_site(one.address)
         url, *others = tab.sources()
         source = Source(kind="web", ref=url)
         also = (
@@ -128,9 +136,8 @@ class Browser(Actions):
         taken = {number for number in self.session.current.values() if number != mine}
         lines = []
         for tab in self.session.tabs.values():
-            address = tab.page.url if tab.page is not None else tab.url
             whose = " (current)" if tab.number == mine else " (of another agent)" if tab.number in taken else ""
-            lines.append(f"tab {tab.number}{whose}: {address[:_MOST_ADDRESS]}")
+            lines.append(f"tab {tab.number}{whose}: {tab.address[:_MOST_ADDRESS]}")
         return lines
 
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
@@ -164,6 +171,27 @@ class Browser(Actions):
         return (
             MediaBlock(media_type="image/jpeg", sha256=kept.sha256, size=kept.size, name="the page", source=source),
         )
+
+    @action(mutates=False)
+    async def find_elements(self, ctx: Any, text: Inside = "") -> str:
+        """Elements of the whole page with references, also those that are not in view; actions scroll to them.
+
+        Args:
+            text: words that they hold, capitals or not; empty for all of them, shortened.
+        """
+        page = await self.tab(ctx)
+        limit, words = self.settings.call_s, text.strip()
+        async with self.session.shared.look():
+            view = await self.within(
+                "looking at the page",
+                lambda: look(page, whole=True, budget=_LOOKED_AT_CHARS if words else _SHOWN_CHARS, seconds=limit),
+                seconds=_LOOKS * limit,
+            )
+        lines = lines_with(view.lines, words, _SHOWN_CHARS) if words else view.lines
+        if not lines:
+            large = "; the page is large, and not all of it was looked at: try scroll_to_text" if view.drawn else ""
+            raise ToolError(f"no element of the page holds {words!r}{large}")
+        return "\n".join((*view.remarks, *lines))
 
     async def leave(self) -> None:
         """Close the pages; what is kept is put back."""

@@ -17,7 +17,7 @@
   const out = {
     token: known.token, url: location.href.slice(0, 4000), title: document.title.slice(0, 500), elements: 0, weight: 0,
     depth: 0, stopped: false, found: [], start: null, secrets: [],
-    scroll: { x: 0, y: 0, width: 0, height: 0, seenWidth: innerWidth, seenHeight: innerHeight },
+    scroll: { x: 0, y: 0, width: 0, height: 0, seen_width: innerWidth, seen_height: innerHeight },
   };
   const top = document.scrollingElement ?? document.documentElement;
   if (!top) return out;

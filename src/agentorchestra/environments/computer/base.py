@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
-from agentorchestra.core.effects import Tag
+from agentorchestra.core.effects import ArtifactRef, Tag
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import ComputerSettings
-from agentorchestra.environments.computer import descriptions as told
-from agentorchestra.environments.computer.desktop import CALL_S, Desktop, Hands, LostError, StuckError
+from agentorchestra.environments.computer import descriptions
+from agentorchestra.environments.computer.desktop import CALL_S, Connection, Desktop, LostError, StuckError
 from agentorchestra.environments.computer.programs import Programs
 from agentorchestra.environments.computer.screen import Picture, Pointer
 from agentorchestra.environments.computer.windows import Windows, windows_of
@@ -26,7 +26,7 @@ from agentorchestra.tea.calling.environment import ActionEnvironment
 T = TypeVar("T")
 
 
-class Desk(ActionEnvironment):
+class DesktopEnvironment(ActionEnvironment):
     """The life and state of a desktop, and bounded calls to it; the actions are in `Computer`."""
 
     name = "computer"
@@ -47,11 +47,9 @@ class Desk(ActionEnvironment):
         self._desktop: Desktop | None = None
         self._folder: Path | None = None
         self._files: Path | None = None
-        self._numbers = told.Numbers()
+        self._numbers = descriptions.Numbers()
         self._known = Windows()
         self._running: set[int] = set()
-
-    # -- what policy is told -----------------------------------------------------------------------------------------
 
     @property
     def _reaches_out(self) -> bool:
@@ -66,8 +64,6 @@ class Desk(ActionEnvironment):
     def confined(self) -> bool:
         """Return True if programs are in a sandbox without network: none writes outside of the desktop's folder."""
         return not self._reaches_out
-
-    # -- life --------------------------------------------------------------------------------------------------------
 
     async def open(self, ctx: Any) -> None:
         """Note the folders; nothing is started before it is needed."""
@@ -88,7 +84,7 @@ class Desk(ActionEnvironment):
             raise ToolError("the environment 'computer' is not open; let a run or `ws.ecp` open it")
         return self._desktop
 
-    async def _do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
+    async def _do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
         """Do something with the display; a failure is one sentence."""
         async with self._explained():
             return await self._open.do(work, seconds)
@@ -106,7 +102,7 @@ class Desk(ActionEnvironment):
     async def _stuck(self, said: str) -> str:
         running = [one for one in await self._programs.jobs() if one.state == "running"]
         if running:
-            names = ", ".join(f"{one.job} ({told.short(one.command, 40)})" for one in running[:8])
+            names = ", ".join(f"{one.job} ({descriptions.short(one.command, 40)})" for one in running[:8])
             return (
                 f"the desktop {said}: a program may hold it for itself. Stop the program "
                 f"that does, or try again; running: {names}"
@@ -119,8 +115,6 @@ class Desk(ActionEnvironment):
         self._known = Windows()
         return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
 
-    # -- state -------------------------------------------------------------------------------------------------------
-
     async def state(self) -> tuple[Block, ...]:
         """Describe screen, mouse, windows and programs."""
         return (self._text("\n".join(await self._described())),)
@@ -131,7 +125,8 @@ class Desk(ActionEnvironment):
         if self._open.display is None or not ctx.manifest.media_models.get("image"):
             return words
         try:
-            return (*words, await self._shown(ctx, await self._do(lambda hands: hands.screen.capture())))
+            picture = await self._do(lambda connection: connection.screen.capture())
+            return (*words, (await self._kept(ctx, picture, "screen.png"))[1])
         except ToolError:
             return words  # which say already that the desktop does not answer, or the next look does
 
@@ -146,7 +141,7 @@ class Desk(ActionEnvironment):
             try:
                 pointer, windows = await self._do(look)
                 lines = [f"{size}; the mouse is at {pointer.x}, {pointer.y}"]
-                lines += told.window_lines(windows, self._numbers)
+                lines += descriptions.window_lines(windows, self._numbers)
                 self._know(windows)
             except ToolError as exc:
                 lines = [size, str(exc)]
@@ -158,13 +153,13 @@ class Desk(ActionEnvironment):
         lines = [f"programs ended: {lost}"] if lost else []
         if not self._safe:
             lines.append("there is no sandbox: programs may do what the user may")
-        if len(jobs) > told.MOST_PROGRAMS:
-            lines.append(f"programs: {len(jobs) - told.MOST_PROGRAMS} earlier ones, and")
+        if len(jobs) > descriptions.MOST_PROGRAMS:
+            lines.append(f"programs: {len(jobs) - descriptions.MOST_PROGRAMS} earlier ones, and")
         elif jobs:
             lines.append("programs:")
-        for one in jobs[-told.MOST_PROGRAMS :]:
-            lines.append(f"  {told.program_line(one)}")
-            printed = told.last_words(await self._programs.printed(one.job))
+        for one in jobs[-descriptions.MOST_PROGRAMS :]:
+            lines.append(f"  {descriptions.program_line(one)}")
+            printed = descriptions.last_words(await self._programs.printed(one.job))
             lines += [f"    printed: {line}" for line in printed.splitlines()]
         self._running = {one.job for one in jobs if one.state == "running"}
         return lines
@@ -173,24 +168,24 @@ class Desk(ActionEnvironment):
         self._known = windows
         self._numbers.keep(one.window for one in windows.shown)
 
-    async def _shown(self, ctx: Any, picture: Picture, name: str = "screen.png") -> MediaBlock:
+    async def _kept(self, ctx: Any, picture: Picture, name: str) -> tuple[ArtifactRef, MediaBlock]:
         data = await asyncio.to_thread(_png, picture)
         kept = await ctx.artifact(name, data, "image/png")
         source = Source(kind="environment", ref=self.name)
-        return MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
+        return kept, MediaBlock(sha256=kept.sha256, media_type="image/png", name=name, size=kept.size, source=source)
 
     async def _settled(self, said: str) -> str:
         """Wait until nothing is drawn any more, and return what an action did."""
         async with self._explained(f"{said}; then "):
             keeps_up = await self._open.still()
         _, windows = await self._do(look)
-        lines = [said, *told.what_changed(self._known, windows, self._numbers)]
+        lines = [said, *descriptions.what_changed(self._known, windows, self._numbers)]
         if not keeps_up:
             lines.append("the program with the keyboard is busy and has not taken in everything yet: wait, or stop it")
         self._know(windows)
         jobs = await self._programs.jobs()
         ended = [one for one in jobs if one.job in self._running and one.state != "running"]
-        lines += [f"program {told.program_line(one)}" for one in ended]
+        lines += [f"program {descriptions.program_line(one)}" for one in ended]
         if lost := self._programs.lost():
             lines.append(f"programs ended: {lost}")
         self._running = {one.job for one in jobs if one.state == "running"}
@@ -202,8 +197,8 @@ class Desk(ActionEnvironment):
             raise ToolError(f"{x}, {y} is not on the screen, which is {width} x {height} pixels")
 
 
-def look(hands: Hands) -> tuple[Pointer, Windows]:
-    return hands.screen.pointer(), windows_of(hands.screen)
+def look(connection: Connection) -> tuple[Pointer, Windows]:
+    return connection.screen.pointer(), windows_of(connection.screen)
 
 
 def _png(picture: Picture) -> bytes:
@@ -217,4 +212,4 @@ def _png(picture: Picture) -> bytes:
     return target.getvalue()
 
 
-__all__ = ["Desk", "look"]
+__all__ = ["DesktopEnvironment", "look"]

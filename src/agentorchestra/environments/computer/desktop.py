@@ -15,7 +15,7 @@ from agentorchestra.environments.computer.clipboard import Clipboard
 from agentorchestra.environments.computer.display import Display
 from agentorchestra.environments.computer.keyboard import Keyboard
 from agentorchestra.environments.computer.screen import GoneError, Screen, library
-from agentorchestra.environments.computer.windows import Pings, manager_keeps_up
+from agentorchestra.environments.computer.windows import caught_up, manager_keeps_up
 
 T = TypeVar("T")
 CALL_S = 5.0  # how long the display may take for one call
@@ -34,13 +34,12 @@ class LostError(Exception):
     """The display ended; the next call starts another one."""
 
 
-class Hands:
+class Connection:
     """One connection to the display, with all that works by it."""
 
     def __init__(self, connected: socket.socket, authority: bytes) -> None:
         self.screen = Screen(connected, authority)
-        self.pings = Pings(self.screen)
-        self.keyboard = Keyboard(self.screen, self.pings.caught_up)
+        self.keyboard = Keyboard(self.screen)
         self.clipboard = Clipboard(self.screen)
 
     def managed(self, seconds: float = _CATCH_UP_S) -> bool:
@@ -54,7 +53,7 @@ class Desktop:
     def __init__(self, place: Path, width: int, height: int) -> None:
         self._place, self._size = place, (width, height)
         self.display: Display | None = None
-        self._hands: Hands | None = None
+        self._connection: Connection | None = None
         self._line: socket.socket | None = None
         self._thread: ThreadPoolExecutor | None = None
         self._one_call = asyncio.Lock()
@@ -67,15 +66,12 @@ class Desktop:
                 library()  # before anything is started: what is missing is said at once
             except MissingExtraError as exc:
                 raise ToolError(str(exc)) from None
-            self.display = Display(self._place, *self._size)
-            try:
-                await self.display.start()
-            except BaseException:
-                self.display = None
-                raise
+            display = Display(self._place, *self._size)
+            await display.start()
+            self.display = display
         return self.display
 
-    async def do(self, work: Callable[[Hands], T], seconds: float = CALL_S) -> T:
+    async def do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
         """Do something with the display in a thread; the connection is cut after so many seconds.
 
         Raises:
@@ -88,16 +84,16 @@ class Desktop:
                 self._thread = ThreadPoolExecutor(max_workers=1, thread_name_prefix="agentorchestra-desktop")
 
             def begin() -> T:
-                if self._hands is None:
+                if self._connection is None:
                     connected = display.connect()
                     self._line = connected.dup()  # the connection's own descriptor belongs to the C library
-                    self._hands = Hands(connected, display.authority)
-                    self._hands.managed(_MANAGER_S)
-                return work(self._hands)
+                    self._connection = Connection(connected, display.authority)
+                    self._connection.managed(_MANAGER_S)
+                return work(self._connection)
 
             running = asyncio.get_running_loop().run_in_executor(self._thread, begin)
             try:
-                async with asyncio.timeout(seconds if self._hands is not None else seconds + _MANAGER_S):
+                async with asyncio.timeout(seconds if self._connection is not None else seconds + _MANAGER_S):
                     return await asyncio.shield(running)
             except TimeoutError:
                 await self._cut(running)
@@ -132,29 +128,29 @@ class Desktop:
         await asyncio.wait({running}, timeout=_CUT_S)
         if running.done() and not running.cancelled():
             running.exception()
-        hands, self._hands = self._hands, None
-        if hands is not None and running.done() and self._thread is not None:
-            await asyncio.get_running_loop().run_in_executor(self._thread, hands.screen.close)
+        connection, self._connection = self._connection, None
+        if connection is not None and running.done() and self._thread is not None:
+            await asyncio.get_running_loop().run_in_executor(self._thread, connection.screen.close)
 
     async def still(self) -> bool:
         """Wait until the program with the keyboard has read its input and nothing is drawn; False if it is too slow."""
         loop = asyncio.get_running_loop()
-        keeps_up = await self.do(lambda hands: hands.pings.caught_up(_CATCH_UP_S)) is not False
+        keeps_up = await self.do(lambda connection: caught_up(connection.screen, _CATCH_UP_S)) is not False
         end = loop.time() + _STILL_MOST_S
-        await self.do(lambda hands: hands.screen.changed())
+        await self.do(lambda connection: connection.screen.changed())
         while loop.time() < end:
             await asyncio.sleep(_STILL_S)
-            if not await self.do(lambda hands: hands.screen.changed()):
+            if not await self.do(lambda connection: connection.screen.changed()):
                 break
         return keeps_up
 
     async def manage(self) -> bool:
         """Return True if the window manager keeps up; otherwise start it anew."""
-        if await self.do(Hands.managed):
+        if await self.do(Connection.managed):
             return True
         if self.display is not None:
             await self.display.manage_again()
-            await self.do(Hands.managed)
+            await self.do(Connection.managed)
         return False
 
     def serve(self) -> None:
@@ -163,9 +159,9 @@ class Desktop:
             self._serving = asyncio.create_task(self._serve())
 
     async def _serve(self) -> None:
-        def look(hands: Hands) -> bool:
-            hands.screen.changed()
-            return hands.clipboard.held
+        def look(connection: Connection) -> bool:
+            connection.screen.changed()
+            return connection.clipboard.held
 
         with contextlib.suppress(StuckError, LostError, ToolError):
             while self.display is not None and await self.do(look):  # noqa: ASYNC110 - the thread hears the events
@@ -190,4 +186,4 @@ class Desktop:
                 thread.shutdown(wait=False)
 
 
-__all__ = ["CALL_S", "Desktop", "Hands", "LostError", "StuckError"]
+__all__ = ["CALL_S", "Connection", "Desktop", "LostError", "StuckError"]

@@ -93,16 +93,12 @@ class Display:
             self._server = job.job
             await self._answering()
             await self._manage()
-        except SandboxUnavailableError as exc:
+        except BaseException as exc:
             await self.close()
-            raise ToolError(
-                f"the display cannot be started: it runs in bubblewrap whatever sandbox.backend says, and {exc}"
-                if INSTALL in str(exc)
-                else f"the display cannot be started: {exc}"
-            ) from None
-        except BaseException:
-            await self.close()
-            raise
+            if not isinstance(exc, SandboxUnavailableError):
+                raise
+            why = "it runs in bubblewrap whatever sandbox.backend says, and " if INSTALL in str(exc) else ""
+            raise ToolError(f"the display cannot be started: {why}{exc}") from None
 
     async def _manage(self) -> None:
         """Start the window manager, again and again: any client can end it."""

@@ -8,13 +8,12 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.environments.computer import descriptions as told
-from agentorchestra.environments.computer.base import Desk, look
+from agentorchestra.environments.computer import descriptions
+from agentorchestra.environments.computer.base import DesktopEnvironment, look
 from agentorchestra.environments.computer.clipboard import MOST_BYTES
-from agentorchestra.environments.computer.desktop import CALL_S, Hands
+from agentorchestra.environments.computer.desktop import CALL_S, Connection
 from agentorchestra.environments.computer.keyboard import MOST_CHARACTERS, chord, named_key, unknown_character
 from agentorchestra.environments.computer.screen import BUTTON_PRESS, BUTTON_RELEASE, BUTTONS, SCROLLS
 from agentorchestra.environments.computer.windows import Windows, close_window, place_window, raise_window
@@ -39,7 +38,7 @@ WindowNumber = Annotated[int, Field(description="The window's number, as the sta
 ProgramNumber = Annotated[int, Field(description="The program's number, as the state shows it.")]
 
 
-class Computer(Desk):
+class Computer(DesktopEnvironment):
     """A desktop: a screen with a mouse, a keyboard, windows and programs, which run in the sandbox."""
 
     name = "computer"
@@ -71,10 +70,9 @@ class Computer(Desk):
             raise ToolError(f"a part of {width} x {height} pixels cannot be shown; give sizes of 1 and more")
         width = min(width or self._settings.width, self._settings.width - x)
         height = min(height or self._settings.height, self._settings.height - y)
-        picture = await self._do(lambda hands: hands.screen.capture(x, y, width, height))
+        picture = await self._do(lambda connection: connection.screen.capture(x, y, width, height))
         where = f"the screen from {x}, {y}: {width} x {height} pixels; add {x}, {y} to a place in the picture to point"
-        block = await self._shown(ctx, picture, "screenshot.png")
-        kept = ArtifactRef(name=block.name, sha256=block.sha256, size=block.size, media_type=block.media_type)
+        kept, block = await self._kept(ctx, picture, "screenshot.png")
         return ToolResult([block, self._text(where)], artifacts=(kept,))
 
     @action(mutates=False)
@@ -82,7 +80,7 @@ class Computer(Desk):
         """The windows with titles, places and sizes, the frontmost first."""
         _, windows = await self._do(look)
         self._know(windows)
-        return "\n".join(told.window_lines(windows, self._numbers))
+        return "\n".join(descriptions.window_lines(windows, self._numbers))
 
     @action(mutates=False)
     async def wait(
@@ -96,7 +94,9 @@ class Computer(Desk):
         elif not await self._until(
             lambda windows: any(title.casefold() in one.title.casefold() for one in windows.shown), seconds
         ):
-            return await self._settled(f"waited {seconds:g} s; no window has {told.quoted(title[:100])} in its title")
+            return await self._settled(
+                f"waited {seconds:g} s; no window has {descriptions.quoted(title[:100])} in its title"
+            )
         return await self._settled("waited")
 
     async def _until(self, reached: Callable[[Windows], bool], seconds: float) -> bool:
@@ -114,7 +114,7 @@ class Computer(Desk):
     async def mouse_move(self, x: X, y: Y) -> str:
         """Move the mouse without a click, for instance for what shows only then."""
         self._inside(x, y)
-        await self._do(lambda hands: hands.screen.move(x, y))
+        await self._do(lambda connection: connection.screen.move(x, y))
         return await self._settled(f"the mouse is at {x}, {y}")
 
     @action(tags=_WRITE)
@@ -130,13 +130,13 @@ class Computer(Desk):
         self._inside(x, y)
         held = tuple(named_key(one) for one in modifiers)
 
-        def work(hands: Hands) -> None:
-            hands.screen.move(x, y)
-            hands.keyboard.hold(held, down=True)
+        def work(connection: Connection) -> None:
+            connection.screen.move(x, y)
+            connection.keyboard.hold(held, down=True)
             try:
-                hands.screen.click(BUTTONS[button], count)
+                connection.screen.click(BUTTONS[button], count)
             finally:
-                hands.keyboard.hold(held, down=False)
+                connection.keyboard.hold(held, down=False)
 
         await self._do(work)
         return await self._settled(f"clicked at {x}, {y}")
@@ -156,11 +156,11 @@ class Computer(Desk):
         self._inside(to_x, to_y)
 
         async def at(place_x: int, place_y: int, kind: int = 0) -> None:
-            def work(hands: Hands) -> None:
-                hands.screen.move(place_x, place_y)
+            def work(connection: Connection) -> None:
+                connection.screen.move(place_x, place_y)
                 if kind:
-                    hands.screen.send(kind, BUTTONS[button])
-                    hands.screen.sync()
+                    connection.screen.send(kind, BUTTONS[button])
+                    connection.screen.sync()
 
             await self._do(work)
             await asyncio.sleep(_DRAG_S)
@@ -185,9 +185,9 @@ class Computer(Desk):
         """Turn the wheel of the mouse at a place."""
         self._inside(x, y)
 
-        def work(hands: Hands) -> None:
-            hands.screen.move(x, y)
-            hands.screen.click(SCROLLS[direction], steps)
+        def work(connection: Connection) -> None:
+            connection.screen.move(x, y)
+            connection.screen.click(SCROLLS[direction], steps)
 
         await self._do(work)
         return await self._settled(f"scrolled {direction} at {x}, {y}")
@@ -205,7 +205,7 @@ class Computer(Desk):
         unknown = unknown_character(text)
         if unknown:
             raise ToolError(f"the character {unknown!a} is on no keyboard; use press for keys such as Escape")
-        typed = await self._do(lambda hands: hands.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
+        typed = await self._do(lambda connection: connection.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
         if typed < len(text.replace("\r\n", "\n")):
             return await self._settled(f"typed the first {typed:,} characters only, its program was too slow for more")
         return await self._settled(f"typed {len(text):,} characters")
@@ -218,7 +218,7 @@ class Computer(Desk):
     ) -> str:
         """Press a key, or several together."""
         held, key = chord(keys)
-        await self._do(lambda hands: hands.keyboard.press(held, key, count))
+        await self._do(lambda connection: connection.keyboard.press(held, key, count))
         return await self._settled(f"pressed {keys}")
 
     # -- windows -----------------------------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ class Computer(Desk):
     async def raise_window(self, window: WindowNumber) -> str:
         """Bring a window to the front and give it the keyboard; one that is minimized, too."""
         found = self._window(window)
-        await self._do(lambda hands: raise_window(hands.screen, found))
+        await self._do(lambda connection: raise_window(connection.screen, found))
         return await self._settled(f"window {window} was asked to come to the front")
 
     @action(tags=_WRITE)
@@ -248,16 +248,16 @@ class Computer(Desk):
         """Move a window's content to a place and give it a size; a window may refuse sizes that it is not made for."""
         self._inside(x, y)
         found = self._window(window)
-        await self._do(lambda hands: place_window(hands.screen, found, x, y, width, height))
+        await self._do(lambda connection: place_window(connection.screen, found, x, y, width, height))
         said = await self._settled(f"window {window} was asked to go to {x}, {y} with {width} x {height}")
         now = next((one for one in self._known.shown if one.window == found), None)
-        return said if now is None else f"{said}\nwindow {told.window_line(now, window)}"
+        return said if now is None else f"{said}\nwindow {descriptions.window_line(now, window)}"
 
     @action(tags=_WRITE)
     async def close_window(self, window: WindowNumber) -> str:
         """Ask a window to close, as its button does; a program may ask back, or not listen."""
         found = self._window(window)
-        await self._do(lambda hands: close_window(hands.screen, found))
+        await self._do(lambda connection: close_window(connection.screen, found))
         if await self._until(lambda windows: not any(one.window == found for one in windows.shown), _CLOSE_S):
             return await self._settled(f"window {window} was asked to close")
         said = await self._settled(f"window {window} was asked to close, and is still there")
@@ -296,16 +296,16 @@ class Computer(Desk):
     @action(mutates=False)
     async def output(self, program: ProgramNumber) -> str:
         """What a program has printed, both outputs, its beginning and end if that is long."""
-        job = await self._programs.output(program)
-        printed = told.cut((job.output or "").rstrip("\n"))
-        return "\n".join([*([printed] if printed else []), f"[program {told.program_line(job)}]"])
+        job = await self._programs.shell_of(program).output(program)
+        printed = descriptions.cut((job.output or "").rstrip("\n"))
+        return "\n".join([*([printed] if printed else []), f"[program {descriptions.program_line(job)}]"])
 
     @action(tags=_EXECUTE)
     async def stop(self, program: ProgramNumber) -> str:
         """End a program: it is asked to, and killed if it has not ended after a second."""
-        job = await self._programs.stop(program)
+        job = await self._programs.shell_of(program).stop(program)
         self._running.discard(program)
-        said = f"program {told.program_line(job)}"
+        said = f"program {descriptions.program_line(job)}"
         if self._open.display is None:
             return said
         async with self._explained(f"{said}; but "):
@@ -318,8 +318,8 @@ class Computer(Desk):
     @action(mutates=False)
     async def clipboard_read(self) -> str:
         """The text that was copied last (ctrl+a, ctrl+c copy all of a field in many programs)."""
-        found = await self._do(lambda hands: hands.clipboard.read())
-        return "(nothing was copied)" if found is None else told.cut(found)
+        found = await self._do(lambda connection: connection.clipboard.read())
+        return "(nothing was copied)" if found is None else descriptions.cut(found)
 
     @action(tags=_WRITE)
     async def clipboard_write(self, text: str) -> str:
@@ -330,7 +330,7 @@ class Computer(Desk):
         """
         if len(text.encode("utf-8", "replace")) > MOST_BYTES or "\0" in text:
             raise ToolError(f"the clipboard takes texts of up to {MOST_BYTES:,} bytes, without zero characters")
-        await self._do(lambda hands: hands.clipboard.write(text))
+        await self._do(lambda connection: connection.clipboard.write(text))
         self._open.serve()
         return f"{len(text):,} characters are in the clipboard"
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 import time
 import unicodedata
 from collections import OrderedDict
-from collections.abc import Callable
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.computer.screen import PRESS, RELEASE, Screen, library
+from agentorchestra.environments.computer.windows import caught_up
 
 MOST_CHARACTERS = 10_000
 _MODIFIERS = {"ctrl": "Control_L", "control": "Control_L", "shift": "Shift_L", "alt": "Alt_L", "super": "Super_L"}
@@ -77,10 +77,10 @@ def unknown_character(text: str) -> str:
 
 
 class Keyboard:
-    """The keys of a display. `caught_up` waits so many seconds until the program with the keyboard has read them."""
+    """The keys of a display."""
 
-    def __init__(self, screen: Screen, caught_up: Callable[[float], bool | None]) -> None:
-        self._screen, self._caught_up = screen, caught_up
+    def __init__(self, screen: Screen) -> None:
+        self._screen = screen
         self._given: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
         self._plain: dict[int, tuple[int, bool]] = {}
         self._free: list[int] = []
@@ -114,8 +114,6 @@ class Keyboard:
                 for column, symbol in enumerate(row[:2]):
                     if symbol:
                         self._plain.setdefault(symbol, (code, column == 1))
-
-    # -- what is done ------------------------------------------------------------------------------------------------
 
     def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
         """Press a key, others held meanwhile."""
@@ -160,10 +158,10 @@ class Keyboard:
                     break
                 end += 1
             if new and begun:
-                caught_up = self._caught_up(max(0.0, until - time.monotonic()))
-                if caught_up is False or time.monotonic() > until:
+                done = caught_up(self._screen, max(0.0, until - time.monotonic()))
+                if done is False or time.monotonic() > until:
                     break
-                if caught_up is None:  # it cannot be asked
+                if done is None:  # the program cannot be asked
                     time.sleep(_PAUSE_S)
             self._give(list(new))
             for one in symbols[begun:end]:

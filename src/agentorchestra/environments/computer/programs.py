@@ -90,10 +90,6 @@ class Programs:
         said, self._lost = self._lost, ""
         return said
 
-    async def output(self, program: int) -> Job:
-        """Return a program's job with its output; a ToolError for an unknown number."""
-        return await self._of(program).output(program)
-
     async def printed(self, program: int) -> str:
         """Return what a program has printed, "" where that is no longer known."""
         if self._shell is None or program in self._gone:
@@ -103,11 +99,8 @@ class Programs:
         except ToolError:
             return ""
 
-    async def stop(self, program: int) -> Job:
-        """End a program: it is asked to, and killed if it has not ended after a second."""
-        return await self._of(program).stop(program)
-
-    def _of(self, program: int) -> Shell:
+    def shell_of(self, program: int) -> Shell:
+        """Return the shell that has a program; a ToolError if there is none any more."""
         if program not in self._started:
             raise ToolError(
                 f"there is no program {program}; the programs: {', '.join(map(str, self._started)) or 'none'}"

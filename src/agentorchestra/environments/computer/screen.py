@@ -111,8 +111,6 @@ class Screen:
             self._atoms[name] = self.core.InternAtom(False, len(name), name).reply().atom
         return self._atoms[name]
 
-    # -- what is seen ------------------------------------------------------------------------------------------------
-
     def changed(self) -> bool:
         """Return True if anything was drawn since the last call."""
         self._damage.Subtract(self._damaged, 0, 0)
@@ -157,8 +155,6 @@ class Screen:
     def pointer(self) -> Pointer:
         found = self.core.QueryPointer(self.root).reply()
         return Pointer(found.root_x, found.root_y, found.mask)
-
-    # -- the pointer -------------------------------------------------------------------------------------------------
 
     def send(self, kind: int, detail: int = 0, x: int = 0, y: int = 0) -> None:
         """Make an event as a mouse or a keyboard would."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import struct
 import time
+from itertools import count
 from typing import NamedTuple
 
 from agentorchestra.environments.computer.screen import Screen
@@ -16,6 +17,7 @@ _SUBSTRUCTURE_NOTIFY = 0x00080000
 _EVENT_MASK = 0x800
 _PAGER = 2
 _LOOK_S = 0.005
+_PINGS = count(1)  # of a display no two questions have the same number
 _ASK_AGAIN_S = 0.1
 
 
@@ -41,10 +43,10 @@ class Windows(NamedTuple):
 
 def windows_of(screen: Screen) -> Windows:
     """Return the windows, the frontmost first."""
-    numbers, count = _numbers(screen, screen.root, "_NET_CLIENT_LIST_STACKING", MOST)
+    numbers, total = _numbers(screen, screen.root, "_NET_CLIENT_LIST_STACKING", MOST)
     active, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
     found = (_window(screen, one, one in active) for one in reversed(numbers))
-    return Windows(tuple(one for one in found if one is not None), count)
+    return Windows(tuple(one for one in found if one is not None), total)
 
 
 def _window(screen: Screen, number: int, focused: bool) -> Window | None:
@@ -61,13 +63,13 @@ def _window(screen: Screen, number: int, focused: bool) -> Window | None:
 def _numbers(screen: Screen, window: int, name: str, most: int) -> tuple[list[int], int]:
     """Return the last numbers of a property, and how many it has."""
     head = screen.core.GetProperty(False, window, screen.atom(name), _ANY, 0, 0).reply()
-    count = head.bytes_after // 4 if head.format == 32 else 0
-    if not count:
+    total = head.bytes_after // 4 if head.format == 32 else 0
+    if not total:
         return [], 0
-    first = max(0, count - most)
+    first = max(0, total - most)
     reply = screen.core.GetProperty(False, window, screen.atom(name), _ANY, first, most).reply()
     data = reply.value.buf()
-    return list(struct.unpack(f"={len(data) // 4}I", data[: len(data) // 4 * 4])), count
+    return list(struct.unpack(f"={len(data) // 4}I", data[: len(data) // 4 * 4])), total
 
 
 def _text(screen: Screen, window: int, name: str, coding: str = "utf-8") -> str:
@@ -76,14 +78,14 @@ def _text(screen: Screen, window: int, name: str, coding: str = "utf-8") -> str:
     return "".join(one if one.isprintable() else " " for one in text).strip()
 
 
-# -- what the window manager is asked ------------------------------------------------------------------------------
+def _message(screen: Screen, window: int, name: str, *values: int) -> bytes:
+    """Return a client message about a window."""
+    return struct.pack("=BBHII5I", 33, 32, 0, window, screen.atom(name), *(*values, 0, 0, 0, 0, 0)[:5])
 
 
 def ask(screen: Screen, window: int, name: str, *values: int) -> None:
     """Ask the window manager something about a window."""
-    data = struct.pack("=5I", *(value & 0xFFFFFFFF for value in (*values, 0, 0, 0, 0, 0)[:5]))
-    event = struct.pack("=BBHII", 33, 32, 0, window, screen.atom(name)) + data
-    screen.core.SendEvent(False, screen.root, _STRUCTURE, event)
+    screen.core.SendEvent(False, screen.root, _STRUCTURE, _message(screen, window, name, *values))
     screen.sync()
 
 
@@ -103,9 +105,6 @@ def close_window(screen: Screen, window: int) -> None:
     ask(screen, window, "_NET_CLOSE_WINDOW", 0, _PAGER)
 
 
-# -- whether a program keeps up ------------------------------------------------------------------------------------
-
-
 def manager_keeps_up(screen: Screen, window: int, seconds: float) -> bool:
     """Return True if the window manager answers a question about a window of ours within so many seconds."""
     screen.core.DeleteProperty(window, screen.atom("_NET_FRAME_EXTENTS"))
@@ -121,57 +120,33 @@ def manager_keeps_up(screen: Screen, window: int, seconds: float) -> bool:
     return False
 
 
-class Pings:
-    """Asks programs whether they have read what was sent to their windows, as window managers do."""
+def caught_up(screen: Screen, seconds: float) -> bool | None:
+    """Return True once the program with the keyboard has read its input, False if it has not in time.
 
-    def __init__(self, screen: Screen) -> None:
-        self._screen = screen
-        self._last = 0
-
-    def caught_up(self, seconds: float) -> bool | None:
-        """Return True once the program with the keyboard has read its input, False if it has not in time.
-
-        None where there is no such program, or it does not answer such questions.
-        """
-        screen = self._screen
-        found, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
-        protocols, ping = screen.atom("WM_PROTOCOLS"), screen.atom("_NET_WM_PING")
-        if not found or not found[0]:
+    It is asked as window managers ask; None where there is none, or it does not answer such questions.
+    """
+    found, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
+    ping = screen.atom("_NET_WM_PING")
+    try:
+        if not found or not found[0] or ping not in _numbers(screen, found[0], "WM_PROTOCOLS", 32)[0]:
             return None
-        try:
-            if ping not in _numbers(screen, found[0], "WM_PROTOCOLS", 32)[0]:
-                return None
-        except screen.x.Error:
-            return None
-        self._last = self._last % 0x7FFFFFFF + 1
-        wanted = [ping, self._last, found[0]]
-        data = struct.pack("=5I", *wanted, 0, 0)
-        # Answers go to the root window; who listens there hears of all windows, so only for that long.
-        self._listen(_SUBSTRUCTURE_NOTIFY)
-        try:
-            screen.core.SendEvent(False, found[0], 0, struct.pack("=BBHII", 33, 32, 0, found[0], protocols) + data)
-            end = time.monotonic() + seconds
-            while time.monotonic() < end:
-                screen.sync()
-                answers = [one for one in screen.events() if isinstance(one, screen.x.xproto.ClientMessageEvent)]
-                if any(one.window == screen.root and list(one.data.data32[:3]) == wanted for one in answers):
-                    return True
-                time.sleep(_LOOK_S)
-        finally:
-            self._listen(0)
-        return False
-
-    def _listen(self, mask: int) -> None:
-        self._screen.core.ChangeWindowAttributes(self._screen.root, _EVENT_MASK, [mask])
+    except screen.x.Error:
+        return None
+    wanted = [ping, next(_PINGS) & 0x7FFFFFFF, found[0]]
+    # Answers go to the root window; who listens there hears of all windows, so only for that long.
+    screen.core.ChangeWindowAttributes(screen.root, _EVENT_MASK, [_SUBSTRUCTURE_NOTIFY])
+    try:
+        screen.core.SendEvent(False, found[0], 0, _message(screen, found[0], "WM_PROTOCOLS", *wanted))
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            screen.sync()
+            answers = [one for one in screen.events() if isinstance(one, screen.x.xproto.ClientMessageEvent)]
+            if any(one.window == screen.root and list(one.data.data32[:3]) == wanted for one in answers):
+                return True
+            time.sleep(_LOOK_S)
+    finally:
+        screen.core.ChangeWindowAttributes(screen.root, _EVENT_MASK, [0])
+    return False
 
 
-__all__ = [
-    "Pings",
-    "Window",
-    "Windows",
-    "close_window",
-    "manager_keeps_up",
-    "place_window",
-    "raise_window",
-    "windows_of",
-]
+__all__ = ["Window", "Windows", "caught_up", "close_window", "manager_keeps_up", "windows_of"]

@@ -1,4 +1,4 @@
-"""Everything that is checked of a bundle or a file of events before anything is written. Blocks; executes nothing."""
+"""The checks of a bundle before anything is written. Blocks; executes nothing."""
 
 from __future__ import annotations
 
@@ -19,56 +19,13 @@ from agentorchestra.core.errors import BundleError
 from agentorchestra.core.spec import FileRef, RunManifest
 from agentorchestra.log.bundle import format as form
 from agentorchestra.log.bundle.format import Header, Sum
-from agentorchestra.log.bundle.lines import from_line
-from agentorchestra.log.bundle.log_checks import (
-    NOTHING,
-    Log,
-    checked_log,
-    first_problem,
-    lines_of,
-    regular,
-    unpacking,
-)
+from agentorchestra.log.bundle.lines import NOTHING, first_problem, from_line
+from agentorchestra.log.bundle.log_checks import checked_log, lines_of, regular, unpacking
 
 M = TypeVar("M", bound=BaseModel)
 
 _END = struct.Struct("<4s4H2LH")
 _END_64 = struct.Struct("<4sQ2H2L4Q")
-
-
-class Bundle:
-    """An open bundle in which everything fits together. Made by `opened`.
-
-    Attributes:
-        header: what it says of itself.
-        log: the run's row and events.
-    """
-
-    def __init__(self, archive: zipfile.ZipFile, header: Header, log: Log, sums: dict[str, Sum]) -> None:
-        self._archive = archive
-        self._sums = sums
-        self.header = header
-        self.log = log
-
-    @property
-    def blobs(self) -> list[tuple[str, int, str]]:
-        """Hash, size in bytes and media type of every blob."""
-        types = self.header.media_types
-        names = [name for name in sorted(self._sums) if name.startswith(form.BLOBS)]
-        hashes = [name.removeprefix(form.BLOBS) for name in names]
-        return [
-            (sha256, self._sums[name].size, types.get(sha256, "application/octet-stream"))
-            for name, sha256 in zip(names, hashes, strict=True)
-        ]
-
-    def blob(self, sha256: str) -> bytes:
-        """The bytes of a blob."""
-        return _read(self._archive, form.BLOBS + sha256, self._sums[form.BLOBS + sha256].size)
-
-    def file(self, ref: FileRef) -> AbstractContextManager[IO[bytes]]:
-        """The bytes of a file given with the task."""
-        return self._archive.open(form.FILES + ref.sha256)
-
 
 _DAMAGED = (
     zipfile.BadZipFile,
@@ -83,9 +40,192 @@ _DAMAGED = (
 """What zipfile says of archives that are none."""
 
 
+class Bundle:
+    """An open bundle in which everything fits together. Made by `opened`.
+
+    Attributes:
+        header: what it says of itself.
+        log: the run's row and events.
+    """
+
+    def __init__(self, archive: zipfile.ZipFile, path: Path, packed: int, room: int) -> None:
+        self._archive = archive
+        self._path = path
+        self._members = {one.filename: one for one in archive.infolist()}
+        if len(self._members) != len(archive.infolist()):
+            raise BundleError(f"{path} holds a member twice; it was changed, {NOTHING}")
+        self.header = self._read_header()
+        self._check_members(packed, room)
+        self._sums = self._read_sums()
+        for name in sorted(self._sums):
+            self._check_sum(name)
+        manifest = self._model(form.MANIFEST, RunManifest)
+        with archive.open(form.EVENTS) as lines:
+            self.log = checked_log(
+                [from_line(line, f"event {number} of {path}") for number, line in lines_of(lines, path)],
+                self.header.run,
+                status=self.header.status,
+                manifest=manifest,
+                where=str(path),
+            )
+        if len(self.log.events) != self.header.events:
+            raise BundleError(
+                f"{path} says it has {self.header.events} events and has {len(self.log.events)}, {NOTHING}"
+            )
+        self._check_parts(manifest)
+
+    @property
+    def blobs(self) -> list[tuple[str, int, str]]:
+        """Hash, size in bytes and media type of every blob."""
+        types = self.header.media_types
+        names = [name for name in sorted(self._sums) if name.startswith(form.BLOBS)]
+        hashes = [name.removeprefix(form.BLOBS) for name in names]
+        return [
+            (sha256, self._sums[name].size, types.get(sha256, "application/octet-stream"))
+            for name, sha256 in zip(names, hashes, strict=True)
+        ]
+
+    def blob(self, sha256: str) -> bytes:
+        """Return the bytes of a blob."""
+        return self._read(form.BLOBS + sha256, self._sums[form.BLOBS + sha256].size)
+
+    def file(self, ref: FileRef) -> AbstractContextManager[IO[bytes]]:
+        """Open a file given with the task."""
+        return self._archive.open(form.FILES + ref.sha256)
+
+    def _read_header(self) -> Header:
+        path = self._path
+        if form.HEADER not in self._members:
+            raise BundleError(f"{path} is a ZIP file without {form.HEADER}; it is no bundle, {NOTHING}")
+        said = self._json(form.HEADER)
+        if not isinstance(said, dict) or said.get("kind") != form.KIND:
+            raise BundleError(f"{path} is no bundle: its {form.HEADER} is not one's, {NOTHING}")
+        version = said.get("format")
+        if not isinstance(version, int) or isinstance(version, bool) or version < 1:
+            raise BundleError(f"{path} has the format {version!r}, which there never was; {NOTHING}")
+        if version > form.FORMAT:
+            raise BundleError(
+                f"{path} has the format {version}, made by a later version of agentorchestra "
+                f"({str(said.get('distribution'))[:40]}); this one reads up to {form.FORMAT}: upgrade, {NOTHING}"
+            )
+        header = self._model(form.HEADER, Header)
+        if not form.RUN_ID.fullmatch(header.run):
+            raise BundleError(f"{path} holds a run named {header.run[:60]!r}, which is no run's id; {NOTHING}")
+        return header
+
+    def _check_members(self, packed: int, room: int) -> None:
+        path, members = self._path, self._members.values()
+        if len(members) > form.MAX_MEMBERS:
+            raise BundleError(f"{path} has more than {form.MAX_MEMBERS:,} members; it is no bundle, {NOTHING}")
+        for one in members:
+            if one.filename not in form.SINGLE and not form.MEMBER.fullmatch(one.filename):
+                raise BundleError(f"{path} holds {one.filename[:100]!r}, which no bundle has; {NOTHING}")
+            if one.flag_bits & 1 or one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+                raise BundleError(f"{path}: {one.filename} is packed in a way no bundle is; {NOTHING}")
+            if one.file_size > form.RATIO_FROM and one.file_size > form.MAX_RATIO * max(one.compress_size, 1):
+                raise BundleError(
+                    f"{path}: {one.filename} would unpack from {one.compress_size:,} to {one.file_size:,} bytes; "
+                    f"that is a bomb, {NOTHING}"
+                )
+            most = form.MAX_LOG_BYTES if one.filename == form.EVENTS else form.MAX_JSON_BYTES
+            if one.filename in form.SINGLE and one.file_size > most:
+                raise BundleError(f"{path}: {one.filename} has {one.file_size:,} bytes, too many; {NOTHING}")
+        if sum(one.compress_size for one in members) > packed:
+            raise BundleError(f"{path} holds members that lie over each other; it is no bundle, {NOTHING}")
+        total = sum(one.file_size for one in members)
+        if total > form.MAX_BYTES:
+            raise BundleError(
+                f"{path} would unpack to {total:,} bytes; at most {form.MAX_BYTES:,} are taken, {NOTHING}"
+            )
+        if total > room:
+            raise BundleError(f"{path} unpacks to {total:,} bytes and {room:,} are free; make room, {NOTHING}")
+
+    def _read_sums(self) -> dict[str, Sum]:
+        path, members = self._path, self._members
+        for name in form.SINGLE:
+            if name not in members:
+                raise BundleError(f"{path} lacks {name}; get the bundle again, {NOTHING}")
+        said = self._json(form.SUMS)
+        try:
+            sums = TypeAdapter(dict[str, Sum]).validate_python(said)
+        except ValidationError as exc:
+            raise BundleError(f"{path}: {form.SUMS} cannot be read ({first_problem(exc)}); {NOTHING}") from None
+        there = set(members) - {form.SUMS}
+        missing, more = sorted(set(sums) - there), sorted(there - set(sums))
+        if missing:
+            raise BundleError(f"{path} lacks {missing[0]}, which its sums name; get the bundle again, {NOTHING}")
+        if more:
+            raise BundleError(f"{path} holds {more[0]}, which its sums do not name; it was changed, {NOTHING}")
+        return sums
+
+    def _check_sum(self, name: str) -> None:
+        path, said = self._path, self._sums[name]
+        digest, size = hashlib.sha256(), 0
+        with unpacking(name, path), self._archive.open(name) as member:
+            while chunk := member.read(form.CHUNK):
+                digest.update(chunk)
+                size += len(chunk)
+        found = digest.hexdigest()
+        if (found, size) != (said.sha256, said.size):
+            raise BundleError(f"{path}: {name} is not what its sum says; it was damaged or changed, {NOTHING}")
+        own = name.rpartition("/")[2] if form.MEMBER.fullmatch(name) else found
+        if own != found:
+            raise BundleError(f"{path}: {name} holds bytes with another hash ({found[:12]}); it was changed, {NOTHING}")
+
+    def _check_parts(self, manifest: RunManifest) -> None:
+        """Refuse a bundle that lacks what the manifest names, or holds what it does not name."""
+        header, sums, path = self.header, self._sums, self._path
+        pins = {**manifest.tools, **manifest.agents, **manifest.prompts}
+        for name, pin in pins.items():
+            if pin.source and form.BLOBS + pin.source not in sums:
+                raise BundleError(
+                    f"{path} lacks the text of {name!r} (blob {pin.source[:12]}); export it again, {NOTHING}"
+                )
+        if manifest.schemas and form.BLOBS + manifest.schemas not in sums:
+            raise BundleError(
+                f"{path} lacks the schemas of its tools ({manifest.schemas[:12]}); get it again, {NOTHING}"
+            )
+        for sha256 in header.media_types:
+            if form.BLOBS + sha256 not in sums:
+                raise BundleError(f"{path} lacks the blob {sha256[:12]}, which it lists; get it again, {NOTHING}")
+        form.check_names(manifest.files)
+        refs = {ref.sha256: ref for ref in manifest.files}
+        held = {name.removeprefix(form.FILES) for name in sums if name.startswith(form.FILES)}
+        for sha256, ref in refs.items():
+            if header.files and (sha256 not in held or sums[form.FILES + sha256].size != ref.size):
+                raise BundleError(f"{path} lacks the file {ref.name[:100]!r} of the task; get it again, {NOTHING}")
+        for sha256 in sorted(held - set(refs)):
+            raise BundleError(
+                f"{path} holds a file {sha256[:12]} that its task was not given; it was changed, {NOTHING}"
+            )
+
+    def _read(self, name: str, most: int) -> bytes:
+        with self._archive.open(name) as member:
+            return member.read(most)
+
+    def _json(self, name: str) -> Any:
+        path = self._path
+        info = self._members[name]
+        if info.file_size > form.MAX_JSON_BYTES:
+            raise BundleError(f"{path}: {name} has {info.file_size:,} bytes, too many; {NOTHING}")
+        with unpacking(name, path):
+            data = self._read(name, form.MAX_JSON_BYTES)
+        try:
+            return json.loads(data)
+        except (ValueError, RecursionError) as exc:
+            raise BundleError(f"{path}: {name} is not JSON ({first_problem(exc)}); {NOTHING}") from None
+
+    def _model(self, name: str, model: type[M]) -> M:
+        path = self._path
+        try:
+            return model.model_validate(self._json(name))
+        except (ValidationError, RecursionError) as exc:
+            raise BundleError(f"{path}: {name} does not fit ({first_problem(exc)}); {NOTHING}") from None
+
+
 @contextmanager
 def opened(path: Path, room: int) -> Iterator[Bundle]:
-    """A bundle, once everything in it was checked.
+    """Open a bundle, once everything in it was checked.
 
     Args:
         path: the file.
@@ -99,13 +239,10 @@ def opened(path: Path, room: int) -> Iterator[Bundle]:
         with ExitStack() as stack:
             try:
                 archive = stack.enter_context(zipfile.ZipFile(file))
-                bundle = _checked(archive, path, os.fstat(file.fileno()).st_size, room)
+                bundle = Bundle(archive, path, os.fstat(file.fileno()).st_size, room)
             except _DAMAGED as exc:
                 raise BundleError(f"{path} is damaged ({exc}); get the bundle again, {NOTHING}") from None
             yield bundle
-
-
-# --- the archive ----------------------------------------------------------------------------------
 
 
 def _check_directory(file: IO[bytes], path: Path) -> None:
@@ -124,152 +261,3 @@ def _check_directory(file: IO[bytes], path: Path) -> None:
         length = large if length == 0xFFFFFFFF else max(length, large)
     if length > form.MAX_MEMBERS * 400:
         raise BundleError(f"{path} lists more than {form.MAX_MEMBERS:,} members; it is no bundle, {NOTHING}")
-
-
-def _checked(archive: zipfile.ZipFile, path: Path, packed: int, room: int) -> Bundle:
-    members = {one.filename: one for one in archive.infolist()}
-    if len(members) != len(archive.infolist()):
-        raise BundleError(f"{path} holds a member twice; it was changed, {NOTHING}")
-    header = _header(archive, members, path)
-    _check_members(archive.infolist(), path, packed, room)
-    sums = _sums(archive, members, path)
-    for name, one in sorted(sums.items()):
-        _check_sum(archive, name, one, path)
-    manifest = _model(archive, form.MANIFEST, RunManifest, path)
-    with archive.open(form.EVENTS) as lines:
-        log = checked_log(
-            [from_line(line, f"event {number} of {path}") for number, line in lines_of(lines, path)],
-            header.run,
-            status=header.status,
-            manifest=manifest,
-            where=str(path),
-        )
-    if len(log.events) != header.events:
-        raise BundleError(f"{path} says it has {header.events} events and has {len(log.events)}, {NOTHING}")
-    _check_parts(header, manifest, sums, path)
-    return Bundle(archive, header, log, sums)
-
-
-def _header(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path) -> Header:
-    if form.HEADER not in members:
-        raise BundleError(f"{path} is a ZIP file without {form.HEADER}; it is no bundle, {NOTHING}")
-    said = _json(archive, form.HEADER, path)
-    if not isinstance(said, dict) or said.get("kind") != form.KIND:
-        raise BundleError(f"{path} is no bundle: its {form.HEADER} is not one's, {NOTHING}")
-    version = said.get("format")
-    if not isinstance(version, int) or isinstance(version, bool) or version < 1:
-        raise BundleError(f"{path} has the format {version!r}, which there never was; {NOTHING}")
-    if version > form.FORMAT:
-        raise BundleError(
-            f"{path} has the format {version}, made by a later version of agentorchestra "
-            f"({str(said.get('distribution'))[:40]}); this one reads up to {form.FORMAT}: upgrade, {NOTHING}"
-        )
-    header = _model(archive, form.HEADER, Header, path)
-    if not form.RUN_ID.fullmatch(header.run):
-        raise BundleError(f"{path} holds a run named {header.run[:60]!r}, which is no run's id; {NOTHING}")
-    return header
-
-
-def _check_members(members: list[zipfile.ZipInfo], path: Path, packed: int, room: int) -> None:
-    if len(members) > form.MAX_MEMBERS:
-        raise BundleError(f"{path} has more than {form.MAX_MEMBERS:,} members; it is no bundle, {NOTHING}")
-    for one in members:
-        if one.filename not in form.SINGLE and not form.MEMBER.fullmatch(one.filename):
-            raise BundleError(f"{path} holds {one.filename[:100]!r}, which no bundle has; {NOTHING}")
-        if one.flag_bits & 1 or one.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-            raise BundleError(f"{path}: {one.filename} is packed in a way no bundle is; {NOTHING}")
-        if one.file_size > form.RATIO_FROM and one.file_size > form.MAX_RATIO * max(one.compress_size, 1):
-            raise BundleError(
-                f"{path}: {one.filename} would unpack from {one.compress_size:,} to {one.file_size:,} bytes; that is a "
-                f"bomb, {NOTHING}"
-            )
-        most = form.MAX_LOG_BYTES if one.filename == form.EVENTS else form.MAX_JSON_BYTES
-        if one.filename in form.SINGLE and one.file_size > most:
-            raise BundleError(f"{path}: {one.filename} has {one.file_size:,} bytes, too many; {NOTHING}")
-    if sum(one.compress_size for one in members) > packed:
-        raise BundleError(f"{path} holds members that lie over each other; it is no bundle, {NOTHING}")
-    total = sum(one.file_size for one in members)
-    if total > form.MAX_BYTES:
-        raise BundleError(f"{path} would unpack to {total:,} bytes; at most {form.MAX_BYTES:,} are taken, {NOTHING}")
-    if total > room:
-        raise BundleError(f"{path} unpacks to {total:,} bytes and {room:,} are free; make room, {NOTHING}")
-
-
-def _sums(archive: zipfile.ZipFile, members: dict[str, zipfile.ZipInfo], path: Path) -> dict[str, Sum]:
-    for name in form.SINGLE:
-        if name not in members:
-            raise BundleError(f"{path} lacks {name}; get the bundle again, {NOTHING}")
-    said = _json(archive, form.SUMS, path)
-    try:
-        sums = TypeAdapter(dict[str, Sum]).validate_python(said)
-    except ValidationError as exc:
-        raise BundleError(f"{path}: {form.SUMS} cannot be read ({first_problem(exc)}); {NOTHING}") from None
-    there = set(members) - {form.SUMS}
-    missing, more = sorted(set(sums) - there), sorted(there - set(sums))
-    if missing:
-        raise BundleError(f"{path} lacks {missing[0]}, which its sums name; get the bundle again, {NOTHING}")
-    if more:
-        raise BundleError(f"{path} holds {more[0]}, which its sums do not name; it was changed, {NOTHING}")
-    return sums
-
-
-def _check_sum(archive: zipfile.ZipFile, name: str, said: Sum, path: Path) -> None:
-    digest, size = hashlib.sha256(), 0
-    with unpacking(name, path), archive.open(name) as member:
-        while chunk := member.read(form.CHUNK):
-            digest.update(chunk)
-            size += len(chunk)
-    found = digest.hexdigest()
-    if (found, size) != (said.sha256, said.size):
-        raise BundleError(f"{path}: {name} is not what its sum says; it was damaged or changed, {NOTHING}")
-    own = name.rpartition("/")[2] if form.MEMBER.fullmatch(name) else found
-    if own != found:
-        raise BundleError(f"{path}: {name} holds bytes with another hash ({found[:12]}); it was changed, {NOTHING}")
-
-
-def _check_parts(header: Header, manifest: RunManifest, sums: dict[str, Sum], path: Path) -> None:
-    """What the manifest names must be there, and nothing that it does not name."""
-    pins = {**manifest.tools, **manifest.agents, **manifest.prompts}
-    for name, pin in pins.items():
-        if pin.source and form.BLOBS + pin.source not in sums:
-            raise BundleError(f"{path} lacks the text of {name!r} (blob {pin.source[:12]}); export it again, {NOTHING}")
-    if manifest.schemas and form.BLOBS + manifest.schemas not in sums:
-        raise BundleError(f"{path} lacks the schemas of its tools ({manifest.schemas[:12]}); get it again, {NOTHING}")
-    for sha256 in header.media_types:
-        if form.BLOBS + sha256 not in sums:
-            raise BundleError(f"{path} lacks the blob {sha256[:12]}, which it lists; get it again, {NOTHING}")
-    form.check_names(manifest.files)
-    refs = {ref.sha256: ref for ref in manifest.files}
-    held = {name.removeprefix(form.FILES) for name in sums if name.startswith(form.FILES)}
-    for sha256, ref in refs.items():
-        if header.files and (sha256 not in held or sums[form.FILES + sha256].size != ref.size):
-            raise BundleError(f"{path} lacks the file {ref.name[:100]!r} of the task; get it again, {NOTHING}")
-    for sha256 in sorted(held - set(refs)):
-        raise BundleError(f"{path} holds a file {sha256[:12]} that its task was not given; it was changed, {NOTHING}")
-
-
-def _read(archive: zipfile.ZipFile, name: str, most: int) -> bytes:
-    with archive.open(name) as member:
-        return member.read(most)
-
-
-def _json(archive: zipfile.ZipFile, name: str, path: Path) -> Any:
-    info = archive.getinfo(name)
-    if info.file_size > form.MAX_JSON_BYTES:
-        raise BundleError(f"{path}: {name} has {info.file_size:,} bytes, too many; {NOTHING}")
-    with unpacking(name, path):
-        data = _read(archive, name, form.MAX_JSON_BYTES)
-    try:
-        return json.loads(data)
-    except (ValueError, RecursionError) as exc:
-        raise BundleError(f"{path}: {name} is not JSON ({first_problem(exc)}); {NOTHING}") from None
-
-
-def _model(archive: zipfile.ZipFile, name: str, model: type[M], path: Path) -> M:
-    try:
-        return model.model_validate(_json(archive, name, path))
-    except (ValidationError, RecursionError) as exc:
-        raise BundleError(f"{path}: {name} does not fit ({first_problem(exc)}); {NOTHING}") from None
-
-
-__all__ = ["Bundle", "opened"]

@@ -11,6 +11,7 @@ import platform
 import tempfile
 import zipfile
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
 from typing import IO, Any
@@ -18,8 +19,9 @@ from typing import IO, Any
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.protocols import RunRecord, Store
 from agentorchestra.log.bundle import format as form
-from agentorchestra.log.bundle.format import Exported, Git, Header, KeptFiles, Sum
+from agentorchestra.log.bundle.format import Exported, Header, KeptFiles, Sum
 from agentorchestra.log.bundle.lines import to_line
+from agentorchestra.log.bundle.origin import Origin
 from agentorchestra.log.bundle.secrets import Watch
 from agentorchestra.log.store import rows
 from agentorchestra.log.store.blobs import sync_folder
@@ -36,10 +38,7 @@ async def export_run(
     *,
     kept: KeptFiles | None,
     secrets: Mapping[str, str],
-    settings: Mapping[str, Any],
-    packages: Mapping[str, str],
-    distribution: str,
-    git: Git | None,
+    origin: Origin,
 ) -> Exported:
     """Write one bundle.
 
@@ -49,7 +48,7 @@ async def export_run(
         out: the file to be made.
         kept: the files of the workspace; None leaves out those given with the task.
         secrets: name -> value; a bundle that would hold one is not written.
-        settings, packages, distribution, git: what is said of this machine.
+        origin: what is said of this machine.
 
     Raises:
         BundleError: if the file is there already or cannot be written, or something secret would be in it.
@@ -65,11 +64,8 @@ async def export_run(
     temporary = Path(name)
     try:
         with os.fdopen(handle, "w+b") as file, tempfile.TemporaryFile(dir=folder) as log:
-            writer = _Writer(store, record, file, Watch(secrets))
-            try:
-                done = await writer.write(log, kept, settings, packages, distribution, git)
-            finally:
-                writer.close()
+            with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True, compresslevel=6) as archive:
+                done = await _Writer(store, record, archive, Watch(secrets)).write(log, kept, origin)
             digest = await asyncio.to_thread(_digest, file)
             size = file.tell()
         await asyncio.to_thread(_place, temporary, out)
@@ -102,23 +98,15 @@ def _place(temporary: Path, out: Path) -> None:
 
 
 class _Writer:
-    def __init__(self, store: Store, record: RunRecord, file: IO[bytes], watch: Watch) -> None:
+    def __init__(self, store: Store, record: RunRecord, archive: zipfile.ZipFile, watch: Watch) -> None:
         self._store = store
         self._record = record
         self._watch = watch
-        self._archive = zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED, allowZip64=True, compresslevel=6)
+        self._archive = archive
         self._sums: dict[str, Sum] = {}
 
-    async def write(
-        self,
-        log: IO[bytes],
-        kept: KeptFiles | None,
-        settings: Mapping[str, Any],
-        packages: Mapping[str, str],
-        distribution: str,
-        git: Git | None,
-    ) -> tuple[int, int, int]:
-        """Everything, in the order of the names; how many events, blobs and files."""
+    async def write(self, log: IO[bytes], kept: KeptFiles | None, origin: Origin) -> tuple[int, int, int]:
+        """Write everything, in the order of the names; return how many events, blobs and files."""
         record = self._record
         manifest = rows.manifest_json(record.manifest).encode()
         names = await self._write_log(log) | names_in(manifest)
@@ -130,9 +118,9 @@ class _Writer:
             events=record.next_seq - 1,
             media_types=dict(sorted(media_types.items())),
             files=kept is not None,
-            distribution=distribution,
+            distribution=origin.distribution,
             python=platform.python_version(),
-            git=git,
+            git=origin.git,
         )
         texts = {pin.source: f"the text of the prompt {name!r}" for name, pin in record.manifest.prompts.items()}
         for name, pin in {**record.manifest.tools, **record.manifest.agents}.items():
@@ -141,8 +129,9 @@ class _Writer:
             what = texts.get(name, f"the blob {name} ({media_types[name]})")
             await self._add(form.BLOBS + name, await self._store.get_blob(name), what)
         await self._add(form.HEADER, _json(header.model_dump(mode="json")))
-        size = log.seek(0, os.SEEK_END)
-        await asyncio.to_thread(self._stream, form.EVENTS, partial(_rewound, log), size, "its log")
+        size = log.tell()
+        log.seek(0)
+        await asyncio.to_thread(self._stream, form.EVENTS, lambda: contextlib.nullcontext(log), size, "its log")
         for sha256, ref in sorted(files.items()):
             assert kept is not None
             what = f"the file {ref.name!r} of the task"
@@ -153,19 +142,14 @@ class _Writer:
                     f"{what} is not what it was when the run was made; restore it, or export with --no-files"
                 )
         await self._add(form.MANIFEST, manifest)
-        await self._add(form.PACKAGES, _json(dict(packages)))
-        await self._add(form.SETTINGS, _json(dict(settings)))
+        await self._add(form.PACKAGES, _json(origin.packages))
+        await self._add(form.SETTINGS, _json(origin.settings))
         await self._add(form.SUMS, _json({name: one.model_dump() for name, one in sorted(self._sums.items())}))
         await asyncio.to_thread(self._archive.close)
         return header.events, len(media_types), len(files)
 
-    def close(self) -> None:
-        """Let go of the file, whether everything was written or not."""
-        with contextlib.suppress(ValueError, OSError):
-            self._archive.close()
-
     async def _write_log(self, log: IO[bytes]) -> set[str]:
-        """The log into a file of its own; the hashes that stand in it."""
+        """Write the log into a file of its own; return the hashes that stand in it."""
         names: set[str] = set()
         last = self._record.next_seq - 1
         after = 0
@@ -180,7 +164,7 @@ class _Writer:
         return names
 
     async def _closure(self, names: set[str]) -> dict[str, str]:
-        """Media types of the blobs with these names, and of those that JSON among them names; no private ones."""
+        """Return media types of the blobs with these names and of those that JSON among them names; no private ones."""
         found: dict[str, str] = {}
         asked: set[str] = set()
         open_ = sorted(names)
@@ -199,14 +183,11 @@ class _Writer:
     async def _add(self, name: str, data: bytes, what: str = "") -> None:
         self._watch.check(data, what or f"its {name}")
 
-        def write() -> None:
-            self._archive.writestr(_info(name, len(data)), data)
-
-        await asyncio.to_thread(write)
+        await asyncio.to_thread(self._archive.writestr, _info(name, len(data)), data)
         if name != form.SUMS:
             self._sums[name] = Sum(sha256=hashlib.sha256(data).hexdigest(), size=len(data))
 
-    def _stream(self, name: str, source: Callable[[], IO[bytes]], size: int, what: str) -> None:
+    def _stream(self, name: str, source: Callable[[], AbstractContextManager[IO[bytes]]], size: int, what: str) -> None:
         digest, total, tail = hashlib.sha256(), 0, b""
         with source() as read, self._archive.open(_info(name, size), "w") as member:
             while chunk := read.read(form.CHUNK):
@@ -216,24 +197,6 @@ class _Writer:
                 total += len(chunk)
                 member.write(chunk)
         self._sums[name] = Sum(sha256=digest.hexdigest(), size=total)
-
-
-class _Kept:
-    """A file that its reader does not close."""
-
-    def __init__(self, file: IO[bytes]) -> None:
-        self._file = file
-
-    def __enter__(self) -> IO[bytes]:
-        return self._file
-
-    def __exit__(self, *_: object) -> None:
-        return None
-
-
-def _rewound(file: IO[bytes]) -> Any:
-    file.seek(0)
-    return _Kept(file)
 
 
 def _info(name: str, size: int) -> zipfile.ZipInfo:
@@ -247,6 +210,3 @@ def _info(name: str, size: int) -> zipfile.ZipInfo:
 
 def _json(value: Any) -> bytes:
     return (json.dumps(value, indent=1, sort_keys=True) + "\n").encode()
-
-
-__all__ = ["export_run"]

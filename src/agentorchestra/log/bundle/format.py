@@ -1,4 +1,4 @@
-"""What stands in a bundle, and its limits.
+"""The format of a bundle, and its limits.
 
 A ZIP file with members of these names only, sorted, with fixed times, so that equal runs give equal bytes:
 
@@ -166,7 +166,7 @@ class KeptFiles(Protocol):
     """The files given with tasks, as a workspace keeps them (tools/files/transport.py)."""
 
     def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
-        """The bytes of a file of a run.
+        """Open a file of a run.
 
         Raises:
             BundleError: if they are gone or changed.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import shutil
-from contextlib import AbstractContextManager, ExitStack
+from contextlib import ExitStack
 from datetime import datetime
 from pathlib import Path
 
@@ -13,7 +13,7 @@ from agentorchestra.core.errors import BundleError
 from agentorchestra.core.protocols import Store
 from agentorchestra.log.bundle.checks import Bundle, opened
 from agentorchestra.log.bundle.format import Imported, KeptFiles
-from agentorchestra.log.bundle.log_checks import Log, is_bundle, logs_of_lines, regular
+from agentorchestra.log.bundle.log_checks import Log, logs_of_lines, regular
 
 _TOGETHER_BYTES = 8 * 1024**2
 """Blobs that are written by one transaction."""
@@ -39,9 +39,9 @@ async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path
     with ExitStack() as stack:
         bundle: Bundle | None = None
         with regular(path) as file:
-            whole = is_bundle(file)
-        if whole:
-            bundle = await asyncio.to_thread(_enter, stack, opened(path, shutil.disk_usage(folder).free))
+            packed = file.read(2) == b"PK"  # else it is taken for a file of events
+        if packed:
+            bundle = await asyncio.to_thread(stack.enter_context, opened(path, shutil.disk_usage(folder).free))
             logs = [bundle.log]
         else:
             logs = await asyncio.to_thread(logs_of_lines, path)
@@ -49,21 +49,15 @@ async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path
         for place, log in enumerate(logs):
             if not there[place]:
                 there[place] = await _take(store, log, bundle, kept, now)
+        left_out = bundle is None or not bundle.header.files
         return [
-            Imported(
-                log.record.id,
-                log.record.status,
-                len(log.events),
-                identical,
-                log.record.parent_run,
-                bundle is None or not bundle.header.files,
-            )
+            Imported(log.record.id, log.record.status, len(log.events), identical, log.record.parent_run, left_out)
             for log, identical in zip(logs, there, strict=True)
         ]
 
 
 async def _take(store: Store, log: Log, bundle: Bundle | None, kept: KeptFiles, now: datetime) -> bool:
-    """Take one run in, its row last; whether another process did so meanwhile."""
+    """Take one run in, its row last; return True if another process did so meanwhile."""
     record = log.record.model_copy(update={"imported": now})
     try:
         if bundle is not None:
@@ -78,12 +72,8 @@ async def _take(store: Store, log: Log, bundle: Bundle | None, kept: KeptFiles, 
     return False
 
 
-def _enter(stack: ExitStack, manager: AbstractContextManager[Bundle]) -> Bundle:
-    return stack.enter_context(manager)
-
-
 async def _is_there(store: Store, log: Log) -> bool:
-    """Whether the run is there already, event for event.
+    """Return True if the run is there already, event for event.
 
     Raises:
         BundleError: if another run of that name is.
@@ -122,6 +112,3 @@ async def _put(store: Store, blobs: list[tuple[str, bytes, str]]) -> None:
     for name, (sha256, _, _) in zip(found, blobs, strict=True):
         if name != sha256:
             raise BundleError(f"the bundle was changed while it was read (blob {sha256[:12]}); import it again")
-
-
-__all__ = ["import_file"]

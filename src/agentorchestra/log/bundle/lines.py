@@ -12,6 +12,8 @@ from agentorchestra.core.errors import AgentOrchestraError, BundleError
 from agentorchestra.core.events import BODIES, Event, upcast
 from agentorchestra.log.store import rows
 
+NOTHING = "nothing was imported"
+
 _LARGEST = 2**63 - 1
 _LARGEST_SMALL = 2**31 - 1
 
@@ -36,24 +38,11 @@ class _Line(BaseModel):
 
 
 def to_line(event: Event) -> bytes:
-    """An event as one line, with its end.
+    """Return an event as one line, with its end.
 
     In UTF-8; halves of surrogate pairs (providers do send them) are escaped, where reading would not join them.
     """
-    value = {
-        "run": event.run,
-        "seq": event.seq,
-        "branch": event.branch,
-        "n": event.n,
-        "attempt": event.attempt,
-        "type": event.type,
-        "v": event.v,
-        "ts": rows.stamp(event.ts),
-        "span": event.span,
-        "parent_span": event.parent_span,
-        "actor": event.actor,
-        "body": event.body,
-    }
+    value = {name: getattr(event, name) for name in _Line.model_fields} | {"ts": rows.stamp(event.ts)}
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     if not rows.encodable(text):
         escaped = json.dumps(value, separators=(",", ":"))
@@ -63,7 +52,7 @@ def to_line(event: Event) -> bytes:
 
 
 def from_line(line: bytes, where: str) -> Event:
-    """The event of a line, checked as far as one event can be.
+    """Return the event of a line, checked as far as one event can be.
 
     Args:
         line: with or without its end.
@@ -75,45 +64,31 @@ def from_line(line: bytes, where: str) -> Event:
     try:
         value = json.loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as exc:
-        raise BundleError(f"{where} is not JSON ({_short(exc)}); nothing was imported") from None
+        raise BundleError(f"{where} is not JSON ({first_problem(exc)}); {NOTHING}") from None
     try:
         checked = _Line.model_validate(value)
         event = Event.model_validate(checked.model_dump())
     except (ValidationError, RecursionError) as exc:
-        raise BundleError(f"{where} is no event ({_short(exc)}); nothing was imported") from None
+        raise BundleError(f"{where} is no event ({first_problem(exc)}); {NOTHING}") from None
     if checked.n < 0 and event.type != "answered":
-        raise BundleError(
-            f"{where} is no event (n is {checked.n}, and only answers have numbers below 0); nothing was imported"
-        )
+        raise BundleError(f"{where} is no event (n is {checked.n}, and only answers have numbers below 0); {NOTHING}")
     for text in (event.branch, event.span, event.parent_span, event.actor):
         if text is not None and ("\0" in text or not rows.encodable(text)):
-            raise BundleError(f"{where} is no event (a name with characters no name has); nothing was imported")
+            raise BundleError(f"{where} is no event (a name with characters no name has); {NOTHING}")
     if event.ts.utcoffset() is None:
-        raise BundleError(f"{where} is no event (its time {event.ts} has no zone); nothing was imported")
+        raise BundleError(f"{where} is no event (its time {event.ts} has no zone); {NOTHING}")
     try:
         event = event.model_copy(update={"ts": event.ts.astimezone(UTC)})
-        _check_body(event)
-    except (
-        AgentOrchestraError,
-        ValidationError,
-        KeyError,
-        TypeError,
-        ValueError,
-        RecursionError,
-        OverflowError,
-    ) as exc:
-        raise BundleError(f"{where} cannot be read: {_short(exc)}; nothing was imported") from None
+        body = upcast(event.type, event.v, event.body)
+        BODIES[event.type].model_validate(body)
+    except (AgentOrchestraError, KeyError, TypeError, ValueError, RecursionError, OverflowError) as exc:
+        raise BundleError(f"{where} cannot be read: {first_problem(exc)}; {NOTHING}") from None
     return event
 
 
-def _check_body(event: Event) -> None:
-    """Raise unless the body is one of its type and version."""
-    body = upcast(event.type, event.v, event.body)
-    BODIES[event.type].model_validate(body)
-
-
-def _short(exc: BaseException) -> str:
+def first_problem(exc: BaseException) -> str:
+    """Return what an exception says first, in one line."""
     if isinstance(exc, ValidationError):
         first = exc.errors(include_url=False, include_input=False)[0]
         return f"{'.'.join(map(str, first['loc'])) or 'the line'}: {first['msg']}"
-    return (str(exc).splitlines() or [type(exc).__name__])[0][:200]
+    return (str(exc).splitlines() or [""])[0][:200] or type(exc).__name__

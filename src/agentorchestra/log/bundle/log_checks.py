@@ -1,4 +1,4 @@
-"""What is checked of a log before it is taken in, and files of events. Blocks; executes nothing."""
+"""The checks of a log before it is taken in, and files of events. Blocks; executes nothing."""
 
 from __future__ import annotations
 
@@ -13,8 +13,6 @@ from datetime import UTC
 from pathlib import Path
 from typing import IO
 
-from pydantic import ValidationError
-
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.errors import AgentOrchestraError, BundleError
@@ -24,10 +22,8 @@ from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunStatus
 from agentorchestra.log.bundle import format as form
-from agentorchestra.log.bundle.lines import from_line
+from agentorchestra.log.bundle.lines import NOTHING, first_problem, from_line
 from agentorchestra.log.ledger import Ledger
-
-NOTHING = "nothing was imported"
 
 _MISFITS = (AgentOrchestraError, LookupError, TypeError, ValueError, AttributeError, RecursionError, AssertionError)
 """What reading a log with parts of the wrong shape raises (pydantic's errors are ValueErrors)."""
@@ -54,7 +50,7 @@ def checked_log(
     status: RunStatus | None = None,
     manifest: RunManifest | None = None,
 ) -> Log:
-    """A log that a store takes and a replay can read.
+    """Return a log that a store takes and a replay can read.
 
     Args:
         events: in the order of the file.
@@ -94,13 +90,11 @@ def checked_log(
         raise BundleError(
             f"{where}: the log of {run} does not fit together ({first_problem(exc)}); {NOTHING}"
         ) from None
-    if status is None:
-        status = found
-    elif status != found and FINAL & {status, found}:
+    if status not in (None, found) and FINAL & {status, found}:
         raise BundleError(f"{where}: {run} is said to be {status.value} and is {found.value} in its log; {NOTHING}")
     record = RunRecord(
         id=run,
-        status=status,
+        status=status or found,
         manifest=own,
         next_seq=len(events) + 1,
         created=own.created.astimezone(UTC),
@@ -159,7 +153,7 @@ def _status(events: Iterable[Event]) -> RunStatus:
 
 
 def logs_of_lines(path: Path) -> list[Log]:
-    """The logs in a file of events, each whole and in order; those of several runs may stand in any order.
+    """Return the logs in a file of events, each whole and in order; those of several runs may stand in any order.
 
     Raises:
         BundleError: naming the line.
@@ -188,7 +182,7 @@ def logs_of_lines(path: Path) -> list[Log]:
 
 @contextmanager
 def regular(path: Path) -> Iterator[IO[bytes]]:
-    """A file for reading; no pipe, device or folder.
+    """Open a file for reading; no pipe, device or folder.
 
     Raises:
         BundleError: if it cannot be read.
@@ -204,14 +198,8 @@ def regular(path: Path) -> Iterator[IO[bytes]]:
         yield file
 
 
-def is_bundle(file: IO[bytes]) -> bool:
-    """Whether it begins like a bundle; else it is taken for a file of events."""
-    head = file.read(4)
-    file.seek(0)
-    return head[:2] == b"PK"
-
-
 def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines that are not empty, with their numbers."""
     number = 0
     with unpacking(form.EVENTS, path):
         while line := file.readline(form.MAX_JSON_BYTES + 1):
@@ -224,27 +212,8 @@ def lines_of(file: IO[bytes], path: Path) -> Iterator[tuple[int, bytes]]:
 
 @contextmanager
 def unpacking(name: str, path: Path) -> Iterator[None]:
+    """Turn what reading a damaged member raises into a BundleError."""
     try:
         yield
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, OSError, RuntimeError) as exc:
         raise BundleError(f"{path}: {name} cannot be unpacked ({exc}); get it again, {NOTHING}") from None
-
-
-def first_problem(exc: BaseException) -> str:
-    if isinstance(exc, ValidationError):
-        first = exc.errors(include_url=False, include_input=False)[0]
-        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    return (str(exc).splitlines() or [""])[0][:200] or type(exc).__name__
-
-
-__all__ = [
-    "NOTHING",
-    "Log",
-    "checked_log",
-    "first_problem",
-    "is_bundle",
-    "lines_of",
-    "logs_of_lines",
-    "regular",
-    "unpacking",
-]

@@ -7,7 +7,7 @@ import shutil
 import subprocess
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit, urlunsplit
 
 from pydantic import SecretStr
@@ -18,8 +18,28 @@ from agentorchestra.log.bundle.format import Git
 _GIT_S = 10.0
 
 
-def packages() -> dict[str, str]:
-    """The installed distributions and their versions, by name."""
+class Origin(NamedTuple):
+    """What a bundle says of the machine it was made on.
+
+    Attributes:
+        settings: without what is secret.
+        packages: the installed distributions and their versions, by name.
+        distribution: the version of agentorchestra.
+        git: the revision of the program's folder, None where there is no repository.
+    """
+
+    settings: dict[str, Any]
+    packages: dict[str, str]
+    distribution: str
+    git: Git | None
+
+
+def origin_of(settings: Settings, distribution: str, folder: Path) -> Origin:
+    """Return what is said of this machine and a folder on it. Blocks."""
+    return Origin(_without_secrets(settings), _packages(), distribution, _revision(folder))
+
+
+def _packages() -> dict[str, str]:
     found: dict[str, str] = {}
     for one in metadata.distributions():
         name = one.metadata["Name"]
@@ -28,11 +48,8 @@ def packages() -> dict[str, str]:
     return dict(sorted(found.items()))
 
 
-def revision(folder: Path) -> Git | None:
-    """The git revision of a folder and whether its files differ from it; None where there is no repository.
-
-    Blocks. Nothing that the repository's configuration names is executed.
-    """
+def _revision(folder: Path) -> Git | None:
+    """Return a folder's git revision; nothing that the repository's configuration names is executed."""
     program = shutil.which("git")
     if program is None or not folder.is_dir():
         return None
@@ -60,19 +77,18 @@ def revision(folder: Path) -> Git | None:
             return None
         return done.stdout.decode("utf-8", "replace") if done.returncode == 0 else None
 
-    if git("config", "--local", "--get-regexp", r"^filter\..*") is not None:
-        # `status` would run these programs over changed files.
-        head = git("rev-parse", "--verify", "HEAD")
-        return None if head is None else Git(revision=head.strip(), dirty=True)
     head = git("rev-parse", "--verify", "HEAD")
+    if head is not None and git("config", "--local", "--get-regexp", r"^filter\..*") is not None:
+        # `status` would run these programs over changed files.
+        return Git(revision=head.strip(), dirty=True)
     changed = git("status", "--porcelain", "--untracked-files=no", "--ignore-submodules=all")
     if head is None or changed is None:
         return None
     return Git(revision=head.strip(), dirty=bool(changed.strip()))
 
 
-def shown_settings(settings: Settings) -> dict[str, Any]:
-    """The settings as others may see them: no database, no secret values, no passwords in addresses."""
+def _without_secrets(settings: Settings) -> dict[str, Any]:
+    """Return the settings without database, secret values and passwords in addresses."""
     secret = {name for name, value in settings if isinstance(value, SecretStr)}
     dumped = settings.model_dump(mode="json", exclude={"database", *secret})
     shown: dict[str, Any] = _without_passwords(dumped)
@@ -92,6 +108,3 @@ def _without_passwords(value: Any) -> Any:
         except ValueError:
             return ""
     return value
-
-
-__all__ = ["packages", "revision", "shown_settings"]

@@ -18,7 +18,7 @@ _SECRET_NAME = re.compile(
 
 
 def secret_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment's variables whose names say that they are secret."""
+    """Return the environment's variables whose names say that they are secret."""
     return {
         name: value
         for name, value in environ.items()
@@ -60,6 +60,3 @@ class Watch:
                     f"written. Give {name} a new value (this one is in the workspace's log), or take it out of there, "
                     "and export again"
                 )
-
-
-__all__ = ["Watch", "secret_variables"]

@@ -4,14 +4,17 @@ rows.py        an event as a row and back
 histories.py   an entry of a component's history as a row and back
 schema.py      the tables, shared by every database
 blobs.py       large bytes in files by hash
+references.py  which blobs a text refers to
 sql.py         the store over SQLAlchemy Core: the writes of the contract
-writing.py     one writer thread with group commit; operations.py: what waits for it
-reading.py     a few readers
+writer.py      one writer thread with group commit; commits.py: the futures it resolves
+reader.py      a few readers
 database.py    what both have in common, and what each database does its own way
+deletion.py    what is deleted
 sqlite.py      what is SQLite's own
 postgres.py    what is PostgreSQL's own
 address.py     where a PostgreSQL is, and how that is shown
-patience.py    how long to wait for a database that is away
+factory.py     the store that the settings name
+pages.py       a query of any size
 memory.py      the same contract over dictionaries
 migrations/    Alembic's revisions
 """

@@ -63,7 +63,7 @@ def _shown(parts: dict[str, Any]) -> str:
 
 
 def check_schema(schema: str) -> str:
-    """The name if it can be that of a schema without quoting it everywhere.
+    """Return the name if it can be that of a schema without quoting it everywhere.
 
     Raises:
         SettingsError: if not.
@@ -77,7 +77,7 @@ def check_schema(schema: str) -> str:
 
 
 def load_driver() -> Any:
-    """The module `psycopg`.
+    """Return the module `psycopg`.
 
     Raises:
         MissingExtraError: if it is not installed.
@@ -91,6 +91,3 @@ def load_driver() -> Any:
             "`pip install 'agentorchestra[postgres]'`, or leave `database` out for SQLite"
         ) from None
     return psycopg
-
-
-__all__ = ["SCHEMES", "Address", "check_schema", "load_driver"]

@@ -48,12 +48,12 @@ class BlobFiles:
                 continue
 
     def path(self, sha256: str) -> Path:
-        """Where the bytes of this hash are."""
+        """Return where the bytes of this hash are."""
         return self.folder / sha256[:2] / sha256
 
     @contextmanager
     def _gate(self, how: int) -> Iterator[None]:
-        """Writers together, or who removes alone: a file that is found to be there is not removed meanwhile."""
+        """Let in writers together, or who removes alone: a file found to be there is not removed meanwhile."""
         descriptor = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, how)
@@ -62,7 +62,7 @@ class BlobFiles:
             os.close(descriptor)
 
     def names(self) -> Iterator[tuple[str, float, int]]:
-        """Every file's hash, the time it was last written (s since 1970), and its size."""
+        """Yield every file's hash, the time it was last written (s since 1970), and its size."""
         for folder in self.folder.iterdir():
             if len(folder.name) != 2 or not folder.is_dir():
                 continue
@@ -72,7 +72,7 @@ class BlobFiles:
                     yield path.name, found.st_mtime, found.st_size
 
     def remove(self, names: Iterable[str], *, before: float) -> list[str]:
-        """Remove files that were last written before a time (s since 1970); those that are gone."""
+        """Remove files last written before a time (s since 1970); return those that are gone."""
         gone = []
         with self._gate(fcntl.LOCK_EX):
             for sha256 in names:
@@ -121,7 +121,7 @@ class BlobFiles:
         sync_folder(target.parent)
 
     def read(self, sha256: str) -> bytes:
-        """The bytes.
+        """Return the bytes.
 
         Raises:
             StoreError: if the file is missing or its bytes are not those of the name.
@@ -138,7 +138,7 @@ class BlobFiles:
 
 
 def verified(sha256: str, data: bytes, place: str) -> bytes:
-    """The bytes if they are those of the hash.
+    """Return the bytes if they are those of the hash.
 
     Raises:
         StoreError: if not.
@@ -153,7 +153,6 @@ def verified(sha256: str, data: bytes, place: str) -> bytes:
 
 
 def no_blob(sha256: str) -> StoreError:
-    """The sentence for a blob that was never kept."""
     return StoreError(f"no blob {sha256!r} in this workspace; only hashes that put_blob returned can be read")
 
 

@@ -1,25 +1,31 @@
-"""What writing and reading have in common: connections, opening and closing, and what differs between databases."""
+"""What writer and reader have in common: connections, opening and closing, and what differs between databases."""
 
 from __future__ import annotations
 
 import asyncio
 import queue
 import threading
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, select
+from sqlalchemy.exc import IntegrityError, OperationalError
 
-from agentorchestra.core.errors import AgentOrchestraError, StoreError
+from agentorchestra.core.errors import AgentOrchestraError, StoreError, WorkspaceCorruptError, WorkspaceNewerError
 from agentorchestra.core.protocols import Job, Owner
-from agentorchestra.log.store.backoff import Patience
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.blobs import no_blob, verified
-from agentorchestra.log.store.operations import Draw, Errors, Operation
-from agentorchestra.log.store.schema import blobs, jobs
+from agentorchestra.log.store.commits import Landing
+from agentorchestra.log.store.rows import Row
+from agentorchestra.log.store.schema import REVISIONS, blobs, jobs, metadata
+
+T = TypeVar("T")
 
 READERS = 4
 """Threads (and connections) for reading, whatever the number of runs."""
@@ -27,22 +33,124 @@ READERS = 4
 AT_ONCE = 500
 """Blobs read by one query."""
 
+_FIRST_PAUSE_S = 0.05
+_LONGEST_PAUSE_S = 1.0
+_CONFLICTS = 10
+"""Deadlocks in a row that are taken for chance."""
+
+
+class Patience:
+    """One wait of at most `limit_s` seconds for a database that is away, by a clock that nobody sets back.
+
+    Attributes:
+        began: when waiting began, None if it never had to.
+    """
+
+    def __init__(self, limit_s: float) -> None:
+        self.limit_s = limit_s
+        self.began: float | None = None
+        self._pause_s = _FIRST_PAUSE_S
+        self._conflicts = 0
+
+    def wait(self, say: Callable[[], None]) -> bool:
+        """Pause before the next try; False when the time is over.
+
+        Args:
+            say: called once, when the waiting begins.
+        """
+        now = time.monotonic()
+        if self.began is None:
+            if self.limit_s <= 0:
+                return False
+            self.began = now
+            say()
+        left = self.began + self.limit_s - now
+        if left <= 0:
+            return False
+        time.sleep(min(self._pause_s, left))
+        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
+        return True
+
+    def again(self) -> bool:
+        """Return True if what met another transaction is tried once more."""
+        self._conflicts += 1
+        return self._conflicts <= _CONFLICTS
+
+
+class Operation(Generic[T]):
+    """A write in the writer's queue.
+
+    Attributes:
+        run: the run it writes to, if it is one's.
+        new: the events it adds.
+    """
+
+    def __init__(self, run: str | None, new: tuple[Row, ...] = ()) -> None:
+        self.run = run
+        self.new = new
+        self.future: Landing[T] = Landing()
+
+
+class Append(Operation[tuple[int, ...]]):
+    """Events of one run, written together."""
+
+    def __init__(self, run: str, epoch: int | None, new: tuple[Row, ...], status: RunStatus | None) -> None:
+        super().__init__(run, new)
+        self.id = run
+        self.epoch = epoch
+        self.status = status
+
+
+class Call(Operation[T]):
+    """Any other write. It checks before it writes: when it raises an AgentOrchestraError, it has written nothing."""
+
+    def __init__(self, run: str | None, call: Callable[[Connection], T], new: tuple[Row, ...] = ()) -> None:
+        super().__init__(run, new)
+        self.call = call
+
+
+@dataclass
+class Draw:
+    """Neighbouring appends of one run under one epoch, which draw their sequences together.
+
+    Attributes:
+        members: their places in the batch.
+        k: how many sequences.
+        status: the last one that was set.
+        next_seq: the run's next sequence after the draw; None where the epoch does not hold.
+    """
+
+    run: str
+    epoch: int | None
+    members: list[int]
+    k: int = 0
+    status: str | None = None
+    next_seq: int | None = None
+
 
 class Database(ABC):
     """A database that is open: the writer's connection, the readers', and what each kind of database does its own way.
 
-    Attributes:
+    Args:
         place: the store in words, for messages.
+        workspace, file, option: the same in messages about its format: the workspace, what holds it, and the option
+            that names another one.
+
+    Attributes:
         retry_s: how long writes and reads wait for a database that is away; 0: not at all.
         secrets: what must not reach the log, by name.
     """
 
     retry_s = 0.0
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, place: str, *, workspace: str, file: str, option: str) -> None:
         self.place = place
+        self._workspace, self._file, self._option = workspace, file, option
         self.secrets: dict[str, str] = {}
-        self._errors: Errors | None = None
+        # Errors of the driver and of SQLAlchemy: of the disk, the lock or the connection, where it is no use to try
+        # again with less; and of a row that does not fit.
+        self._operational: tuple[type[Exception], ...] = ()
+        self._integrity: tuple[type[Exception], ...] = ()
         self._away = False
         self._lock = threading.Lock()
         self._opening = threading.Lock()
@@ -77,7 +185,9 @@ class Database(ABC):
             try:
                 self._write_engine = self._make_write_engine()
                 self._read_engine = self._make_read_engine()
-                self._errors = Errors(self._write_engine)
+                driver = self._write_engine.dialect.loaded_dbapi
+                self._operational = (OperationalError, driver.OperationalError)
+                self._integrity = (IntegrityError, driver.IntegrityError)
                 self._prepare()
                 with self._lock:
                     if self._state == "closed":
@@ -127,7 +237,7 @@ class Database(ABC):
             )
 
     def _connected(self) -> Connection:
-        """The writer's connection, made anew where it was lost."""
+        """Return the writer's connection, made anew where it was lost."""
         if self._connection is None:
             assert self._write_engine is not None
             self._connection = self._write_engine.connect()
@@ -140,10 +250,6 @@ class Database(ABC):
                 connection.invalidate()
                 connection.close()
 
-    def _kinds(self) -> Errors:
-        assert self._errors is not None
-        return self._errors
-
     @staticmethod
     def _job(connection: Connection, run: str) -> Job | None:
         found = connection.execute(select(*jobs.c).where(jobs.c.run == run)).first()
@@ -155,6 +261,47 @@ class Database(ABC):
             epoch=found.epoch,
             lease_until=None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
         )
+
+    def _revision(self, connection: Connection) -> str | None:
+        """Return the revision of the database, None for an empty one.
+
+        Raises:
+            WorkspaceCorruptError, WorkspaceNewerError.
+        """
+        tables = self._tables(connection)
+        if not tables:
+            return None
+        if "alembic_version" not in tables:
+            raise self._corrupt(f"it holds other tables: {', '.join(sorted(tables)[:3])}")
+        revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
+        if revision is None:
+            raise self._corrupt("its format is not recorded")
+        if revision not in REVISIONS:
+            raise WorkspaceNewerError(
+                f"the workspace {self._workspace} was written by a later version of agentorchestra "
+                f"(format {revision!r}, this version knows up to {REVISIONS[-1]!r}); "
+                f"upgrade, or choose another {self._option}"
+            )
+        missing = set(metadata.tables) - tables
+        if revision == REVISIONS[-1] and missing:
+            # Another process may have migrated between the two questions; with its revision its tables are there.
+            missing -= self._tables(connection)
+        if revision == REVISIONS[-1] and missing:
+            raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
+        return str(revision)
+
+    def _corrupt(self, reason: str) -> WorkspaceCorruptError:
+        return WorkspaceCorruptError(
+            f"{self._file} cannot be read as a workspace's database ({reason}); "
+            f"restore it from a backup, or choose another {self._option}"
+        )
+
+    def _translate(self, exc: BaseException) -> AgentOrchestraError:
+        """Return the package's error for any other."""
+        error = exc if isinstance(exc, AgentOrchestraError) else self._meaning(exc)
+        if error is not exc and error.__cause__ is None:
+            error.__cause__ = exc
+        return error
 
     # --- what differs between databases ----------------------------------------------------------
 
@@ -169,6 +316,10 @@ class Database(ABC):
     @abstractmethod
     def _prepare(self) -> None:
         """Create or migrate, and begin to watch for changes."""
+
+    @abstractmethod
+    def _tables(self, connection: Connection) -> set[str]:
+        """Return the names of the tables that are there."""
 
     def _check_place(self) -> None:  # noqa: B027  # only a database that is a file can vanish
         """Raise if the database is no longer where it was opened; before every transaction."""
@@ -185,11 +336,11 @@ class Database(ABC):
         raise NotImplementedError
 
     def _bytes_of(self, sha256: str) -> bytes:
-        """Large bytes whose row has none."""
+        """Return large bytes whose row has none."""
         raise no_blob(sha256)
 
     def _large(self, connection: Connection, named: list[str]) -> Callable[[str], bytes]:
-        """The bytes of the large bodies with these hashes."""
+        """Return what reads the bytes of the large bodies with these hashes."""
         if not self.keeps_large:
             return self._bytes_of
         held: dict[str, bytes] = {}
@@ -216,11 +367,11 @@ class Database(ABC):
     # A database on another machine can be away, and can take back what it was told (deadlocks); a file cannot.
 
     def _is_lost(self, exc: BaseException) -> bool:
-        """Whether an error says that the connection is lost or cannot be made: it may come back."""
+        """Return True if an error says that the connection is lost or cannot be made: it may come back."""
         return False
 
     def _is_conflict(self, exc: BaseException) -> bool:
-        """Whether the database took the transaction back because of another one: the same again may work."""
+        """Return True if the database took the transaction back because of another one: the same again may work."""
         return False
 
     def _one_recorder(self, connection: Connection) -> None:  # noqa: B027  # a file's transactions take turns anyway
@@ -230,15 +381,15 @@ class Database(ABC):
         """Called before each transaction."""
 
     def _token(self, connection: Connection) -> str | None:
-        """A name by which `_was_committed` can find this transaction later, None if it wrote nothing."""
+        """Return a name by which `_was_committed` can find this transaction, None if it wrote nothing."""
         return None
 
-    def _was_committed(self, token: str, patience: Patience) -> bool:
-        """Whether a transaction whose COMMIT was not answered was carried out."""
+    def _was_committed(self, token: str) -> bool:
+        """Return True if a transaction whose COMMIT was not answered was carried out."""
         raise NotImplementedError
 
     def _gone(self, exc: BaseException) -> AgentOrchestraError:
-        """The error when the database stayed away for too long."""
+        """Return the error when the database stayed away for too long."""
         return self._translate(exc)
 
     def _say_away(self, exc: BaseException) -> None:  # noqa: B027  # only who waits has something to say
@@ -249,19 +400,19 @@ class Database(ABC):
 
     @abstractmethod
     def _changed(self, connection: Connection) -> bool:
-        """Whether others committed since this connection was asked last; called in the writer's thread."""
+        """Return True if others committed since this connection was asked last; called in the writer's thread."""
 
     @abstractmethod
     def _now(self) -> ColumnElement[float]:
-        """The database's clock: seconds since 1970."""
+        """Return the database's clock: seconds since 1970."""
 
     @abstractmethod
     def _insert(self, table: Table) -> Any:
-        """The dialect's INSERT, which knows what to do with a row that is there already."""
+        """Return the dialect's INSERT, which knows what to do with a row that is there already."""
 
     @abstractmethod
-    def _translate(self, exc: BaseException) -> AgentOrchestraError:
-        """The package's error for any other."""
+    def _meaning(self, exc: BaseException) -> AgentOrchestraError:
+        """Return the package's error for one of the driver, of SQLAlchemy or of the system."""
 
 
 async def _in_thread(name: str, task: Callable[[], None]) -> None:

@@ -1,4 +1,4 @@
-"""What is deleted: runs that nobody needs, blobs that nothing refers to. Queries for every database.
+"""Deletion of runs that nobody needs and of blobs that nothing refers to: queries for every database.
 
 A blob is garbage if no run and no component's history names it and nobody put it for a while. Runs and histories are
 looked through first, which takes as long as it takes; what is written meanwhile puts its blobs anew, and the deletion
@@ -26,7 +26,6 @@ _PAGE = 200
 
 
 def run_states(connection: Connection, now: ColumnElement[float]) -> list[RunState]:
-    """See `Store.run_states`."""
     statement = (
         select(runs.c.id, runs.c.status, runs.c.created, events.c.ts, runs.c.parent_run, _driven(now).label("driven"))
         .select_from(
@@ -54,7 +53,7 @@ def _driven(now: ColumnElement[float]) -> ColumnElement[bool]:
 
 
 def delete_runs(connection: Connection, wanted: Sequence[str], now: ColumnElement[float]) -> list[str]:
-    """Those of the runs that may be deleted, deleted; inside a transaction."""
+    """Delete those of the runs that may be, inside a transaction; return their ids."""
     # Whoever claims one of them, appends to it or forks it waits for this transaction, and finds it gone.
     connection.execute(select(jobs.c.run).where(jobs.c.run.in_(wanted)).order_by(jobs.c.run).with_for_update()).all()
     connection.execute(select(runs.c.id).where(runs.c.id.in_(wanted)).order_by(runs.c.id).with_for_update()).all()
@@ -76,7 +75,7 @@ def delete_runs(connection: Connection, wanted: Sequence[str], now: ColumnElemen
 
 
 def garbage(connection: Connection, before: ColumnElement[float], read: Callable[[str], bytes]) -> dict[str, int]:
-    """The blobs that were put before a time and that nothing refers to, with their sizes in bytes.
+    """Return the blobs that were put before a time and that nothing refers to, with their sizes in bytes.
 
     Args:
         connection: sees what is committed, statement by statement.
@@ -107,7 +106,7 @@ def _unused_since(before: ColumnElement[float]) -> ColumnElement[bool]:
 
 
 def _texts(connection: Connection) -> Iterator[str]:
-    """Every manifest, every body of an event and of an entry of a component, as stored."""
+    """Yield every manifest, every body of an event and of an entry of a component, as stored."""
     # A run that is created after this list was read has put its blobs just now, or is a fork of one in the list.
     for run in connection.execute(select(runs.c.id)).scalars().all():
         yield from connection.execute(select(runs.c.manifest).where(runs.c.id == run)).scalars()
@@ -137,9 +136,6 @@ def _component_bodies(connection: Connection) -> Iterator[str]:
 
 
 def delete_blobs(connection: Connection, names: Iterable[str], before: ColumnElement[float]) -> list[str]:
-    """Those that nobody put since, deleted."""
+    """Delete those that nobody put since; return their hashes."""
     statement = delete(blobs).where(blobs.c.sha256.in_(list(names)), _unused_since(before))
     return list(connection.execute(statement.returning(blobs.c.sha256)).scalars())
-
-
-__all__ = ["AT_ONCE", "delete_blobs", "delete_runs", "garbage", "run_states"]

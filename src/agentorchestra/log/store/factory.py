@@ -1,4 +1,4 @@
-"""Which store the settings name: SQLite in the workspace's folder, or a schema of a PostgreSQL database."""
+"""The store that the settings name: SQLite in the workspace's folder, or a schema of a PostgreSQL database."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from agentorchestra.log.store.sql import SqlStore
 
 
 def store_for(settings: Settings, folder: Path) -> SqlStore:
-    """The store, not yet open. With a database the folder holds files only; it is made here.
+    """Return the store, not yet open. With a database the folder holds files only; it is made here.
 
     Raises:
         SettingsError, MissingExtraError, WorkspaceNotWritableError.
@@ -43,6 +43,3 @@ def _make(folder: Path) -> None:
             f"cannot make the workspace's folder {folder} ({exc.strerror or exc}), which keeps its files; "
             "choose another --workspace"
         ) from exc
-
-
-__all__ = ["store_for"]

@@ -16,7 +16,7 @@ Component = tuple[str, str]
 
 
 def encode(changes: Sequence[ComponentChange]) -> list[tuple[Any, ...]]:
-    """The rows in the order of `schema.components`' columns, as the entries are now.
+    """Return the rows in the order of `schema.components`' columns, as the entries are now.
 
     Raises:
         StoreError: if a body is not JSON, or a time has no zone.
@@ -34,7 +34,7 @@ def _body(change: ComponentChange) -> str:
 
 
 def decode(row: Sequence[Any]) -> ComponentChange:
-    """The entry of a row."""
+    """Return the entry of a row."""
     kind, name, seq, ts, type_, body = row
     return ComponentChange.model_construct(
         kind=kind, name=name, seq=seq, ts=datetime.fromisoformat(ts), type=type_, body=json.loads(body)
@@ -42,12 +42,12 @@ def decode(row: Sequence[Any]) -> ComponentChange:
 
 
 def components_of(rows: Iterable[Sequence[Any]]) -> list[Component]:
-    """The components that rows belong to, sorted: who locks several does so in one order."""
+    """Return the components that rows belong to, sorted: who locks several does so in one order."""
     return sorted({(row[0], row[1]) for row in rows})
 
 
 def check_places(rows: Iterable[Sequence[Any]], heads: Mapping[Component, int]) -> None:
-    """Whether every row is the next one of its history.
+    """Refuse rows that are not the next ones of their histories.
 
     Args:
         rows: entries of one component in the order of their places.
@@ -74,6 +74,3 @@ def check_places(rows: Iterable[Sequence[Any]], heads: Mapping[Component, int]) 
 
 def _said(kind: str, name: str) -> str:
     return f"{kind} {name!r}"
-
-
-__all__ = ["Component", "check_places", "components_of", "decode", "encode"]

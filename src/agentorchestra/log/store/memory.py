@@ -15,12 +15,11 @@ from typing import Any
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Swept
+from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Store, Swept
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import histories, rows
 from agentorchestra.log.store.blobs import no_blob
-from agentorchestra.log.store.commits import Landing
 from agentorchestra.log.store.references import is_json, references
 from agentorchestra.log.store.rows import NEEDED, Row
 
@@ -86,7 +85,7 @@ class _Run:
         )
 
 
-class MemoryStore:
+class MemoryStore(Store):
     """`core.protocols.Store` in this process's memory. Usable from any thread and any event loop."""
 
     def __init__(self) -> None:
@@ -102,19 +101,16 @@ class MemoryStore:
         self._seen = 0
 
     async def open(self) -> None:
-        """Nothing to create."""
         with self._lock:
             if self._state == "closed":
                 raise StoreError("this store was closed; open a new one")
             self._state = "open"
 
     async def close(self) -> None:
-        """What was appended is there already; the memory is released with the object."""
         with self._lock:
             self._state = "closed"
 
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
-        """See `Store.create_run`."""
         with self._use():
             if run in self._runs:
                 raise rows.existing_run(run)
@@ -125,7 +121,6 @@ class MemoryStore:
             self._runs[run] = new
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        """See `Store.import_run`."""
         with self._use():
             if record.id in self._runs:
                 raise rows.existing_run(record.id)
@@ -138,7 +133,7 @@ class MemoryStore:
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
     ) -> Future[tuple[int, ...]]:
-        """See `Store.append`."""
+        done: Future[tuple[int, ...]] = Future()
         with self._lock:
             self._check_open()
             try:
@@ -152,11 +147,12 @@ class MemoryStore:
                 if epoch is None:
                     self._external += 1
             except Exception as exc:
-                return Landing.landed(None, exc)
-        return Landing.landed(drawn, None)
+                done.set_exception(exc)
+            else:
+                done.set_result(drawn)
+        return done
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
-        """See `Store.load`."""
         with self._use():
             part = self._run(run).events[max(after, 0) : None if upto is None else max(upto, 0)]
         return [_event(row) for row in part]
@@ -164,7 +160,6 @@ class MemoryStore:
     async def query(
         self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
     ) -> list[Event]:
-        """See `Store.query`."""
         with self._use():
             logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, wanted)]
         found = [
@@ -181,19 +176,16 @@ class MemoryStore:
         return wanted.session is None or self._runs[run].record().manifest.session == wanted.session
 
     async def get_run(self, run: str) -> RunRecord | None:
-        """See `Store.get_run`."""
         with self._use():
             found = self._runs.get(run)
             return None if found is None else found.record()
 
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """See `Store.list_runs`."""
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
             return [run.record() for run in newest[:limit]]
 
     async def waiting(self) -> list[tuple[Event, bool]]:
-        """See `Store.waiting`."""
         with self._use():
             logs = [list(run.events) for _, run in sorted(self._runs.items()) if run.status is RunStatus.WAITING]
         found = []
@@ -204,7 +196,6 @@ class MemoryStore:
         return found
 
     async def job(self, run: str) -> Job | None:
-        """See `Store.job`."""
         with self._use():
             found = self._runs.get(run)
             if found is None:
@@ -212,11 +203,6 @@ class MemoryStore:
             return Job(run=run, owner=found.owner, epoch=found.epoch, lease_until=found.lease_until)
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
-        """See `Store.claim`.
-
-        Raises:
-            UnknownRunError: if there is no such run.
-        """
         with self._use():
             target = self._run(run)
             now = datetime.now(UTC)
@@ -231,7 +217,6 @@ class MemoryStore:
             return target.epoch
 
     async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
-        """See `Store.heartbeat`."""
         with self._use():
             lost: set[str] = set()
             for run, epoch in epochs.items():
@@ -243,7 +228,6 @@ class MemoryStore:
             return lost
 
     async def release(self, run: str, epoch: int) -> None:
-        """See `Store.release`."""
         with self._use():
             target = self._runs.get(run)
             if target is not None and target.epoch == epoch:
@@ -251,13 +235,11 @@ class MemoryStore:
                 target.lease_until = datetime.now(UTC)
 
     async def run_states(self) -> list[RunState]:
-        """See `Store.run_states`."""
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
             return [run.state() for run in newest]
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
-        """See `Store.delete_runs`."""
         order = [one.id for one in await self.run_states() if one.id in set(runs)]
         deleted = []
         with self._use():
@@ -270,7 +252,6 @@ class MemoryStore:
         return deleted
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
-        """See `Store.sweep_blobs`."""
         with self._use():
             texts = [run.manifest for run in self._runs.values()]
             texts += [str(row[-1]) for run in self._runs.values() for row in run.events]
@@ -290,7 +271,6 @@ class MemoryStore:
             return Swept(len(gone), size)
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
-        """See `Store.put_blob`."""
         sha256 = hashlib.sha256(data).hexdigest()
         with self._use():
             self._blobs.setdefault(sha256, bytes(data))
@@ -299,7 +279,6 @@ class MemoryStore:
         return sha256
 
     async def get_blob(self, sha256: str) -> bytes:
-        """See `Store.get_blob`."""
         with self._use():
             try:
                 return self._blobs[sha256]
@@ -307,14 +286,12 @@ class MemoryStore:
                 raise no_blob(sha256) from None
 
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
-        """See `Store.find_blobs`."""
         with self._use():
             return {
                 name: BlobInfo(len(self._blobs[name]), self._media_types[name]) for name in names if name in self._blobs
             }
 
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:
-        """See `Store.record_components`."""
         new = histories.encode(changes)
         with self._use():
             named = histories.components_of(new)
@@ -326,7 +303,6 @@ class MemoryStore:
     async def component_changes(
         self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
     ) -> list[ComponentChange]:
-        """See `Store.component_changes`."""
         with self._use():
             asked = self._components if components is None else set(components)
             found = [self._components.get(one, []) for one in sorted(asked) if kind in (None, one[0])]
@@ -334,17 +310,14 @@ class MemoryStore:
         return [histories.decode(row) for row in rows]
 
     async def component_count(self) -> int:
-        """See `Store.component_count`."""
         self._check_open()
         return self._entries
 
     async def component_heads(self) -> dict[tuple[str, str], int]:
-        """See `Store.component_heads`."""
         with self._use():
             return {one: len(history) for one, history in self._components.items()}
 
     async def changed(self) -> bool:
-        """Whether something was appended without an epoch since the last call."""
         with self._use():
             changed, self._seen = self._external != self._seen, self._external
             return changed

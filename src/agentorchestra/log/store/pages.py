@@ -13,7 +13,7 @@ PAGE = 500
 
 
 async def selected_events(store: Store, wanted: LogQuery, limit: int | None = None) -> AsyncIterator[Event]:
-    """The events of a query, in its order; never more than a page of them in memory, without a limit.
+    """Yield the events of a query, in its order; without a limit never more than a page of them is in memory.
 
     Args:
         store: where they are.
@@ -41,6 +41,3 @@ def _parts(wanted: LogQuery) -> list[LogQuery]:
         return [wanted]
     runs = sorted(set(wanted.runs))
     return [wanted.model_copy(update={"runs": tuple(runs[i : i + PAGE])}) for i in range(0, len(runs), PAGE)]
-
-
-__all__ = ["PAGE", "selected_events"]

@@ -11,6 +11,8 @@ import logging
 import os
 import time
 import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,16 +26,12 @@ from agentorchestra.core.errors import (
     StoreError,
     StoreFullError,
     StoreUnavailableError,
-    WorkspaceCorruptError,
-    WorkspaceNewerError,
     WorkspaceNotWritableError,
 )
 from agentorchestra.log.store.address import Address, check_schema, load_driver
-from agentorchestra.log.store.backoff import Patience
 from agentorchestra.log.store.blobs import FULL_ERRNOS
-from agentorchestra.log.store.database import READERS
-from agentorchestra.log.store.operations import Draw
-from agentorchestra.log.store.schema import REVISIONS, events, metadata
+from agentorchestra.log.store.database import READERS, Draw, Patience
+from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 
 SCHEMA = "agentorchestra"
@@ -131,7 +129,8 @@ class PostgresStore(SqlStore):
         self.address = Address(url)
         self.schema = check_schema(schema)
         self.retry_s = retry_s
-        super().__init__(f"{self.address.shown}, schema {self.schema}")
+        place = f"{self.address.shown}, schema {self.schema}"
+        super().__init__(place, workspace=f"in {place}", file=place, option="database_schema")
         self._driver = load_driver()
         self._backend = 0
         self._news = False
@@ -148,28 +147,22 @@ class PostgresStore(SqlStore):
         if str(given.get("host", "")).startswith("/"):
             del added["tcp_user_timeout"]
         connection = self._driver.connect(self.address.url, **added)
-        try:
+        with _closed_on_error(connection):
             # The server ends what this process cannot: a lock that is not given, a transaction it was stopped in.
             connection.execute(f"SET search_path TO {self.schema}")
             connection.execute(f"SET lock_timeout TO '{_LOCKED_S}s'")
             connection.execute(f"SET idle_in_transaction_session_timeout TO '{self.stopped_s}s'")
             connection.commit()
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _connect_writer(self) -> Any:
         connection = self._connect()
-        try:
+        with _closed_on_error(connection):
             # What `off` acknowledges may be lost; what is stronger than `on` is the server's choice.
             if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
                 connection.execute("SET synchronous_commit TO on")
             connection.execute(f"LISTEN {self._channel}")
             connection.commit()
-        except BaseException:
-            connection.close()
-            raise
         connection.add_notify_handler(self._hear)
         self._backend = connection.info.backend_pid
         self._news = self._opened  # what came while nobody listened is news
@@ -177,12 +170,9 @@ class PostgresStore(SqlStore):
 
     def _connect_reader(self) -> Any:
         connection = self._connect()
-        try:
+        with _closed_on_error(connection):
             connection.execute("SET default_transaction_read_only TO on")
             connection.commit()
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _make_write_engine(self) -> Engine:
@@ -243,32 +233,12 @@ class PostgresStore(SqlStore):
         with connection.begin():
             connection.exec_driver_sql("DELETE FROM writers WHERE id = %s", (self._id,))
 
-    def _revision(self, connection: Connection) -> str | None:
-        """The revision of the schema, None for an empty one or none at all."""
+    def _tables(self, connection: Connection) -> set[str]:
         named = "SELECT tablename FROM pg_tables WHERE schemaname = %s"
-        tables = set(connection.exec_driver_sql(named, (self.schema,)).scalars())
-        if not tables:
-            return None
-        if "alembic_version" not in tables:
-            raise self._corrupt(f"it holds other tables: {', '.join(sorted(tables)[:3])}")
-        revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-        if revision is None:
-            raise self._corrupt("its format is not recorded")
-        if revision not in REVISIONS:
-            raise WorkspaceNewerError(
-                f"the workspace in {self.place} was written by a later version of agentorchestra (format {revision!r}, "
-                f"this version knows up to {REVISIONS[-1]!r}); upgrade, or choose another database_schema"
-            )
-        missing = set(metadata.tables) - tables
-        if revision == REVISIONS[-1] and missing:
-            # Another process may have migrated between the two questions; with its revision its tables are there.
-            missing -= set(connection.exec_driver_sql(named, (self.schema,)).scalars())
-        if revision == REVISIONS[-1] and missing:
-            raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
-        return str(revision)
+        return set(connection.exec_driver_sql(named, (self.schema,)).scalars())
 
     def examine(self) -> Examined:
-        """What is there, without changing anything; for `doctor`.
+        """Return what is there, without changing anything; for `doctor`.
 
         Raises:
             StoreError: as `open`.
@@ -351,7 +321,7 @@ class PostgresStore(SqlStore):
                 return None
         return str(self._last)
 
-    def _was_committed(self, token: str, patience: Patience) -> bool:
+    def _was_committed(self, token: str) -> bool:
         connection = self._connected()
         with connection.begin():
             # The old connection's transaction may still be under way: whoever wrote the row holds it until it ends.
@@ -390,15 +360,7 @@ class PostgresStore(SqlStore):
 
     # --- errors ----------------------------------------------------------------------------------
 
-    def _translate(self, exc: BaseException) -> AgentOrchestraError:
-        error = self._meaning(exc)
-        if error is not exc and error.__cause__ is None:
-            error.__cause__ = exc
-        return error
-
     def _meaning(self, exc: BaseException) -> AgentOrchestraError:
-        if isinstance(exc, AgentOrchestraError):
-            return exc
         cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
         reason = _reason(exc)
         code = getattr(cause, "sqlstate", None) or ""
@@ -455,15 +417,18 @@ class PostgresStore(SqlStore):
             "recorded. Free space there, then resume the run"
         )
 
-    def _corrupt(self, reason: str) -> WorkspaceCorruptError:
-        return WorkspaceCorruptError(
-            f"{self.place} cannot be read as a workspace's database ({reason}); "
-            "restore it from a backup, or choose another database_schema"
-        )
+
+@contextmanager
+def _closed_on_error(connection: Any) -> Iterator[None]:
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 def _reason(exc: BaseException) -> str:
-    """What the server or the driver said, in one line."""
+    """Return what the server or the driver said, in one line."""
     cause = exc.orig if isinstance(exc, DBAPIError) and exc.orig is not None else exc
     diag = getattr(cause, "diag", None)
     said = getattr(diag, "message_primary", None) or str(cause)
@@ -472,6 +437,3 @@ def _reason(exc: BaseException) -> str:
     failed = [line for line in lines if "failed:" in line]
     text = failed[-1] if failed else lines[0] if lines else type(cause).__name__
     return text.removeprefix("- ").removeprefix("connection failed: ")[:300]
-
-
-__all__ = ["RETRY_S", "SCHEMA", "PostgresStore"]

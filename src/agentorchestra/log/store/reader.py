@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any, TypeVar
 
-from sqlalchemy import ColumnElement, Connection, func, select, tuple_
+from sqlalchemy import ColumnElement, Connection, func, or_, select, tuple_
 from sqlalchemy import Row as Result
 
 from agentorchestra.core.components import ComponentChange
@@ -18,12 +18,9 @@ from agentorchestra.core.events import Event
 from agentorchestra.core.protocols import BlobInfo, Job, RunRecord, RunState
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.store import deletion as sweeping
-from agentorchestra.log.store import histories, rows
-from agentorchestra.log.store.backoff import Patience
+from agentorchestra.log.store import deletion, histories, rows
 from agentorchestra.log.store.blobs import no_blob, verified
-from agentorchestra.log.store.database import AT_ONCE, READERS, Database
-from agentorchestra.log.store.queries import selected
+from agentorchestra.log.store.database import AT_ONCE, READERS, Database, Patience
 from agentorchestra.log.store.schema import blobs, components, events, runs
 
 T = TypeVar("T")
@@ -34,16 +31,10 @@ _COMPONENTS_AT_ONCE = 200
 _BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
 
 
-class Reading(Database):
+class Reader(Database):
     """What the log, the jobs, the blobs and the histories of components hold."""
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
-        """See `Store.load`.
-
-        Raises:
-            UnknownRunError: if there is no such run.
-            StoreError: if a blob is missing or was changed.
-        """
         statement = select(*events.c).where(events.c.run == run, events.c.seq > after).order_by(events.c.seq)
         if upto is not None:
             statement = statement.where(events.c.seq <= upto)
@@ -67,8 +58,11 @@ class Reading(Database):
     async def query(
         self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
     ) -> list[Event]:
-        """See `Store.query`."""
-        statement = selected(wanted, after=after, limit=limit, newest=newest)
+        statement = select(*events.c).where(*_conditions(wanted)).limit(limit)
+        if after is not None:
+            statement = statement.where(tuple_(events.c.run, events.c.seq) > after)
+        order = (events.c.run.desc(), events.c.seq.desc()) if newest else (events.c.run, events.c.seq)
+        statement = statement.order_by(*order)
 
         def read(connection: Connection) -> list[Event]:
             found = connection.execute(statement).all()
@@ -77,8 +71,6 @@ class Reading(Database):
         return await self._read(read)
 
     async def get_run(self, run: str) -> RunRecord | None:
-        """See `Store.get_run`."""
-
         def read(connection: Connection) -> RunRecord | None:
             found = connection.execute(select(*runs.c).where(runs.c.id == run)).first()
             return None if found is None else _record(found)
@@ -86,14 +78,12 @@ class Reading(Database):
         return await self._read(read)
 
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """See `Store.list_runs`."""
         statement = select(*runs.c).order_by(runs.c.created.desc(), runs.c.id.desc())
         if limit is not None:
             statement = statement.limit(limit)
         return await self._read(lambda connection: [_record(found) for found in connection.execute(statement)])
 
     async def waiting(self) -> list[tuple[Event, bool]]:
-        """See `Store.waiting`."""
         later = events.alias()
         last = (
             select(later.c.seq)
@@ -118,11 +108,9 @@ class Reading(Database):
         return await self._read(read)
 
     async def job(self, run: str) -> Job | None:
-        """See `Store.job`."""
         return await self._read(lambda connection: self._job(connection, run))
 
     async def get_blob(self, sha256: str) -> bytes:
-        """See `Store.get_blob`."""
         statement = select(blobs.c.size, blobs.c.data).where(blobs.c.sha256 == sha256)
 
         def read(connection: Connection) -> bytes:
@@ -136,8 +124,6 @@ class Reading(Database):
         return await self._read(read)
 
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
-        """See `Store.find_blobs`."""
-
         def read(connection: Connection) -> dict[str, BlobInfo]:
             held: dict[str, BlobInfo] = {}
             for start in range(0, len(names), AT_ONCE):
@@ -151,7 +137,6 @@ class Reading(Database):
     async def component_changes(
         self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
     ) -> list[ComponentChange]:
-        """See `Store.component_changes`."""
         statement = _CHANGES if kind is None else _CHANGES.filter_by(kind=kind)
         asked = None if components is None else sorted(set(components))
 
@@ -162,28 +147,22 @@ class Reading(Database):
         return await self._read(read)
 
     async def component_heads(self) -> dict[tuple[str, str], int]:
-        """See `Store.component_heads`."""
         return await self._read(lambda connection: {(kind, name): seq for kind, name, seq in connection.execute(HEADS)})
 
     async def component_count(self) -> int:
-        """See `Store.component_count`."""
         return await self._read(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
     async def run_states(self) -> list[RunState]:
-        """See `Store.run_states`."""
-        return await self._read(lambda connection: sweeping.run_states(connection, self._now()))
+        return await self._read(lambda connection: deletion.run_states(connection, self._now()))
 
     async def _read(self, read: Callable[[Connection], T]) -> T:
-        def once() -> T:
-            assert self._read_engine is not None
-            with self._read_engine.connect() as connection:
-                return read(connection)
-
         def task() -> T:
+            assert self._read_engine is not None
             patience = Patience(0.0 if self._away else self.retry_s)
             while True:
                 try:
-                    return once()
+                    with self._read_engine.connect() as connection:
+                        return read(connection)
                 except Exception as exc:
                     if not self._is_lost(exc):
                         raise
@@ -203,13 +182,10 @@ class Reading(Database):
 
         with self._lock:
             self._check_open()
-            future = self._pool().submit(translated)
+            if self._readers is None:
+                self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
+            future = self._readers.submit(translated)
         return await asyncio.wrap_future(future)
-
-    def _pool(self) -> ThreadPoolExecutor:
-        if self._readers is None:
-            self._readers = ThreadPoolExecutor(READERS, thread_name_prefix="store-reader")
-        return self._readers
 
 
 _KIND = components.c.kind
@@ -226,8 +202,43 @@ def parts_of(named: Sequence[histories.Component]) -> list[Sequence[histories.Co
     return [named[start : start + _COMPONENTS_AT_ONCE] for start in range(0, len(named), _COMPONENTS_AT_ONCE)]
 
 
+def _conditions(wanted: LogQuery) -> list[ColumnElement[bool]]:
+    """Return a log query as SQL, the same in every database."""
+    found: list[ColumnElement[bool]] = []
+    if wanted.runs is not None:
+        found.append(events.c.run.in_(wanted.runs))
+    if wanted.session is not None:
+        found.append(events.c.run.in_(select(runs.c.id).where(runs.c.session == wanted.session)))
+    if wanted.record is not None:
+        found.append(_of_record(wanted))
+    if wanted.first is not None:
+        found.append(events.c.seq >= wanted.first)
+    if wanted.last is not None:
+        found.append(events.c.seq <= wanted.last)
+    if wanted.types:
+        found.append(events.c.type.in_(wanted.types))
+    if wanted.actor is not None:
+        found.append(events.c.actor == wanted.actor)
+    if wanted.since is not None:
+        found.append(events.c.ts >= rows.stamp(wanted.since))
+    # Not LIKE, see below; and not instr, which PostgreSQL calls otherwise.
+    found += [func.replace(events.c.body, one, "") != events.c.body for one in wanted.holds]
+    return found
+
+
+def _of_record(wanted: LogQuery) -> ColumnElement[bool]:
+    key = wanted.key
+    if key is not None:
+        return (events.c.branch == key.branch) & (events.c.n == key.n)
+    # Not LIKE, which takes no account of case in SQLite.
+    return or_(
+        events.c.branch == wanted.record,
+        *(func.substr(events.c.branch, 1, len(start)) == start for start in wanted.beginnings),
+    )
+
+
 def _blob_named(text: str) -> str | None:
-    """The hash that a stored body stands for, None for a body that stands for itself."""
+    """Return the hash that a stored body stands for, None for a body that stands for itself."""
     if not text.startswith(_BLOB_PREFIX):
         return None
     sha256: str = json.loads(text)[rows.BLOB_KEY]

@@ -26,20 +26,20 @@ _NAME_BYTES = re.compile(_NAME.pattern.encode())
 
 
 def names_in(text: str | bytes) -> set[str]:
-    """Every SHA-256 that a text of JSON holds: 64 small hexadecimal digits that are no part of a longer word."""
+    """Return every SHA-256 in a text of JSON: 64 small hexadecimal digits that are no part of a longer word."""
     if isinstance(text, bytes):
         return {found.decode() for found in _NAME_BYTES.findall(text)}
     return set(_NAME.findall(text))
 
 
 def is_json(media_type: str) -> bool:
-    """Whether a blob of this type may name others."""
+    """Return True if a blob of this type may name others."""
     plain = media_type.partition(";")[0].strip().lower()
     return plain == "application/json" or plain.endswith("+json")
 
 
 def references(texts: Iterable[str | bytes], lookup: Lookup) -> set[str]:
-    """The blobs that texts refer to, and those that the JSON among them refers to, and so on.
+    """Return the blobs that texts refer to, and those that the JSON among them refers to, and so on.
 
     Args:
         texts: the JSON of a manifest, of event bodies (as stored, or resolved), of the entries of components.
@@ -70,6 +70,3 @@ def _look_up(open_: set[str], asked: set[str], found: set[str], lookup: Lookup) 
             found.add(name)
             if data is not None:
                 open_ |= names_in(data) - asked
-
-
-__all__ = ["BATCH", "PRIVATE", "Lookup", "is_json", "names_in", "references"]

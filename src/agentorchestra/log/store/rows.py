@@ -1,4 +1,4 @@
-"""An event as a row and back, and the sentences all stores share."""
+"""An event as a row and back, and the errors all stores share."""
 
 from __future__ import annotations
 
@@ -47,15 +47,8 @@ class Row:
     def __init__(self, event: NewEvent) -> None:
         self.branch = event.branch
         self.n = event.n
-        self.tail = (
-            event.attempt,
-            event.type,
-            event.v,
-            stamp(event.ts),
-            event.span,
-            event.parent_span,
-            event.actor,
-        )
+        ts = stamp(event.ts)
+        self.tail = (event.attempt, event.type, event.v, ts, event.span, event.parent_span, event.actor)
         self.large: bytes | None = None
         self.sha256 = ""
         text = body_json(event)
@@ -73,24 +66,24 @@ class Row:
             self.large = data
 
     def to_blob(self) -> bytes:
-        """Put the reference to the blob in the body's place; the blob's bytes."""
+        """Put the reference to the blob in the body's place; return the blob's bytes."""
         assert self.large is not None
         self.sha256 = hashlib.sha256(self.large).hexdigest()
         self.body = f'{{"{BLOB_KEY}":"{self.sha256}"}}'
         return self.large
 
     def values(self, run: str, seq: int) -> tuple[Any, ...]:
-        """The row in the order of `schema.events`' columns."""
+        """Return the row in the order of `schema.events`' columns."""
         body = self.body or self.large  # a large one that was not put into a blob stands for itself
         return (run, seq, self.branch, seq if self.n is None else self.n, *self.tail, body)
 
     def key(self, seq: int) -> tuple[str, int, int, str]:
-        """What must be unique in a run: branch, n, attempt, type."""
+        """Return what must be unique in a run: branch, n, attempt, type."""
         return (self.branch, seq if self.n is None else self.n, self.tail[0], self.tail[1])
 
 
 def body_json(event: NewEvent) -> str:
-    """The body as JSON (NaN and infinities as Python writes them: a record is kept as it was).
+    """Return the body as JSON (NaN and infinities as Python writes them: a record is kept as it was).
 
     Raises:
         StoreError: if it is not JSON.
@@ -112,13 +105,13 @@ _WRITTEN_OUT = frozenset({EffectStarted.type, EffectCompleted.type})
 
 
 def body_of(data: bytes) -> dict[str, Any]:
-    """The body in a blob."""
+    """Return the body in a blob."""
     body: dict[str, Any] = json.loads(data.decode("utf-8", "surrogatepass"))
     return body
 
 
 def encodable(text: str) -> bool:
-    """Whether the text has a UTF-8 form."""
+    """Return True if the text has a UTF-8 form."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -127,7 +120,7 @@ def encodable(text: str) -> bool:
 
 
 def stamp(ts: datetime) -> str:
-    """A time as text of fixed width in UTC, which sorts as the times do.
+    """Return a time as text of fixed width in UTC, which sorts as the times do.
 
     Raises:
         StoreError: for a naive time.
@@ -140,37 +133,24 @@ def stamp(ts: datetime) -> str:
 
 
 def event_of(values: Sequence[Any], body: dict[str, Any]) -> Event:
-    """The event of a row (in the order of `schema.events`' columns) with its resolved body.
+    """Return the event of a row (in the order of `schema.events`' columns) with its resolved body.
 
     Not validated again: it was an event when it was written, and a load of a long run is many of them.
     """
-    run, seq, branch, n, attempt, type_, v, ts, span, parent_span, actor = values[:11]
-    return constructed(
-        Event,
-        {
-            "branch": branch,
-            "n": n,
-            "attempt": attempt,
-            "type": type_,
-            "v": v,
-            "ts": datetime.fromisoformat(ts),
-            "span": span,
-            "parent_span": parent_span,
-            "actor": actor,
-            "body": body,
-            "run": run,
-            "seq": seq,
-        },
-    )
+    fields = dict(zip(_COLUMNS, values, strict=False))
+    return constructed(Event, {**fields, "ts": datetime.fromisoformat(fields["ts"]), "body": body})
+
+
+_COLUMNS = ("run", "seq", "branch", "n", "attempt", "type", "v", "ts", "span", "parent_span", "actor")
 
 
 def manifest_json(manifest: RunManifest) -> str:
-    """The manifest as JSON, defaults too: a later version may have others, and this run is pinned to these."""
+    """Return the manifest as JSON, defaults too: a later version may have others, and this run is pinned to these."""
     return manifest.model_dump_json()
 
 
 def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStatus | None) -> tuple[Row, ...]:
-    """The rows of an append.
+    """Return the rows of an append.
 
     Raises:
         StoreError: if a body is not JSON, or another process (epoch None) tries what only the owner may.
@@ -191,7 +171,7 @@ def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStat
 
 
 def encode_import(record: RunRecord, events: Sequence[Event]) -> tuple[Row, ...]:
-    """The rows of a run that was made elsewhere.
+    """Return the rows of a run that was made elsewhere.
 
     Raises:
         StoreError: if the events are not its whole log in order, or a body is not JSON.
@@ -210,17 +190,14 @@ def encode_import(record: RunRecord, events: Sequence[Event]) -> tuple[Row, ...]
 
 
 def unknown_run(run: str) -> UnknownRunError:
-    """The sentence for a run that is not there."""
     return UnknownRunError(f"no run {run!r} in this workspace; `agentorchestra runs` lists them")
 
 
 def existing_run(run: str) -> StoreError:
-    """The sentence for a run that is there already."""
     return StoreError(f"the workspace already holds a run {run!r}; a new run needs a new id")
 
 
 def fenced(run: str, epoch: int, now: int, owner: Owner | None) -> FencedError:
-    """The sentence for a writer whose epoch is over."""
     who = f"{owner} drives it" if owner is not None else "it was taken over"
     return FencedError(
         f"run {run!r} is no longer driven from here: {who} under epoch {now}, this process had epoch {epoch}; "
@@ -229,7 +206,6 @@ def fenced(run: str, epoch: int, now: int, owner: Owner | None) -> FencedError:
 
 
 def duplicate(run: str, key: tuple[str, int, int, str]) -> DuplicateEventError:
-    """The sentence for a key that was recorded before."""
     branch, n, attempt, type_ = key
     return DuplicateEventError(
         f"run {run!r} already holds a {type_!r} event at {branch}#{n}, attempt {attempt}; a key is recorded once"

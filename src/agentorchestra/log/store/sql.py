@@ -1,4 +1,4 @@
-"""The store over SQLAlchemy Core: one writer thread with group commit (writing.py), a few readers (reading.py).
+"""The store over SQLAlchemy Core: one writer thread with group commit (writer.py), a few readers (reader.py).
 
 What differs between databases is in the methods at the end of `Database` (database.py), which sqlite.py and postgres.py
 fill in.
@@ -13,20 +13,17 @@ from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import Owner, RunRecord, Swept
+from agentorchestra.core.protocols import Owner, RunRecord, Store, Swept
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.store import deletion as sweeping
-from agentorchestra.log.store import histories, rows
-from agentorchestra.log.store import writer as writing
-from agentorchestra.log.store.database import AT_ONCE
-from agentorchestra.log.store.operations import Call
-from agentorchestra.log.store.reader import HEADS, Reading, one_of, parts_of
+from agentorchestra.log.store import deletion, histories, rows, writer
+from agentorchestra.log.store.database import AT_ONCE, Call
+from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import components, jobs, runs
-from agentorchestra.log.store.writer import Writing
+from agentorchestra.log.store.writer import Writer
 
 
-class SqlStore(Writing, Reading):
+class SqlStore(Writer, Reader, Store):
     """`core.protocols.Store` over a database.
 
     Usable from any thread and from several event loops at once. Reads never see an append before it is durable.
@@ -40,7 +37,6 @@ class SqlStore(Writing, Reading):
     """
 
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
-        """See `Store.create_run`."""
         new = rows.encode_append(0, events, None)
         record = RunRecord(
             id=run,
@@ -54,7 +50,6 @@ class SqlStore(Writing, Reading):
         await self._add_run(record, new, epoch=0)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        """See `Store.import_run`."""
         await self._add_run(record, rows.encode_import(record, events), epoch=epoch)
 
     async def _add_run(self, record: RunRecord, new: tuple[Row, ...], *, epoch: int) -> None:
@@ -71,32 +66,23 @@ class SqlStore(Writing, Reading):
             "imported": None if record.imported is None else rows.stamp(record.imported),
         }
 
-        def create(connection: Connection, operation: Call[None]) -> None:
+        def create(connection: Connection) -> None:
             if record.fork_seq is not None and record.imported is None:
                 # Its log refers to what the other one's does: it must not be deleted at this moment.
-                there = (
-                    select(runs.c.id).where(runs.c.id == record.parent_run).with_for_update(key_share=True, read=True)
-                )
-                if connection.execute(there).first() is None:
+                parent = select(runs.c.id).where(runs.c.id == record.parent_run)
+                if connection.execute(parent.with_for_update(key_share=True, read=True)).first() is None:
                     raise rows.unknown_run(str(record.parent_run))
-            if (
-                connection.execute(self._insert(runs).on_conflict_do_nothing().returning(runs.c.id), values).first()
-                is None
-            ):
+            statement = self._insert(runs).on_conflict_do_nothing().returning(runs.c.id)
+            if connection.execute(statement, values).first() is None:
                 raise rows.existing_run(run)
             connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": epoch, "lease_until": None})
-            self._insert_large(connection, operation.large)
+            self._insert_large(connection, new)
             if new:
                 self._insert_events(connection, [row.values(run, seq) for seq, row in enumerate(new, 1)])
 
         await self._do(Call(run, create, new))
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
-        """See `Store.claim`.
-
-        Raises:
-            UnknownRunError: if there is no such run.
-        """
         held = jobs.c.run == run
         if expect_epoch is None:
             held &= or_(jobs.c.lease_until.is_(None), jobs.c.lease_until <= self._now())
@@ -109,7 +95,7 @@ class SqlStore(Writing, Reading):
             .returning(jobs.c.epoch)
         )
 
-        def take(connection: Connection, _operation: Call[int | None]) -> int | None:
+        def take(connection: Connection) -> int | None:
             epoch: int | None = connection.execute(statement).scalar()
             if epoch is None and self._job(connection, run) is None:
                 raise rows.unknown_run(run)
@@ -118,16 +104,15 @@ class SqlStore(Writing, Reading):
         return await self._do(Call(run, take))
 
     async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
-        """See `Store.heartbeat`. A run released under its epoch is neither prolonged nor lost."""
+        # A run released under its epoch is neither prolonged nor lost.
         held = dict(epochs)
-
         prolonged = (
             update(jobs)
             .where(jobs.c.run == bindparam("held"), jobs.c.epoch == bindparam("under"), jobs.c.owner.is_not(None))
             .values(lease_until=self._now() + lease_s)
         )
 
-        def prolong(connection: Connection, _operation: Call[set[str]]) -> set[str]:
+        def prolong(connection: Connection) -> set[str]:
             found = connection.execute(select(jobs.c.run, jobs.c.epoch).where(jobs.c.run.in_(held)))
             ours = {run for run, epoch in found if held[run] == epoch}
             if ours:
@@ -137,18 +122,16 @@ class SqlStore(Writing, Reading):
         return await self._do(Call(None, prolong)) if held else set()
 
     async def release(self, run: str, epoch: int) -> None:
-        """See `Store.release`."""
         statement = (
             update(jobs).where(jobs.c.run == run, jobs.c.epoch == epoch).values(owner=None, lease_until=self._now())
         )
 
-        def give_back(connection: Connection, _operation: Call[None]) -> None:
+        def give_back(connection: Connection) -> None:
             connection.execute(statement)
 
         await self._do(Call(run, give_back))
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
-        """See `Store.put_blob`. Where the database does not keep large ones, they lie in files."""
         inline = self.keeps_large or len(data) <= rows.INLINE_BYTES
 
         def stage() -> str:
@@ -158,28 +141,18 @@ class SqlStore(Writing, Reading):
             return sha256
 
         sha256 = await self._in_pool(stage)
-        values = {
-            "sha256": sha256,
-            "size": len(data),
-            "media_type": media_type,
-            "data": data if inline else None,
-        }
-
-        def keep(connection: Connection, _operation: Call[None]) -> None:
-            self._insert_blobs(connection, [values])
-
-        await self._do(Call(None, keep))
+        values = {"sha256": sha256, "size": len(data), "media_type": media_type, "data": data if inline else None}
+        await self._do(Call(None, lambda connection: self._insert_blobs(connection, [values])))
         return sha256
 
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:
-        """See `Store.record_components`."""
         new = histories.encode(changes)
         if not new:
             return
         named = histories.components_of(new)
         values = [dict(zip(components.c.keys(), row, strict=True)) for row in new]
 
-        def record(connection: Connection, _operation: Call[None]) -> None:
+        def record(connection: Connection) -> None:
             self._one_recorder(connection)
             histories.check_places(new, self._heads(connection, named))
             # Should another process be first all the same, the key refuses the rows, and the second look (in
@@ -199,25 +172,23 @@ class SqlStore(Writing, Reading):
     # --- collecting what nobody needs ------------------------------------------------------------
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
-        """See `Store.delete_runs`."""
         # Newest first: forks before what they were forked from, which may stand in another transaction.
         order = [one.id for one in await self.run_states() if one.id in set(runs)]
         deleted: list[str] = []
-        for start in range(0, len(order), sweeping.AT_ONCE):
-            part = order[start : start + sweeping.AT_ONCE]
+        for start in range(0, len(order), deletion.AT_ONCE):
+            part = order[start : start + deletion.AT_ONCE]
 
-            def remove(connection: Connection, _operation: Call[list[str]], part: list[str] = part) -> list[str]:
-                return sweeping.delete_runs(connection, part, self._now())
+            def remove(connection: Connection, part: list[str] = part) -> list[str]:
+                return deletion.delete_runs(connection, part, self._now())
 
             removed: list[str] = await self._do(Call(None, remove))
             deleted += removed
         return deleted
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
-        """See `Store.sweep_blobs`."""
-        grace_s = max(grace_s, 2 * writing.TOUCHED_S)
+        grace_s = max(grace_s, 2 * writer.TOUCHED_S)
         before = self._now() - grace_s
-        found = await self._read(lambda connection: sweeping.garbage(connection, before, self._bytes_of))
+        found = await self._read(lambda connection: deletion.garbage(connection, before, self._bytes_of))
         gone = list(found)
         if not dry_run:
             gone = []
@@ -225,8 +196,8 @@ class SqlStore(Writing, Reading):
             for start in range(0, len(names), AT_ONCE):
                 part = names[start : start + AT_ONCE]
 
-                def remove(connection: Connection, _operation: Call[list[str]], part: list[str] = part) -> list[str]:
-                    deleted = sweeping.delete_blobs(connection, part, before)
+                def remove(connection: Connection, part: list[str] = part) -> list[str]:
+                    deleted = deletion.delete_blobs(connection, part, before)
                     # Inside the transaction: nobody puts one of them at the same time.
                     if not self.keeps_large:
                         self._forget_bytes(deleted, grace_s)
@@ -242,10 +213,7 @@ class SqlStore(Writing, Reading):
         return Swept(0, 0)
 
     async def changed(self) -> bool:
-        """Whether another process, or anyone without an epoch, wrote since the last call; own driving does not count.
-
-        Asked on the writer's own connection: a database tells a connection of the commits of all others only, so that
-        a busy writer does not wake its own watcher with every commit.
-        """
+        # Asked on the writer's own connection: a database tells a connection of the commits of all others only, so
+        # that a busy writer does not wake its own watcher with every commit.
         told, self._external = self._external, False
-        return await self._do(Call(None, lambda connection, _operation: self._changed(connection))) or told
+        return await self._do(Call(None, self._changed)) or told

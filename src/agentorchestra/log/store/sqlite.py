@@ -16,17 +16,11 @@ from sqlalchemy import (
     Connection,
     Double,
     Engine,
-    Executable,
     Table,
-    bindparam,
     create_engine,
     event,
-    exists,
-    func,
-    insert,
     literal_column,
     select,
-    update,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
@@ -36,15 +30,12 @@ from agentorchestra.core.errors import (
     AgentOrchestraError,
     StoreError,
     StoreFullError,
-    WorkspaceCorruptError,
-    WorkspaceNewerError,
     WorkspaceNotWritableError,
 )
 from agentorchestra.core.protocols import Swept
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.log.store.database import READERS
-from agentorchestra.log.store.operations import Call, Draw
-from agentorchestra.log.store.schema import REVISIONS, blobs, events, jobs, metadata, runs
+from agentorchestra.log.store.database import READERS, Call, Draw
+from agentorchestra.log.store.schema import REVISIONS, blobs, events
 from agentorchestra.log.store.sql import SqlStore
 
 DATABASE = "workspace.db"
@@ -75,45 +66,14 @@ WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = jobs.epoch)
 RETURNING runs.id, runs.next_seq
 """
 
-_NAMED = select(blobs.c.sha256).where(blobs.c.sha256 == bindparam("name"))
-
-
-class Prepared:
-    """A statement compiled once: SQL and the order of its positional parameters."""
-
-    def __init__(self, statement: Executable, engine: Engine) -> None:
-        compiled = statement.compile(dialect=engine.dialect)  # type: ignore[attr-defined]
-        self.sql = str(compiled)
-        self.order: list[str] = list(compiled.positiontup)
-
-    def __call__(self, **values: Any) -> tuple[Any, ...]:
-        """The parameters in order."""
-        return tuple([values[name] for name in self.order])
-
-
-class Hot:
-    """The writer's hot path, executed on the driver's cursor: SQLAlchemy's own would double the cost of an event.
-
-    The epoch is read in the same statement that draws the sequence: SQLite's transactions exclude each other.
-    """
-
-    def __init__(self, engine: Engine) -> None:
-        draw = (
-            update(runs)
-            .where(runs.c.id == bindparam("run"))
-            .values(
-                next_seq=runs.c.next_seq + bindparam("k"),
-                status=func.coalesce(bindparam("status"), runs.c.status),
-            )
-            .returning(runs.c.next_seq)
-        )
-        holds = exists().where(jobs.c.run == bindparam("run"), jobs.c.epoch == bindparam("epoch"))
-        self.draw = Prepared(draw.where(holds), engine)
-        self.draw_external = Prepared(draw, engine)
-        columns: dict[str, Any] = {column.name: bindparam(column.name) for column in events.c}
-        self.insert_events = Prepared(insert(events).values(columns), engine)
-        # Row.values gives tuples in this order, without a dictionary in between.
-        assert self.insert_events.order == [c.name for c in events.c]
+# The hot path, executed on the driver's cursor: SQLAlchemy's own would double the cost of an event. The epoch is read
+# in the same statement that draws the sequence: SQLite's transactions exclude each other.
+_DRAW = """
+UPDATE runs SET next_seq = next_seq + ?3, status = coalesce(?4, status)
+WHERE id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM jobs WHERE run = ?1 AND epoch = ?2))
+RETURNING next_seq
+"""
+_INSERT = f"INSERT INTO events ({', '.join(events.c.keys())}) VALUES ({', '.join('?' for _ in events.c)})"
 
 
 class SqliteStore(SqlStore):
@@ -129,12 +89,12 @@ class SqliteStore(SqlStore):
 
     def __init__(self, folder: Path, *, max_bytes: int | None = None) -> None:
         self.folder = Path(folder).absolute()
-        super().__init__(str(self.folder))
+        self.database = self.folder / DATABASE
+        place = str(self.folder)
+        super().__init__(place, workspace=place, file=str(self.database), option="--workspace")
         self.max_bytes = max_bytes
         self._files = BlobFiles(self.folder / "blobs")
-        self._hot: Hot | None = None
         self._has_json = sqlite3.sqlite_version_info >= _JSON
-        self.database = self.folder / DATABASE
         self._version = 0
         self._inode = 0
 
@@ -219,7 +179,6 @@ class SqliteStore(SqlStore):
         # The writer's connection, from now on: what others commit after this line is news to it.
         self._connection = self._write_engine.connect()
         self._changed(self._connection)
-        self._hot = Hot(self._write_engine)
         self._inode = self.database.stat().st_ino
 
     def _prepare_folder(self) -> None:
@@ -289,25 +248,8 @@ class SqliteStore(SqlStore):
             raise
         sync_folder(self.folder)
 
-    def _revision(self, connection: Connection) -> str | None:
-        """The revision of the database, None for an empty one."""
-        tables = set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
-        if not tables:
-            return None
-        if "alembic_version" not in tables:
-            raise self._corrupt(f"it holds other tables: {', '.join(sorted(tables)[:3])}")
-        revision = connection.exec_driver_sql("SELECT version_num FROM alembic_version").scalar()
-        if revision is None:
-            raise self._corrupt("its format is not recorded")
-        if revision not in REVISIONS:
-            raise WorkspaceNewerError(
-                f"the workspace {self.folder} was written by a later version of agentorchestra (format {revision!r}, "
-                f"this version knows up to {REVISIONS[-1]!r}); upgrade, or choose another --workspace"
-            )
-        missing = set(metadata.tables) - tables
-        if revision == REVISIONS[-1] and missing:
-            raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
-        return str(revision)
+    def _tables(self, connection: Connection) -> set[str]:
+        return set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())
 
     # --- the dialect -----------------------------------------------------------------------------
 
@@ -336,36 +278,29 @@ class SqliteStore(SqlStore):
         names = [name for name in old if name not in known]
         if not dry_run:
 
-            def remove(connection: Connection, _operation: Call[list[str]]) -> list[str]:
-                rowless = [name for name in names if connection.execute(_NAMED, {"name": name}).first() is None]
-                return self._files.remove(rowless, before=before)
+            def remove(connection: Connection) -> list[str]:
+                row = select(blobs.c.sha256)
+                lost = [name for name in names if connection.execute(row.where(blobs.c.sha256 == name)).first() is None]
+                return self._files.remove(lost, before=before)
 
             names = await self._do(Call(None, remove))
         return Swept(len(names), sum(old[name] for name in names))
 
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
-        hot = self._hot
-        assert hot is not None
+        wanted = [(draw.run, draw.epoch, draw.k, draw.status) for draw in draws]
         with closing(connection.connection.cursor()) as cursor:
             if len(draws) >= _TOGETHER and self._has_json:
-                wanted = json.dumps([(draw.run, draw.epoch, draw.k, draw.status) for draw in draws])
-                found = dict(cursor.execute(_DRAW_ALL, (wanted,)).fetchall())
+                found = dict(cursor.execute(_DRAW_ALL, (json.dumps(wanted),)).fetchall())
                 for draw in draws:
                     draw.next_seq = found.get(draw.run)
                 return
-            for draw in draws:
-                if draw.epoch is None:
-                    values = hot.draw_external(run=draw.run, k=draw.k, status=draw.status)
-                    cursor.execute(hot.draw_external.sql, values)
-                else:
-                    cursor.execute(hot.draw.sql, hot.draw(run=draw.run, k=draw.k, status=draw.status, epoch=draw.epoch))
-                drawn = cursor.fetchone()
+            for draw, values in zip(draws, wanted, strict=True):
+                drawn = cursor.execute(_DRAW, values).fetchone()
                 draw.next_seq = None if drawn is None else drawn[0]
 
     def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
-        assert self._hot is not None
         with closing(connection.connection.cursor()) as cursor:
-            cursor.executemany(self._hot.insert_events.sql, values)
+            cursor.executemany(_INSERT, values)
 
     def _changed(self, connection: Connection) -> bool:
         # Past SQLAlchemy, which would begin a transaction, and so wait for a writer in another process.
@@ -385,15 +320,7 @@ class SqliteStore(SqlStore):
 
     # --- errors ----------------------------------------------------------------------------------
 
-    def _translate(self, exc: BaseException) -> AgentOrchestraError:
-        error = self._meaning(exc)
-        if error is not exc and error.__cause__ is None:
-            error.__cause__ = exc
-        return error
-
     def _meaning(self, exc: BaseException) -> AgentOrchestraError:
-        if isinstance(exc, AgentOrchestraError):
-            return exc
         cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
         if isinstance(cause, OSError):
             reason = cause.strerror or str(cause)
@@ -422,12 +349,6 @@ class SqliteStore(SqlStore):
         return StoreFullError(
             f"no space left for the log in the workspace {self.folder} ({reason}); nothing of this step was recorded. "
             f"Free space there{limit}, then resume the run"
-        )
-
-    def _corrupt(self, reason: str) -> WorkspaceCorruptError:
-        return WorkspaceCorruptError(
-            f"{self.database} cannot be read as a workspace's database ({reason}); "
-            "restore it from a backup, or choose another --workspace"
         )
 
     def _not_writable(self, reason: str) -> WorkspaceNotWritableError:

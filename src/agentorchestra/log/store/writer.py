@@ -19,10 +19,8 @@ from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFul
 from agentorchestra.core.events import NewEvent
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import rows
-from agentorchestra.log.store.backoff import Patience
 from agentorchestra.log.store.commits import Landing, land
-from agentorchestra.log.store.database import Database
-from agentorchestra.log.store.operations import Append, Call, Draw, Operation, UnansweredError
+from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Patience
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, events, runs
 
@@ -32,7 +30,21 @@ TOUCHED_S = 600.0
 """How exactly it is known when a blob was last put; far less than any grace."""
 
 
-class Writing(Database):
+class UnansweredError(Exception):
+    """The connection was lost while COMMIT was under way: whether it was carried out is to be looked up.
+
+    Attributes:
+        token: names the transaction to the database.
+        results: what its operations gave.
+    """
+
+    def __init__(self, token: str, results: list[Any]) -> None:
+        super().__init__(token)
+        self.token = token
+        self.results = results
+
+
+class Writer(Database):
     """Appends and other writes, in the order in which they came.
 
     For tests of crashes, subclasses override `before_commit` and `after_commit`.
@@ -59,11 +71,7 @@ class Writing(Database):
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
     ) -> Future[tuple[int, ...]]:
-        """See `Store.append`. The bodies are read before this returns.
-
-        Raises:
-            StoreError: at once, if the store is not open.
-        """
+        # The bodies are read before this returns.
         try:
             new = rows.encode_append(epoch, events, status)
         except StoreError as exc:
@@ -118,11 +126,11 @@ class Writing(Database):
 
     def _stage(self, operation: Operation[Any]) -> None:
         """Put references in the place of large bodies, and their bytes where they are kept, before the transaction."""
-        operation.large = tuple([row for row in operation.new if row.large is not None])
-        for row in operation.large:
-            data = row.to_blob()
-            if not self.keeps_large:
-                self._keep_bytes(row.sha256, data)
+        for row in operation.new:
+            if row.large is not None:
+                data = row.to_blob()
+                if not self.keeps_large:
+                    self._keep_bytes(row.sha256, data)
 
     def _commit(self, batch: list[Operation[Any]]) -> None:
         touched = list(dict.fromkeys(op.run for op in batch if op.run is not None))
@@ -148,15 +156,12 @@ class Writing(Database):
         )
 
     def _written(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
-        """What the operations gave, once the transaction is durable; waits for a database that is away.
-
-        What waits stays what it is: an epoch that another process took over meanwhile fences it.
-        """
+        """Return what the operations gave, once the transaction is durable; waits for a database that is away."""
         patience = Patience(0.0 if self._away else self.retry_s)
         unanswered: UnansweredError | None = None
         while True:
             try:
-                if unanswered is not None and self._was_committed(unanswered.token, patience):
+                if unanswered is not None and self._was_committed(unanswered.token):
                     results = unanswered.results
                 else:
                     unanswered = None
@@ -183,7 +188,7 @@ class Writing(Database):
             return self._transaction(batch, touched, self._apply_all)
         except UnansweredError:
             raise
-        except self._kinds().operational:
+        except self._operational:
             raise
         except Exception:
             # Something in the batch does not fit: a key that is there already, a value the database refuses. Find
@@ -235,7 +240,7 @@ class Writing(Database):
     # --- in the transaction ----------------------------------------------------------------------
 
     def _apply_all(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
-        """The whole batch in order, appends that follow each other together; an exception undoes everything."""
+        """Apply the whole batch in order, appends that follow each other together; an exception undoes everything."""
         results: list[Any] = []
         appends: list[Append] = []
         for operation in batch:
@@ -251,13 +256,13 @@ class Writing(Database):
         return results
 
     def _apply_each(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
-        """The batch one by one: what fails fails alone."""
+        """Apply the batch one by one: what fails fails alone."""
         results: list[Any] = []
         for operation in batch:
             savepoint = connection.begin_nested()
             try:
                 result = self._apply_all(connection, [operation])[0]
-            except self._kinds().operational:
+            except self._operational:
                 raise
             except Exception as exc:
                 savepoint.rollback()
@@ -271,7 +276,7 @@ class Writing(Database):
     def _apply_call(connection: Connection, operation: Operation[Any]) -> Any:
         assert isinstance(operation, Call)
         try:
-            return operation.call(connection, operation)
+            return operation.call(connection)
         except AgentOrchestraError as exc:
             return exc
 
@@ -291,16 +296,11 @@ class Writing(Database):
         while left:
             # One statement changes a row once: further draws of the same run wait for their turn.
             turn = {draw.run: draw for draw in reversed(left)}
-            if len(turn) < len(left):
-                later = [draw for draw in left if turn[draw.run] is not draw]
-                now = [draw for draw in left if turn[draw.run] is draw]
-            else:
-                now, later = left, []
-            self._draw(connection, now)
-            left = later
+            self._draw(connection, list(turn.values())[::-1])
+            left = [draw for draw in left if turn[draw.run] is not draw]
         results: list[Any] = [None] * len(appends)
         values: list[tuple[Any, ...]] = []
-        large: list[Row] = []
+        written: list[Row] = []
         for draw in draws:
             if draw.next_seq is None:
                 for i in draw.members:
@@ -314,30 +314,29 @@ class Writing(Database):
                     values.append(row.values(draw.run, seq))
                     seq += 1
                 results[i] = tuple(range(first, seq))
-                large += append.large
-        self._insert_large(connection, large)
+                written += append.new
+        self._insert_large(connection, written)
         if values:
             self._insert_events(connection, values)
         return results
 
-    def _insert_large(self, connection: Connection, large: Sequence[Row]) -> None:
-        if not large:
-            return
-        self._insert_blobs(
-            connection,
-            [
-                {
-                    "sha256": row.sha256,
-                    "size": len(row.large or b""),
-                    "media_type": rows.BODY_MEDIA_TYPE,
-                    "data": row.large if self.keeps_large else None,
-                }
-                for row in large
-            ],
-        )
+    def _insert_large(self, connection: Connection, new: Sequence[Row]) -> None:
+        """Insert the blobs of large bodies."""
+        values = [
+            {
+                "sha256": row.sha256,
+                "size": len(row.large),
+                "media_type": rows.BODY_MEDIA_TYPE,
+                "data": row.large if self.keeps_large else None,
+            }
+            for row in new
+            if row.large is not None
+        ]
+        if values:
+            self._insert_blobs(connection, values)
 
     def _insert_blobs(self, connection: Connection, values: list[dict[str, Any]]) -> None:
-        """Blobs that are there already count as put now: a collection of garbage leaves them where they are."""
+        """Insert blobs; those that are there already count as put now, so that no collection takes them."""
         statement = self._insert(blobs).values(touched=self._now())
         stale = or_(blobs.c.touched.is_(None), blobs.c.touched < self._now() - TOUCHED_S)
         statement = statement.on_conflict_do_update(
@@ -352,8 +351,8 @@ class Writing(Database):
         return rows.fenced(run, epoch, job.epoch, job.owner)
 
     def _refused(self, connection: Connection, operation: Operation[Any], exc: Exception) -> Exception:
-        """Why the database refused a single operation."""
-        if isinstance(exc, self._kinds().integrity) and operation.run is not None:
+        """Return why the database refused a single operation."""
+        if isinstance(exc, self._integrity) and operation.run is not None:
             first = connection.execute(select(runs.c.next_seq).where(runs.c.id == operation.run)).scalar() or 1
             seen: set[tuple[str, int, int, str]] = set()
             for seq, row in enumerate(operation.new, first):

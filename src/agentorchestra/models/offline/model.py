@@ -4,7 +4,7 @@ It reads what any model would read - the rendered messages and the tools offered
 reasoning as JSON text and tool calls. It keeps no state: everything it knows stands in the messages, so it serves many
 runs at once and goes on after a resume. It can look facts up in files (sentences, pages, cells), compare two of
 them, do arithmetic, and make a call that the task spells out; it says so in every answer, and says honestly what it
-cannot do. In a team it plays every role (offline_team.py).
+cannot do. In a team it plays every role (`team.py`).
 """
 
 from __future__ import annotations
@@ -22,21 +22,14 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile
-from agentorchestra.models.offline import code, rules, team
+from agentorchestra.models.offline import rules, team
 from agentorchestra.models.offline.calls import agent_result, spelled_calls, unknown_calls
 from agentorchestra.models.offline.passages import pieces
-from agentorchestra.models.render import (
-    RenderedContent,
-    content_spans,
-    parse_contents,
-    render_message,
-    without_contents,
-)
+from agentorchestra.models.render import RenderedContent, parse_contents, render_message, without_contents
 
 NOTE = "(offline model: rules, no language model)"
 
 MAX_SEARCHES = 3
-MAX_READS = 6
 
 Arguments = dict[str, JsonValue]
 
@@ -47,13 +40,14 @@ class OfflineModel:
     Attributes:
         name: the name it is asked for by.
         profile: its profile: no price, no key.
-        native_tools: calls are given natively where tools are offered, else inside the JSON text.
+        native_tools: True; decisions as JSON text or as programs are not written.
     """
+
+    native_tools = True
 
     def __init__(self, name: str = "offline", profile: ModelProfile | None = None) -> None:
         self.name = name
         self.profile = profile or ModelProfile(model="offline")
-        self.native_tools = self.profile.tools
 
     async def request(
         self,
@@ -65,6 +59,8 @@ class OfflineModel:
         """Decide the next step from the visible prompt; media are not looked at."""
         view = _View.read(request)
         single = None if view.tools else team.single_reply(view.system, view.first, NOTE)
+        if single is None and _CODE.search(view.system):
+            single = f"```python\ndone(answer={_NO_PROGRAMS!r}, status='blocked')\n```"
         text, calls = (single, ()) if single is not None else _written(_decide(view), view)
         if on_delta is not None:
             delivered = on_delta(text)
@@ -81,19 +77,19 @@ class OfflineModel:
         )
 
     def price(self, usage: Usage) -> float:
-        """Nothing, whatever the tokens."""
+        """Return nothing, whatever the tokens."""
         return 0.0
 
     async def aclose(self) -> None:
         """Nothing is held open."""
 
 
-# --- what is visible ------------------------------------------------------------------------------------------------
+# --- the prompt -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Call:
-    """A call made earlier, with what came back ("" and no contents while it is not known)."""
+    """An earlier call with its result ("" and no contents while it is not known)."""
 
     name: str
     arguments: Mapping[str, Any]
@@ -110,75 +106,59 @@ class _View:
         task: the task's text.
         files: the names of its files.
         tools: the parameters of each tool offered.
-        native: whether calls are made natively.
         last: whether this step must be the answer.
         calls: the calls made so far, in order.
         contents: the pieces of files seen so far, in order, each once.
         steps: decisions taken so far.
         chars: the prompt's size.
-        answer_format: what is said of the form of a structured answer.
         system, first: the system prompt and the user's first message.
-        code: whether it acts by writing programs.
     """
 
     task: str
     files: tuple[str, ...]
     tools: Mapping[str, Mapping[str, Any]]
-    native: bool
     last: bool
     calls: tuple[_Call, ...]
     contents: tuple[RenderedContent, ...]
     steps: int
     chars: int
-    answer_format: str
-    system: str = ""
-    first: str = ""
-    code: bool = False
+    system: str
+    first: str
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
+        """Return the view of a request."""
         rendered = [(message, render_message(message)) for message in request.messages]
         first = next((text for message, text in rendered if message.role == "user" and "<task>" in text), None)
         if first is None:
             first = next((text for message, text in rendered if message.role == "user"), "")
-        system = "\n".join(text for message, text in rendered if message.role == "system")
-        native = bool(request.tools)
-        functions = code.offered_functions(system)
-        tools: Mapping[str, Mapping[str, Any]] = functions or _listed_tools(system)
-        if native:
-            tools = {tool.name: tool.parameters for tool in request.tools}
+        tools = {tool.name: tool.parameters for tool in request.tools}
         # What can be opened can be called by its name too, with arguments that nobody has described.
         waiting = [tool.description for tool in request.tools if tool.name == "open_tools"]
-        waiting += [match["body"] for match in _TOOL_TAG.finditer(system) if match["name"] == "open_tools"]
-        tools = {name: {} for text in waiting for name in _WAITING.findall(text)} | {**tools}
+        tools = {name: {} for text in waiting for name in _WAITING.findall(text)} | tools
         contents: dict[tuple[str, str, str], RenderedContent] = {}
         for message, text in rendered:
             if message.role in ("tool", "user"):
                 for content in [*pieces(parse_contents(text)), *team.remembered(text)]:
                     if content.kind == "file" and content.place:  # without a place it only speaks of a file
                         contents.setdefault((content.ref, content.place, content.text), content)
-                for call in code.told(text):
-                    contents.update({(one.ref, one.place, one.text): one for one in call.contents})
         tail = without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
         return cls(
             task=_inside(first, "task") if "<task>" in first else first,
             files=_listed_files(first),
             tools=tools,
-            native=native,
-            last=_must_answer(tail) or (native and set(tools) <= set(_FINISHING)),
-            calls=_calls(rendered) if functions is None else _told(rendered),
-            code=functions is not None,
+            last=_LAST_STEP.search(tail) is not None or set(tools) == {"done"},
+            calls=_calls(rendered),
             contents=tuple(contents.values()),
             steps=sum(message.role == "assistant" for message in request.messages),
             chars=sum(len(text) for _, text in rendered)
             + sum(len(canonical_json(tool.parameters)) for tool in request.tools),
-            answer_format=_inside(first, "answer_format") if "<answer_format>" in first else "",
-            system=system,
+            system="\n".join(text for message, text in rendered if message.role == "system"),
             first=first,
         )
 
     def made(self, name: str) -> list[_Call]:
-        """The calls of one tool so far."""
+        """Return the calls of one tool so far."""
         return [call for call in self.calls if call.name == name]
 
     @property
@@ -190,8 +170,8 @@ class _View:
 
     @property
     def evidence(self) -> str:
-        """What was found by others and is to be written up, "" where this is no such task."""
-        if set(self.tools) - {*_FINISHING, "python"}:
+        """What others found and is to be written up; "" where this is no such task."""
+        if set(self.tools) - {"done", "python"}:
             return ""
         shown = [content.text for content in parse_contents(self.first) if content.kind == "agent"]
         given = "\n".join(shown) or self.first.rpartition("</files>")[2]
@@ -200,19 +180,14 @@ class _View:
 
 _EVIDENCE = re.compile(r"^\w+ \((?:completed|partial|blocked)\): |^\[E1\] ", re.MULTILINE)
 _FILE_LINE = re.compile(r"^- (?P<name>.+) \([^()]*, [^()]*\)(?:, whole below)?$", re.MULTILINE)
-_TOOL_TAG = re.compile(r'<tool name="(?P<name>[^"]+)">(?P<body>.*?)</tool>', re.DOTALL)
 _WAITING = re.compile(r"^- (\w+): ", re.MULTILINE)
-_RESULT_LINE = re.compile(r"^Result of (?P<name>\S+) \((?P<id>[^()\s]+)\):$", re.MULTILINE)
-_LAST_STEP = re.compile(
-    r"<last_step>|(?<!if )(?<!when )\bthis is (?:your|the) (?:last|final)(?: allowed)? step\b"
-    r"|\bno (?:more|further) steps? (?:is|are) (?:left|allowed)\b",
-    re.IGNORECASE,
-)
-_STEP_OF = re.compile(r"\bstep (\d+) of (\d+)\b", re.IGNORECASE)
+_LAST_STEP = re.compile(r"<last_step>")
+_CODE = re.compile(r"^<functions>$", re.MULTILINE)
+_NO_PROGRAMS = f"I cannot answer this: the offline model writes no programs. Name a language model with --model. {NOTE}"
 
 
 def _inside(text: str, tag: str) -> str:
-    """What stands between a tag and its last closing one before the files are listed."""
+    """Return what stands between a tag and its last closing one before the files are listed."""
     start = text.find(f"<{tag}>") + len(tag) + 2
     listed = text.rfind("<files>") if tag == "task" else -1
     end = text.rfind(f"</{tag}>", start, listed if listed > start else len(text))
@@ -225,82 +200,19 @@ def _listed_files(text: str) -> tuple[str, ...]:
     return tuple(match["name"] for match in _FILE_LINE.finditer(text[start:end])) if 0 <= start < end else ()
 
 
-def _listed_tools(system: str) -> dict[str, Mapping[str, Any]]:
-    """The tools described in the prompt of the JSON text format."""
-    found: dict[str, Mapping[str, Any]] = {}
-    for match in _TOOL_TAG.finditer(system):
-        schema: Any = {}
-        _, _, described = match["body"].rpartition("Arguments (JSON schema):")
-        try:
-            schema = json.loads(described)
-        except ValueError:
-            schema = {}
-        found[match["name"]] = schema if isinstance(schema, dict) else {}
-    return found
-
-
-def _must_answer(tail: str) -> bool:
-    if _LAST_STEP.search(tail):
-        return True
-    step = _STEP_OF.search(tail)
-    return step is not None and int(step[1]) >= int(step[2])
-
-
 def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
-    """The calls in the history, each with its result."""
-    made: list[tuple[str, str, Mapping[str, Any]]] = []
-    results: dict[str, tuple[str, bool]] = {}
-    for message, text in rendered:
-        if message.role == "assistant":
-            if message.tool_calls:
-                for call in message.tool_calls:
-                    made.append((call.id, call.name, call.arguments if isinstance(call.arguments, dict) else {}))
-            else:
-                made.extend(("", name, arguments) for name, arguments in _calls_in_text(text))
-        elif message.role == "tool":
-            results[message.tool_call_id or ""] = (text, message.is_error)
-        elif message.role == "user" and made:
-            # The JSON text format: results stand one below the other in a message, each behind its own line.
-            blank = text
-            for start, end in content_spans(text):
-                blank = f"{blank[:start]}{' ' * (end - start)}{blank[end:]}"
-            marks = list(_RESULT_LINE.finditer(blank))
-            waiting = [i for i, (ident, _, _) in enumerate(made) if not ident]
-            for index, mark in zip(waiting, marks, strict=False):
-                following = next((other.start() for other in marks if other.start() > mark.start()), len(text))
-                made[index] = (mark["id"], made[index][1], made[index][2])
-                results[mark["id"]] = (text[mark.end() : following].strip(), False)
+    """Return the calls in the history, each with its result."""
+    results = {
+        message.tool_call_id or "": (text, message.is_error) for message, text in rendered if message.role == "tool"
+    }
     calls = []
-    for ident, name, arguments in made:
-        text, is_error = results.get(ident, ("", False))
-        contents = tuple(pieces(parse_contents(text)))
-        calls.append(_Call(name, arguments, without_contents(text).strip(), is_error, contents))
+    for message, _ in rendered:
+        for call in message.tool_calls:
+            text, is_error = results.get(call.id, ("", False))
+            arguments = call.arguments if isinstance(call.arguments, dict) else {}
+            contents = tuple(pieces(parse_contents(text)))
+            calls.append(_Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
     return tuple(calls)
-
-
-def _told(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
-    """The calls that programs made, as they printed them."""
-    return tuple(
-        _Call(one.name, one.arguments, one.text, one.is_error, one.contents)
-        for message, text in rendered
-        if message.role == "user"
-        for one in code.told(text)
-    )
-
-
-def _calls_in_text(text: str) -> list[tuple[str, Mapping[str, Any]]]:
-    start, end = text.find("{"), text.rfind("}")
-    try:
-        said = json.loads(text[start : end + 1]) if 0 <= start < end else {}
-    except ValueError:
-        return []
-    listed = said.get("tool") if isinstance(said, dict) else None
-    found: list[tuple[str, Mapping[str, Any]]] = []
-    for item in listed if isinstance(listed, list) else []:
-        if isinstance(item, dict):
-            arguments = item.get("args")
-            found.append((str(item.get("name", "")), arguments if isinstance(arguments, dict) else {}))
-    return found
 
 
 # --- decisions ------------------------------------------------------------------------------------------------------
@@ -316,7 +228,7 @@ class _Decision:
 
 
 def _decide(view: _View) -> _Decision:
-    """The whole course: arithmetic, a place that is named, facts in files, two facts and an operation."""
+    """Decide: calls that are spelled out, a report, a team, arithmetic, facts in files, two facts and an operation."""
     hidden = unknown_calls(view.task, view.tools) if "open_tools" in view.tools and not view.last else []
     if hidden and not view.made("open_tools"):
         return _Decision(
@@ -339,7 +251,7 @@ def _decide(view: _View) -> _Decision:
     question = rules.parse_question(view.task, view.files)
     if not view.files and not view.contents:
         return _without_files(view)
-    if not question.terms and not question.place:
+    if not question.terms:
         return _finish(
             view,
             "I cannot answer this: the task names nothing that could be looked up in the files.",
@@ -347,8 +259,6 @@ def _decide(view: _View) -> _Decision:
             "no term to look for",
             status="blocked",
         )
-    if question.place and (decision := _at_place(view, question)) is not None:
-        return decision
     direct = rules.best(question, view.contents)
     if direct is not None:
         return _finish(
@@ -378,7 +288,7 @@ def _decide(view: _View) -> _Decision:
 
 
 def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | None:
-    """Make the calls that the task spells out, and answer with what they gave."""
+    """Make the calls that the task spells out, and answer with their results."""
     made = [one for name in dict.fromkeys(name for name, _ in calls) for one in view.made(name)]
     if not made and view.last:
         return None
@@ -408,7 +318,7 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
 
 
 def _lead(view: _View) -> _Decision:
-    """The planner's course: hand out, try otherwise what failed, have the report written, answer."""
+    """Hand out, try otherwise what failed, have the report written, answer."""
     first = team.first_delegations(view.task, view.files, view.agents)
     made = [call for call in view.calls if call.name in view.agents]
     work = [call for call in made if call.name != team.REPORTER]
@@ -450,7 +360,7 @@ def _handing_out(
 
 
 def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple[tuple[str, Arguments], ...]:
-    """The plan, for a task of several parts."""
+    """Return the plan, for a task of several parts."""
     parts: dict[str, str] = {one.part: one.agent for one in work}
     if "todo" not in view.tools or len(parts) + reporting < 2:
         return ()
@@ -462,7 +372,7 @@ def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple
 
 
 def _marked(view: _View, findings: list[team.Finding]) -> tuple[tuple[str, Arguments], ...]:
-    """Marks for the steps of the plan, once."""
+    """Return marks for the steps of the plan, once."""
     actions = [call.arguments.get("action") for call in view.made("todo")]
     if actions != ["create"] or "todo" not in view.tools:
         return ()
@@ -474,7 +384,7 @@ def _marked(view: _View, findings: list[team.Finding]) -> tuple[tuple[str, Argum
 
 
 def _concluded(view: _View, findings: list[team.Finding]) -> _Decision:
-    """The answer from what came back, part by part."""
+    """Return the answer from the findings, part by part."""
     answers, found = [], []
     for one in findings:
         said = one.result.answer or one.result.report if one.result is not None else one.error
@@ -495,58 +405,26 @@ def _arithmetic(view: _View, expression: str) -> _Decision:
             evaluation=_judged(view),
             memory=f"To compute: {expression}.",
             next_goal="Compute the expression.",
-            calls=(("python", _code(view, expression)),),
+            calls=(("python", {"code": expression}),),
         )
     value = _last_number(made[-1]) if made else None
-    how = "computed by the python tool"
     if value is None:
-        result = rules.evaluate(expression)
-        value, how = (rules.number_text(result) if result is not None else ""), "computed by rule"
-        if made:
-            how += f"; the python tool gave no number: {made[-1].text[:200]}"
-    return _finish(view, f"{value} = {expression} ({how})", (), f"{expression} = {value}")
-
-
-def _code(view: _View, expression: str) -> Arguments:
-    properties = view.tools.get("python", {}).get("properties", {})
-    name = next((one for one in ("code", "expression", "source", "script") if one in properties), "")
-    if not name:
-        name = next((one for one, schema in properties.items() if schema.get("type") == "string"), "code")
-    return {name: expression}
+        why = made[-1].text[:200] if made else "it is not offered"
+        sentence = f"I cannot compute {expression}: the python tool gave no number: {why}"
+        return _finish(view, sentence, (), "nothing computes", status="blocked")
+    return _finish(view, f"{value} = {expression} (computed by the python tool)", (), f"{expression} = {value}")
 
 
 def _last_number(call: _Call) -> str | None:
-    """The number a computing tool gave back."""
-    if call.is_error:
-        return None
+    """Return the last number that a computing tool gave."""
     text = call.text or "\n".join(content.text for content in call.contents)
-    try:
-        loaded = json.loads(text)
-    except ValueError:
-        loaded = None
-    if isinstance(loaded, dict):
-        chosen = next((loaded[name] for name in ("result", "value", "output", "stdout") if loaded.get(name)), None)
-        text = str(chosen) if chosen is not None else text
     numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w])", text)
-    if not numbers:
+    if call.is_error or not numbers:
         return None
-    number = numbers[-1]
-    return number if re.fullmatch(r"-?\d+", number) else rules.number_text(float(number))
+    return numbers[-1] if re.fullmatch(r"-?\d+", numbers[-1]) else rules.number_text(float(numbers[-1]))
 
 
 def _without_files(view: _View) -> _Decision:
-    if "delegate_task" in view.tools and not view.last:
-        made = view.made("delegate_task")
-        if not made:
-            return _Decision(
-                thinking="There is nothing here that the rules could do; a sub-agent may.",
-                evaluation=_judged(view),
-                memory="",
-                next_goal="Hand the task on.",
-                calls=(("delegate_task", _required(view, "delegate_task")),),
-            )
-        if not made[-1].is_error and made[-1].text:
-            return _finish(view, made[-1].text, (), "the sub-agent answered")
     return _finish(
         view,
         "I cannot answer this: the offline model looks facts up in given files and does arithmetic. Give files with "
@@ -555,42 +433,6 @@ def _without_files(view: _View) -> _Decision:
         "neither files nor arithmetic",
         status="blocked",
     )
-
-
-def _required(view: _View, name: str) -> Arguments:
-    """Arguments for a tool known by its schema only: the task for each string it requires."""
-    schema = view.tools[name]
-    properties = schema.get("properties", {})
-    wanted = schema.get("required") or list(properties)[:1]
-    return {one: view.task for one in wanted if properties.get(one, {}).get("type", "string") == "string"}
-
-
-def _at_place(view: _View, question: rules.Question) -> _Decision | None:
-    """A question about a place that it names: read the place; None when that does not lead on."""
-    names = question.files or view.files
-    if len(names) != 1:
-        return None
-    name = names[0]
-    made = [call for call in view.made("read_file") if call.arguments.get("part") == question.place]
-    if not made:
-        if "read_file" not in view.tools or view.last:
-            return None
-        return _Decision(
-            thinking=f"The question names a place: {question.place} of {name}.",
-            evaluation=_judged(view),
-            memory=f"To read: {question.place} of {name}.",
-            next_goal="Read that place.",
-            calls=(("read_file", {"name": name, "part": question.place}),),
-        )
-    read = [content for content in made[-1].contents if content.kind == "file"]
-    if made[-1].is_error or not read:
-        return _finish(view, f"Not found in the given files. {made[-1].text}", (), "the place could not be read")
-    found = rules.best(question, read)
-    if found is None:
-        first = next(iter(rules.table_rows(read[0])), read[0])
-        text = " ".join(first.text.split())
-        found = rules.Found(f"{name} ({first.place}) says: “{text}”", text, first.ref, first.place, first.text.strip())
-    return _finish(view, found.answer, (found,), "read at the place the question names")
 
 
 def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: rules.Found) -> _Decision:
@@ -605,50 +447,26 @@ def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: 
             evaluation=_judged(view),
             memory=memory,
             next_goal=f"Compute the {operation}.",
-            calls=(("python", _code(view, expression)),),
+            calls=(("python", {"code": expression}),),
         )
-    value = _last_number(made[-1]) if made else None
-    if value is None:
-        result = rules.evaluate(expression)
-        value = rules.number_text(result) if result is not None else "unknown"
+    value = (_last_number(made[-1]) if made else None) or "unknown"
     answer = f"{value}: the {operation} of {left.value} and {right.value}. {left.answer} {right.answer}"
     return _finish(view, answer, (left, right), memory)
 
 
-_READ_ON = re.compile(r"Read on with (?:part='(?P<part>[^']+)'|view_range=\[(?P<first>\d+), (?P<last>\d+)\])")
-
-
 def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Arguments]]:
-    """The next searches, or readings where search is not offered; empty when nothing is left to try."""
-    calls: list[tuple[str, Arguments]] = []
-    failed = [call for call in view.made("search_files") if call.is_error]
-    if "search_files" in view.tools and len(failed) < 2:
-        asked = {str(call.arguments.get("query")) for call in view.made("search_files")}
-        for question in questions:
-            queries = question.queries()[:MAX_SEARCHES]
-            query = next((one for one in queries if one not in asked), None)
-            if query is not None:
-                asked.add(query)
-                calls.append(("search_files", _search(view, query)))
-        return calls
-    if "read_file" not in view.tools or len(view.made("read_file")) >= MAX_READS:
+    """Return the next searches; empty when nothing is left to try."""
+    made = view.made("search_files")
+    if "search_files" not in view.tools or sum(call.is_error for call in made) > 1:
         return []
-    for name in questions[0].files or view.files:
-        made = [call for call in view.made("read_file") if call.arguments.get("name") == name]
-        if not made:
-            return [("read_file", {"name": name})]
-        following = _READ_ON.search(made[-1].text)
-        if following and not made[-1].is_error:
-            on: Arguments = {"part": following["part"]}
-            if following["first"]:
-                on = {"view_range": [int(following["first"]), int(following["last"])]}
-            return [("read_file", {"name": name, **on})]
-    return []
-
-
-def _search(view: _View, query: str) -> Arguments:
-    properties = view.tools.get("search_files", {}).get("properties", {})
-    return {"query": query, "limit": 12} if "limit" in properties else {"query": query}
+    calls: list[tuple[str, Arguments]] = []
+    asked = {str(call.arguments.get("query")) for call in made}
+    for question in questions:
+        query = next((one for one in question.queries()[:MAX_SEARCHES] if one not in asked), None)
+        if query is not None:
+            asked.add(query)
+            calls.append(("search_files", {"query": query}))
+    return calls
 
 
 def _not_found(view: _View, question: rules.Question) -> _Decision:
@@ -687,67 +505,26 @@ def _judged(view: _View) -> str:
 
 # --- finishing ------------------------------------------------------------------------------------------------------
 
-_FINISHING = ("done", "complete", "submit_answer", "final_answer", "finish")
-
 
 def _finish(
     view: _View, answer: str, found: tuple[rules.Found, ...], why: str, *, status: str = "completed"
 ) -> _Decision:
-    name = next((one for one in _FINISHING if one in view.tools), "done")
+    cited: JsonValue = [{"source": one.source, "place": one.place, "quote": one.quote} for one in found]
+    arguments: Arguments = {"answer": f"{answer} {NOTE}", "status": status, "sources": cited}
+    properties = view.tools.get("done", {}).get("properties", {})
+    if properties:
+        arguments = {name: value for name, value in arguments.items() if name in properties}
     return _Decision(
         thinking=f"The answer is ready: {why}.",
         evaluation=_judged(view),
         memory=why[:500],
         next_goal="Give the answer.",
-        calls=((name, _finishing_arguments(view, name, f"{answer} {NOTE}", found, status)),),
+        calls=(("done", arguments),),
     )
 
 
-def _finishing_arguments(view: _View, name: str, answer: str, found: tuple[rules.Found, ...], status: str) -> Arguments:
-    schema = view.tools.get(name, {})
-    properties = schema.get("properties", {})
-    cited: JsonValue = [{"source": one.source, "place": one.place, "quote": one.quote} for one in found]
-    arguments: Arguments = {"answer": answer, "status": status, "sources": cited}
-    if not properties:
-        return arguments
-    if "answer" not in properties:
-        first = (schema.get("required") or list(properties))[0]
-        arguments[first] = answer
-    allowed = properties.get("status", {}).get("enum")
-    if allowed and status not in allowed:
-        arguments["status"] = "partial" if "partial" in allowed else allowed[0]
-    if view.answer_format and "output" in properties:
-        value = found[0].value if found and found[0].value else answer
-        arguments["output"] = _fitted(view.answer_format, value)
-    return {key: value for key, value in arguments.items() if key in properties}
-
-
-def _fitted(answer_format: str, value: str) -> JsonValue:
-    """The answer in the shape of a simple schema; the bare text where the schema asks for more than rules can give."""
-    start, end = answer_format.find("{"), answer_format.rfind("}")
-    try:
-        schema = json.loads(answer_format[start : end + 1])
-    except ValueError:
-        return value
-    number = re.search(r"-?\d+(?:\.\d+)?", value)
-
-    def fit(one: Any) -> JsonValue:
-        kind = one.get("type") if isinstance(one, dict) else None
-        if kind == "integer":
-            return int(float(number[0])) if number else 0
-        if kind == "number":
-            return float(number[0]) if number else 0.0
-        if kind == "object":
-            return {name: fit(inner) for name, inner in one.get("properties", {}).items()}
-        if kind == "array":
-            return [fit(one.get("items", {}))]
-        return bool(value) if kind == "boolean" else value
-
-    return fit(schema)
-
-
 def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...]]:
-    """The decision as a model writes it: its thoughts in the form that is asked for, and its calls."""
+    """Return the decision as a model writes it: its thoughts in the form that is asked for, and its calls."""
     said: dict[str, JsonValue] = {
         "thinking": decision.thinking,
         "evaluation_previous_goal": decision.evaluation,
@@ -755,18 +532,11 @@ def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...
         "next_goal": decision.next_goal,
     }
     fields = "evaluation_previous_goal" in view.system
-    thought = json.dumps(said, ensure_ascii=False) if fields else decision.thinking
-    if view.code:
-        return f"{thought}\n```python\n{code.program(decision.calls)}\n```", ()
-    if not view.native:
-        said = said if fields else {"thought": decision.thinking}
-        said["tool"] = [{"name": name, "args": arguments} for name, arguments in decision.calls]
-        return json.dumps(said, ensure_ascii=False), ()
     calls = tuple(
         ToolCall(id=f"call_{view.steps}_{index}", name=name, arguments=arguments)
         for index, (name, arguments) in enumerate(decision.calls)
     )
-    return thought, calls
+    return json.dumps(said, ensure_ascii=False) if fields else decision.thinking, calls
 
 
 __all__ = ["NOTE", "OfflineModel"]

@@ -6,6 +6,8 @@ import json
 from functools import lru_cache
 from typing import Any
 
+from pydantic import JsonValue, ValidationError
+
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.messages import ToolSchema
@@ -15,8 +17,23 @@ from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 _SOURCE = "definition"
 
 
+def tool_of_definition(name: str, description: str, parameters: dict[str, JsonValue]) -> Tool[..., Any]:
+    """Return a tool that has a schema and no code.
+
+    Raises:
+        ToolDefinitionError: for a name or schema that no tool can have.
+    """
+    try:
+        schema = ToolSchema(name=name, description=description, parameters=parameters)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        raise ToolDefinitionError(f"the definition of the tool {name!r}: {place}: {first['msg']}") from None
+    return defined_tool(schema)
+
+
 def defined_tool(schema: ToolSchema, *, checked: bool = False) -> Tool[..., Any]:
-    """A tool that has a schema and no code.
+    """Return a tool that has a schema and no code.
 
     Args:
         schema: name, description and the JSON schema of its arguments; its words count as untrusted.
@@ -79,4 +96,4 @@ def is_definition(tool: Tool[..., Any]) -> bool:
     return tool.source_text == _SOURCE
 
 
-__all__ = ["defined_tool", "is_definition"]
+__all__ = ["defined_tool", "is_definition", "tool_of_definition"]

@@ -53,7 +53,7 @@ class Arguments(Protocol):
         ...
 
 
-class _Schema(GenerateJsonSchema):
+class UntitledSchema(GenerateJsonSchema):
     """Without the titles that pydantic derives from names: they cost tokens and say nothing new.
 
     Those of definitions are left out by `_adapter`.
@@ -216,7 +216,7 @@ def _adapter(fields: dict[str, Any], shown: dict[str, Any]) -> tuple[TypeAdapter
     made = make("Arguments", fields)
     made.__pydantic_config__ = ConfigDict(extra="forbid", arbitrary_types_allowed=False)
     adapter: TypeAdapter[dict[str, Any]] = TypeAdapter(made)
-    parameters = adapter.json_schema(schema_generator=_Schema)
+    parameters = adapter.json_schema(schema_generator=UntitledSchema)
     parameters.pop("title", None)
     parameters.setdefault("properties", {})
     for definition, one in parameters.get("$defs", {}).items():
@@ -556,6 +556,7 @@ __all__ = [
     "Arguments",
     "SchemaArguments",
     "Signature",
+    "UntitledSchema",
     "describe_parameters",
     "given_of",
     "kind_of",

@@ -1,335 +1,934 @@
-"""Context managers: which components of a kind there are, what they can do, and which fit a task (000, app. C.2, C.5).
+"""Context managers: the components of one kind and the operations on them (000, app. C.2, C.5).
 
 Tools, environments, agents, prompts and memory systems are the same thing here but for their kind. A manager joins what
 is at hand (packaged, given by the application, registered here) with the histories of the registry: each has the
-version under which the registry knows its content, and a name means the current version.
+version under which the registry knows its content, and a name means the current version. `ws.tcp`, `ws.ecp` and
+`ws.acp` are the managers of the three protocols (`servers.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Generic, NamedTuple, TypeVar
+import difflib
+import reprlib
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from functools import wraps
+from pathlib import Path
+from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeVar, Unpack
 
-from pydantic import JsonValue
+from pydantic import BaseModel, ConfigDict, JsonValue
 
-from agentorchestra.core.errors import LifecycleError, NotAllowedError, VersionError
-from agentorchestra.tea.registry.config import ComponentConfig, KindName, Operation, first_sentence
-from agentorchestra.tea.registry.entries import FIRST_VERSION, By, Entering, by_whom
-from agentorchestra.tea.registry.history import History, LifeState, checked_component_name, checked_component_version
-from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables
-from agentorchestra.tea.registry.lookup import Found
-from agentorchestra.tea.registry.registry import Entry
+from agentorchestra.core.content import Block
+from agentorchestra.core.effects import Outcome
+from agentorchestra.core.errors import (
+    LifecycleError,
+    ManifestError,
+    NotAllowedError,
+    UnknownComponentError,
+    UsageError,
+    VersionError,
+)
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.spec import RunResult
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tea.registry.config import ComponentConfig
+from agentorchestra.tea.registry.entries import (
+    FIRST_VERSION,
+    By,
+    New,
+    Terms,
+    activated,
+    checked_by,
+    entry,
+    registered,
+    registered_again,
+)
+from agentorchestra.tea.registry.history import (
+    History,
+    LifeState,
+    Maker,
+    Version,
+    checked_component_name,
+    checked_component_version,
+    identity_of,
+)
+from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes
+from agentorchestra.tea.registry.registration import Given, components_of, file_stamps, from_manifest, place_of
+from agentorchestra.tea.registry.registry import Entry, Registry
+from agentorchestra.tea.registry.saved import read_saved, saved, taken_over
+from agentorchestra.tea.registry.usage import Use, uses
+from agentorchestra.tea.registry.versions import Level, level_of
+from agentorchestra.tea.retrieval.retriever import Group, Retriever
 
 T = TypeVar("T")
+P = ParamSpec("P")
+R = TypeVar("R")
+ManagerT = TypeVar("ManagerT", bound="ContextManager[Any]")
+
+_RUN_COMPONENTS = 1000
+"""So many components that were at hand for one run are remembered with their identities."""
 
 
-class New(NamedTuple, Generic[T]):
-    """Something that is to be registered.
+class Found(BaseModel):
+    """A component that fits a query.
 
     Attributes:
-        name: the component's.
-        one: itself.
-        made: what it is made of, where that is known better than it shows.
-        version: written down; None to have it computed.
+        score: between 0 and 1; comparable within one answer only.
     """
 
+    model_config = ConfigDict(frozen=True)
+
+    config: ComponentConfig
+    score: float
+
+
+class Difference(BaseModel):
+    """What differs between two versions of a component.
+
+    Attributes:
+        name, before, after: of what.
+        level: what the change means for callers: none, patch, minor, major.
+        changes: what changed of its operations, a phrase each.
+        text: a unified diff of the texts, "" where they are the same or not kept.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
     name: str
-    one: T
-    made: Made | None = None
-    version: str | None = None
+    before: str
+    after: str
+    level: Level
+    changes: tuple[str, ...] = ()
+    text: str = ""
 
 
-class ContextManager(Entering[T]):
+class Access(NamedTuple):
+    """The parts of a workspace that its managers use.
+
+    Attributes:
+        ready: opens what is not open yet, reads what was registered since, and takes it into use.
+        invoke_tool, invoke_action, state_of, invoke_agent: calls outside of a run; each is recorded.
+        environments: every environment there is, by name.
+    """
+
+    ready: Callable[[], Awaitable[None]]
+    invoke_tool: Callable[[Tool[..., Any], Mapping[str, JsonValue]], Awaitable[Outcome]]
+    invoke_action: Callable[[str, str, Mapping[str, JsonValue]], Awaitable[Outcome]]
+    state_of: Callable[[str], Awaitable[tuple[Block, ...]]]
+    invoke_agent: Callable[[str, str, dict[str, Any]], Awaitable[RunResult]]
+    environments: Callable[[], Mapping[str, Any]]
+
+
+class _Watched(NamedTuple):
+    """A manifest that was registered: when its files changed last, and how it was registered."""
+
+    stamps: dict[Path, tuple[int, int]]
+    state: LifeState
+    invokers: Sequence[str] | None
+
+
+def _changing(
+    operation: Callable[Concatenate[ManagerT, P], Awaitable[R]],
+) -> Callable[Concatenate[ManagerT, P], Awaitable[R]]:
+    """Let an operation find everything that is registered, and take into use what it registers."""
+
+    @wraps(operation)
+    async def settled(self: ManagerT, /, *args: P.args, **kwargs: P.kwargs) -> R:
+        await self.access.ready()
+        result = await operation(self, *args, **kwargs)
+        await self.access.ready()
+        return result
+
+    return settled
+
+
+class ContextManager(Generic[T]):
     """The components of one kind.
+
+    Every operation that changes something takes `author` (`user` by default), `reason` and `run`: they stand in the
+    history of the component. Names and texts are checked before anything is written; what cannot be made is not
+    registered.
 
     Args:
         kind: see Kind.
         registry: the histories; of all kinds.
         given: the components at hand, by name.
+        access: see Access.
         builtin: names of those that come with the package.
         distribution: the package's version.
     """
 
-    async def register(
+    def __init__(
         self,
-        name: str,
-        one: T,
-        by: By,
+        kind: Kind[T],
+        registry: Registry,
+        given: Mapping[str, T],
+        access: Access,
         *,
-        version: str | None = None,
-        state: LifeState = "active",
-        origin: str = "register",
-        made: Made | None = None,
-        trusted: bool = True,
-        parent: str = "",
-        invokers: Sequence[str] | None = None,
-        needs: bool = False,
-    ) -> ComponentConfig:
-        """Make content a version of a component; content that is known already is the version it is.
+        builtin: Iterable[str] = (),
+        distribution: str = "",
+    ) -> None:
+        self.kind = kind
+        self.registry = registry
+        self.access = access
+        self.retriever = Retriever()
+        self._given = dict(given)
+        self._builtin = frozenset(builtin)
+        self._distribution = distribution
+        self._origins: dict[str, str] = {}
+        self._identities: dict[tuple[str, int], tuple[T, str, Made | None]] = {}
+        self._loaded: dict[tuple[str, str], T] = {}
+        self._failed: dict[tuple[str, str], str] = {}
+        self._indexed: dict[str, str] = {}
+        self._index_of: tuple[tuple[int, int, int], frozenset[str]] = ((-1, -1, -1), frozenset())
+        self._names: tuple[tuple[int, int], tuple[str, ...]] = ((-1, -1), ())
+        self._settled = (-1, -1)
+        self._watched: dict[Path, _Watched] = {}
+
+    # -- what is at hand -----------------------------------------------------------------------------------------------
+
+    def give(self, components: Mapping[str, T], *, origin: str = "code") -> None:
+        """Take further components in; those of the same names are replaced. `settle` registers them."""
+        self._given.update(components)
+        self._origins.update(dict.fromkeys(components, origin))
+        self.registry.handed += 1
+
+    def take(self, names: Iterable[str]) -> None:
+        """Have these no longer at hand; what the registry has of them stays."""
+        for name in names:
+            self._given.pop(name, None)
+            self._origins.pop(name, None)
+        self.registry.handed += 1
+
+    def at_hand(self) -> Iterable[T]:
+        """Return what is at hand: given, or registered here as an object."""
+        return [*self._given.values(), *self._loaded.values()]
+
+    def has(self, name: str) -> bool:
+        """Return True if a component of this name is at hand."""
+        return name in self._given
+
+    @property
+    def watches(self) -> bool:
+        """Whether manifests were registered, which may change."""
+        return bool(self._watched)
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether nothing was registered or given since `settle`."""
+        return self._settled == (self.registry.count, self.registry.handed)
+
+    async def settle(self) -> None:
+        """Read what was registered since, and register what is at hand and unknown: it gets its next version by itself.
+
+        Raises:
+            VersionError: for an explicit version that is known with other content.
+        """
+        if self.is_settled:
+            return
+        await self._write_given(self._plan_given, self._given)
+        for name in self.names():
+            if (name, self._current(name)) not in self._loaded:
+                await self._load(name, self.history(name).version())
+        self._settled = (self.registry.count, self.registry.handed)
+
+    async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
+        """Return what is at hand for one run only, under the versions it has; its names mean nothing elsewhere.
+
+        Raises:
+            VersionError: for an explicit version that is known with other content.
+        """
+
+        def plan() -> Iterable[Entry]:
+            for name, one in components.items():
+                identity, made = self._identity(name, one)
+                history = self._so_far(name)
+                if history.known_as(identity) is None:
+                    yield from registered(self.kind, history, New(name, one, identity, made, "run", alone=True))
+
+        await self.registry.refresh()
+        await self._write_given(plan, components)
+        admitted = {}
+        for name, one in components.items():
+            version = self.history(name, hidden=True).known_as(self._identity(name, one)[0])
+            admitted[name] = self.kind.renamed(one, name, version or self.kind.version_of(one))
+        return admitted
+
+    async def _write_given(self, plan: Callable[[], Iterable[Entry]], components: Mapping[str, T]) -> None:
+        if next(iter(plan()), None) is not None:
+            made = [self._identity(name, one)[1] for name, one in components.items()]
+            await self.registry.keep({one.text for one in made if one is not None and one.text}, at_hand=True)
+            await self.registry.write(plan)
+
+    def _plan_given(self) -> Iterable[Entry]:
+        for name, one in self._given.items():
+            identity, made = self._identity(name, one)
+            history = self._so_far(name)
+            known = history.known_as(identity)
+            if known is not None:
+                other = history.current != known and history.by_code and not history.pinned and not history.hidden
+                if other and history.version(known).state in ("active", "deprecated"):
+                    reason = "the code is this version again"
+                    yield entry(history, "activated", version=known, by_code=True, reason=reason)
+                continue
+            builtin = name in self._builtin
+            origin = "package" if builtin else self._origins.get(name, "code")
+            if origin == "code":  # what was made of another component says of which
+                origin = str(getattr(getattr(one, "traits", None), "origin", "")) or "code"
+            distribution = self._distribution if builtin else ""
+            new = New(name, one, identity, made, origin, by_code=True, distribution=distribution)
+            yield from registered(self.kind, history, new)
+
+    def _identity(self, name: str, one: T) -> tuple[str, Made | None]:
+        """Return the identity of what is at hand, and what it is made of; it is looked at once."""
+        held = self._identities.get((name, id(one)))
+        if held is None or held[0] is not one:
+            if len(self._identities) > len(self._given) + _RUN_COMPONENTS:
+                self._identities.clear()
+            held = self._identities[name, id(one)] = (one, *self._identify(name, one))
+        return held[1], held[2]
+
+    def _identify(self, name: str, one: T, made: Made | None = None) -> tuple[str, Made | None]:
+        made = made if made is not None else self.kind.made(one)
+        if made is not None and made.text:
+            return identity_of(sha256_text(made.text), made.maker, name), made
+        return self.kind.describe(self.kind.named(one), one, False).content_hash, made
+
+    # -- names and versions --------------------------------------------------------------------------------------------
+
+    def names(self) -> tuple[str, ...]:
+        """Return the names that mean something here, sorted."""
+        now = self.registry.count, self.registry.handed
+        if self._names[0] != now:
+            found = self.registry.histories(self.kind.name)
+            self._names = now, tuple(one.name for one in found if self._is_usable(one))
+        return self._names[1]
+
+    def _is_usable(self, history: History) -> bool:
+        """Return True if the name means something: what only code chose means nothing where that is not at hand."""
+        return history.usable and (not history.by_code or history.name in self._given)
+
+    def live(self) -> dict[str, T]:
+        """Return every component by name as runs use it; without those that could not be made again (`failures`)."""
+        return self._of_current(self._loaded)
+
+    def failures(self) -> dict[str, str]:
+        """Return why components that are registered cannot be used here, by name."""
+        return self._of_current(self._failed)
+
+    def _of_current(self, known: Mapping[tuple[str, str], R]) -> dict[str, R]:
+        return {name: known[key] for name in self.names() if (key := (name, self._current(name))) in known}
+
+    def _current(self, name: str) -> str:
+        return self.history(name).current or ""
+
+    def _so_far(self, name: str) -> History:
+        return self.registry.history(self.kind.name, name) or History(self.kind.name, name)
+
+    def history(self, name: str, *, hidden: bool = False) -> History:
+        """Return what is known of a name as of the last operation.
 
         Args:
-            needs: whether the component must be there already (`update`).
-        """
-        (config,) = await self.register_all(
-            [New(name, one, made, version)],
-            by,
-            state=state,
-            origin=origin,
-            trusted=trusted,
-            parent=parent,
-            invokers=invokers,
-            needs=needs,
-        )
-        return config
+            hidden: whether it may be one that means nothing here, or nothing any more.
 
-    async def register_all(
+        Raises:
+            UnknownComponentError: with the nearest names.
+        """
+        asked: object = name
+        found = self.registry.history(self.kind.name, name) if isinstance(asked, str) else None
+        if found is not None and (hidden or self._is_usable(found)):
+            return found
+        names = self.names()
+        close = difflib.get_close_matches(str(name)[:200], names, n=3)
+        guess = f"did you mean {' or '.join(close)}?" if close else f"there are: {', '.join(names[:20]) or 'none'}"
+        gone = " any more (it was unregistered; restore it)" if found is not None and found.hidden else ""
+        raise UnknownComponentError(f"no {self.kind.name} {str(name)[:80]!r}{gone}; {guess}")
+
+    def _version(self, name: str, version: str | None) -> Version:
+        return self.history(name, hidden=version is not None).version(version)
+
+    def config(self, name: str, version: str | None = None) -> ComponentConfig:
+        """Return what is known of a component as of the last operation (`info`)."""
+        held = self._version(name, version)
+        return held.config.model_copy(update={"state": held.state, "origin": held.origin})
+
+    async def _object(self, name: str, version: str | None = None) -> T:
+        wanted = self._version(name, version)
+        found = await self._load(name, wanted)
+        if found is None:
+            raise VersionError(self._failed[name, wanted.version])
+        return found
+
+    async def _load(self, name: str, wanted: Version) -> T | None:
+        """Return a version as an object: the one at hand where that is its content, else made from its text."""
+        key = name, wanted.version
+        if key in self._loaded:
+            return self._loaded[key]
+        one = self._given.get(name)
+        try:
+            if one is None or self._so_far(name).known_as(self._identity(name, one)[0]) != wanted.version:
+                one = await self._make(name, wanted)
+            self._loaded[key] = self._limited(name, one, wanted)
+        except UsageError as exc:
+            self._failed[key] = str(exc)
+            return None
+        self._failed.pop(key, None)
+        return self._loaded[key]
+
+    async def _make(self, name: str, wanted: Version) -> T:
+        what = f"{self.kind.name} {name}@{wanted.version}"
+        if wanted.maker is None or (wanted.maker.how in ("module", "source", "prompt") and not wanted.source):
+            raise VersionError(
+                f"{what} is not at hand and its text was not kept (it is not defined at the top of a module); "
+                "register it from its source, or give it to the workspace"
+            )
+        text = await self._text(wanted)
+        if wanted.foreign and self.kind.make_foreign is not None:
+            return await self.kind.make_foreign(name, wanted.maker, text, wanted.config)
+        if not wanted.foreign or not self.kind.is_code(wanted.maker):
+            return self.kind.make(name, wanted.maker, text)
+        raise VersionError(
+            f"{what} came from elsewhere, and the code of {self.kind.plural} from elsewhere is not executed; "
+            "read its source and register it as your own"
+        )
+
+    def _limited(self, name: str, one: T, held: Version) -> T:
+        """Return a component under its version, with who may invoke it where its registration says so."""
+        one = self.kind.renamed(one, name, held.version)
+        if held.invokers is None or self.kind.limited is None:
+            return one
+        return self.kind.limited(one, held.invokers)
+
+    async def _text(self, held: Version) -> str:
+        return await self.registry.text(held.source) if held.source else ""
+
+    async def _made(self, name: str, version: str | None = None) -> Made | None:
+        held = self._version(name, version)
+        return Made(await self._text(held), held.maker) if held.maker is not None else None
+
+    # -- reading -------------------------------------------------------------------------------------------------------
+
+    async def list(self) -> Sequence[str]:
+        """Return the names of all components."""
+        await self.access.ready()
+        return self.names()
+
+    async def init(self) -> Sequence[str]:
+        """Register what is at hand, read what others registered, load changed manifests again; return the names."""
+        return await self.list()
+
+    async def get(self, name: str, version: str | None = None) -> T:
+        """Return the component itself.
+
+        Raises:
+            UnknownComponentError: with the nearest names.
+            VersionError: with the versions there are, or for one that cannot be made again.
+        """
+        await self.access.ready()
+        return await self._object(name, version)
+
+    async def info(self, name: str, version: str | None = None) -> ComponentConfig:
+        """Return what is known of a component: description, version, operations with their schemas.
+
+        Raises:
+            UnknownComponentError, VersionError.
+        """
+        await self.access.ready()
+        return self.config(name, version)
+
+    async def retrieve(self, query: str, *, limit: int = 10, under: str | None = None) -> Sequence[Found]:
+        """Return the components that fit a query, best first (docs/retrieval.md).
+
+        Args:
+            query: what is wanted, in any words; "" gives those of a branch in their order.
+            limit: at most so many.
+            under: only those of a branch of the tree category -> toolkit -> component: `mcp/github`.
+        """
+        given: tuple[object, object, object] = query, limit, under
+        if not (isinstance(given[0], str) and isinstance(given[1], int) and isinstance(given[2], str | None)):
+            raise UsageError(
+                f"retrieve({reprlib.repr(query)}, limit={reprlib.repr(limit)}, under={reprlib.repr(under)}): "
+                "query and under are text, limit a number"
+            )
+        await self.access.ready()
+        found = await self.retriever.search(query, limit=limit, under=under, among=self._index())
+        return [Found(config=self.config(match.key), score=round(match.score, 4)) for match in found]
+
+    async def browse(self, under: str = "") -> Sequence[Group]:
+        """Return the branches of the tree below one of them (the top ones by default), with how much is in each."""
+        if not isinstance(under, str):
+            raise UsageError(f"browse({reprlib.repr(under)}): give a branch of the tree, such as 'mcp/github'")
+        await self.access.ready()
+        return self.retriever.browse(under, among=self._index())
+
+    def _index(self) -> frozenset[str]:
+        """Bring the index up to date, without making it anew; return the names that are to be found."""
+        now = self.registry.count, self.registry.handed, id(self.retriever)
+        if self._index_of[0] == now:
+            return self._index_of[1]
+        names = {name: self._current(name) for name in self.names()}
+        for name in [one for one in self._indexed if self._indexed[one] != names.get(one)]:
+            self.retriever.remove(name)
+            del self._indexed[name]
+        for name, version in names.items():
+            if name not in self._indexed:
+                config = self.config(name)
+                self.retriever.add(name, config.described, path=config.origin.replace(":", "/", 1))
+                self._indexed[name] = version
+        fit = frozenset(name for name in names if self.history(name).version().state == "active")
+        self._index_of = now, fit
+        return fit
+
+    async def stats(self) -> Sequence[Use]:
+        """Return how often each component was called in all runs, with what success, and where it was reused."""
+        await self.access.ready()
+        return await uses(self.registry.store, [self.history(name) for name in self.names()])
+
+    async def contract(self) -> str:
+        """Return one Markdown document that describes all components (000, app. C.2)."""
+        await self.access.ready()
+        configs = [self.config(name) for name in self.names()]
+        parts = [f"# {self.kind.plural.capitalize()}", ""]
+        parts += [f"- {one.entry}" for one in configs] or ["There are none."]
+        return "\n".join(parts) + "\n\n" + "\n".join(one.text for one in configs)
+
+    async def versions(self, name: str) -> Sequence[Version]:
+        """Return every version with author, reason, lineage and run, oldest first; of an unregistered component too."""
+        await self.access.ready()
+        return self.history(name, hidden=True).all()
+
+    async def source(self, name: str, version: str | None = None) -> str:
+        """Return the text that a version is made of, "" where none is kept."""
+        await self.access.ready()
+        return await self._text(self._version(name, version))
+
+    async def diff(self, name: str, before: str, after: str | None = None) -> Difference:
+        """Return what differs between two versions; `after` is the current one by default."""
+        await self.access.ready()
+        old, new = self.config(name, before), self.config(name, after)
+        changes = config_changes(old, new)
+        texts = [await self._text(self._version(name, one.version)) for one in (old, new)]
+        was, now = [text.splitlines(keepends=True) for text in texts]
+        unified = difflib.unified_diff(was, now, f"{name}@{old.version}", f"{name}@{new.version}")
+        level = level_of(changes)
+        return Difference(
+            name=name,
+            before=old.version,
+            after=new.version,
+            level="patch" if level == "none" and old.content_hash != new.content_hash else level,
+            changes=tuple(one.what for one in changes),
+            text="".join(unified),
+        )
+
+    # -- registering ---------------------------------------------------------------------------------------------------
+
+    async def register(
         self,
-        new: Sequence[New[T]],
-        by: By,
+        component: Any = None,
         *,
-        state: LifeState = "active",
-        origin: str = "register",
+        name: str | None = None,
+        source: str | None = None,
+        path: str | Path | None = None,
+        version: str | None = None,
+        state: Literal["active", "candidate"] = "active",
         trusted: bool = True,
-        parent: str = "",
         invokers: Sequence[str] | None = None,
-        needs: bool = False,
         metadata: Mapping[str, JsonValue] | None = None,
-    ) -> list[ComponentConfig]:
-        """`register` for several: all of them or none."""
-        self._check_invokers(invokers)
-        if state not in ("active", "candidate"):
-            raise LifecycleError(f"a new version cannot be {state!r}; register it as active or candidate")
-        named: dict[str, tuple[T, str, Made | None, str | None]] = {}
-        for name, given, made, version in new:
+        **by: Unpack[By],
+    ) -> Sequence[ComponentConfig]:
+        """Make something a component. What is known already stays the version it is; other content is the next one.
+
+        Args:
+            component: an object of the kind, for tools also a function, or a class or object with `@tool` methods; a
+                list of them; or
+            source: its text (Python; for a prompt its file's text); or
+            path: a file (`.py`, `.md`), a manifest (`.json`, loaded again when it changes), or a folder of them.
+            name: another than its own; which function or class of a source.
+            version: written down; by default computed from how it changed.
+            state: `candidate` is kept and can be called by its version, and is not what the name means.
+            trusted: False for code that the workspace's user did not write: it runs in the sandbox only.
+            invokers: who may invoke it: names of agents, `user` for calls outside of runs; everybody by default.
+            metadata: what else is to be known of it; it stands in its configuration.
+            by: `author`, `reason`, `run`: who made it, why, in which run.
+
+        Returns:
+            What is known of each component now.
+
+        Raises:
+            UsageError: for anything that does not fit, before anything is written.
+        """
+        if name is not None:
+            checked_component_name(self.kind.name, name)
+        await self.access.ready()
+        found = await components_of(
+            self.kind, component, name, source, path, trusted=trusted, environments=self.access.environments
+        )
+        done = await self._register(
+            self._checked(found, name, version),
+            origin="file" if path is not None else "register",
+            by=checked_by(by),
+            state=state,
+            trusted=trusted,
+            invokers=invokers,
+            metadata=metadata or {},
+        )
+        if path is not None and place_of(path).suffix == ".json":
+            self._watched[Path(path)] = _Watched(file_stamps(Path(path)), state, invokers)
+            self.registry.handed += 1
+        await self.access.ready()
+        return done
+
+    def _checked(self, found: Sequence[Given], name: str | None, version: str | None) -> Sequence[Given]:
+        """Return what was found under the name and version that were asked for."""
+        if not found:
+            raise ManifestError(f"there is no {self.kind.name} in what was given")
+        if len(found) > 1 and (name is not None or version is not None):
+            raise UsageError(
+                f"it has {len(found)} {self.kind.plural}; leave name= and version= out, or give one of them"
+            )
+        return [one._replace(name=name or one.name, version=version or one.version) for one in found]
+
+    async def _register(
+        self, found: Sequence[Given], *, needs: bool = False, **terms: Unpack[Terms]
+    ) -> Sequence[ComponentConfig]:
+        """Make content versions of components, all of it or nothing; what is known already is the version it is.
+
+        Args:
+            needs: whether the components must be there already (`update`).
+            terms: on which they are registered.
+        """
+        self._check_terms(terms)
+        named: dict[str, New[T]] = {}
+        for name, given, made, version in found:
             checked_component_name(self.kind.name, name)
             if version is not None:
                 checked_component_version(f"{self.kind.name} {name!r}", version)
             if name in named:
                 raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
             one = self.kind.renamed(given, name, version or self.kind.version_of(given))
-            identity, made = self._identify(name, one, made)
-            named[name] = one, identity, made, version
-        await self.registry.keep({made.text for _, _, made, _ in named.values() if made is not None and made.text})
+            named[name] = New(name, one, *self._identify(name, one, made), version=version, **terms)
+        await self.registry.keep({one.made.text for one in named.values() if one.made is not None and one.made.text})
         if needs:
             await self.registry.refresh()
             for name in named:
-                self._history(name)
+                self.history(name)
 
         def plan() -> Iterable[Entry]:
-            for name, (one, identity, made, version) in named.items():
-                history = self.registry.history(self.kind.name, name)
-                known = history.known_as(identity, version) if history is not None else None
+            for name, new in named.items():
+                history = self._so_far(name)
+                known = history.known_as(new.identity, new.version)
                 # What is archived is over: its content begins another version.
-                over = history is not None and known is not None and history.version(known).state == "archived"
-                if history is not None and known is not None and not (over and version is None):
-                    yield from self._again(history, known, by, state=state, trusted=trusted, invokers=invokers)
+                if known and (new.version is not None or history.version(known).state != "archived"):
+                    yield from registered_again(history, known, new)
                     continue
-                limits = invokers
-                if needs and invokers is None and history is not None:
-                    limits = history.version().invokers  # another implementation gives nobody a right
-                yield from self._registered(
-                    name,
-                    one,
-                    by,
-                    made=made,
-                    identity=identity,
-                    origin=origin,
-                    version=version,
-                    state=state,
-                    trusted=trusted,
-                    parent=parent,
-                    invokers=limits,
-                    metadata=metadata,
-                )
+                if needs and new.invokers is None:  # another implementation gives nobody a right
+                    new = replace(new, invokers=history.version().invokers)
+                yield from registered(self.kind, history, new)
 
         await self.registry.write(plan)
         done = []
-        for name, (one, identity, _, version) in named.items():
-            history = self._history(name, hidden=True)
-            chosen = version or history.known_as(identity) or ""
-            if trusted:
-                held = self._limited(self.kind.renamed(one, name, chosen), history.version(chosen))
-                self._loaded[name, chosen] = held
-            done.append(self.info(name, chosen))
+        for name, new in named.items():
+            history = self.history(name, hidden=True)
+            chosen = new.version or history.known_as(new.identity) or ""
+            if new.trusted:
+                self._loaded[name, chosen] = self._limited(name, new.one, history.version(chosen))
+            done.append(self.config(name, chosen))
         return done
 
-    def _check_invokers(self, invokers: Sequence[str] | None) -> None:
-        if invokers is None:
-            return
-        if self.kind.limited is None:
+    def _check_terms(self, terms: Terms) -> None:
+        """Check the state in which something is to be registered, and who may invoke it.
+
+        Raises:
+            LifecycleError, NotAllowedError.
+        """
+        state: str = terms.get("state", "active")
+        invokers: Any = terms.get("invokers")
+        if invokers is not None and self.kind.limited is None:
             raise NotAllowedError(f"who may invoke {self.kind.plural} cannot be limited; leave invokers out")
-        listed: list[object] = [*invokers]
-        if isinstance(invokers, str) or not all(isinstance(one, str) and one for one in listed):
+        if isinstance(invokers, str) or not all(isinstance(one, str) and one for one in invokers or ()):
             raise NotAllowedError(
                 f"invokers={invokers!r}; give a list of names of agents, and 'user' for calls outside of runs"
             )
+        if state not in ("active", "candidate"):
+            raise LifecycleError(f"a new version cannot be {state!r}; register it as active or candidate")
 
-    def _again(
+    async def reload(self) -> None:
+        """Load the manifests that were registered, and have changed since or name files that have: whole or not."""
+        for path, watched in list(self._watched.items()):
+            now = file_stamps(path, watched.stamps)
+            if not path.is_file() or now == watched.stamps:
+                continue
+            # What is wrong with it now is said once, and looked at again when a file changes.
+            self._watched[path] = watched._replace(stamps=now)
+            found = from_manifest(self.kind, path, self.access.environments())
+            by: By = {"author": "user", "reason": f"{path.name} changed"}
+            await self._register(found, origin="file", state=watched.state, invokers=watched.invokers, by=by)
+            self._watched[path] = watched._replace(stamps=file_stamps(path))
+
+    @_changing
+    async def update(
         self,
-        history: History,
-        version: str,
-        by: By,
+        name: str,
+        component: Any = None,
         *,
-        state: LifeState,
-        trusted: bool,
-        invokers: Sequence[str] | None,
-    ) -> Iterable[Entry]:
-        """The entries for content that is registered again: what is said of it now, where that is something else."""
-        held = history.version(version)
-        if trusted and held.foreign:
-            yield self._entry(history.name, "loaded", versions=[version])  # the user stands for it from now on
-        if invokers is not None and held.invokers != tuple(invokers):
-            yield self._entry(history.name, "limited", version=version, invokers=[*invokers], **by.model_dump())
-        if state == "active" and not history.pinned and (history.current != version or history.hidden):
-            yield from self._to_active(history, version, by)
+        source: str | None = None,
+        version: str | None = None,
+        trusted: bool = True,
+        **by: Unpack[By],
+    ) -> ComponentConfig:
+        """Register another implementation of a component that is there: its next version.
 
-    async def copy(self, name: str, new_name: str, by: By, *, version: str | None = None) -> ComponentConfig:
-        """The current version under another name, with its lineage."""
-        checked_component_name(self.kind.name, new_name)
-        held = self._history(name).version()
-        if self.registry.history(self.kind.name, new_name) is not None and new_name in self.names():
+        Args: as for `register`.
+
+        Raises:
+            UnknownComponentError: for a name that is not there.
+            UsageError: for anything else that does not fit.
+        """
+        self.history(name)
+        asked = name if source else None
+        found = await components_of(
+            self.kind, component, asked, source, None, trusted=trusted, environments=self.access.environments
+        )
+        new = self._checked(found, name, version)
+        (config,) = await self._register(new, origin="update", by=checked_by(by), trusted=trusted, needs=True)
+        return config
+
+    @_changing
+    async def copy(
+        self, name: str, new_name: str | None = None, *, version: str | None = None, **by: Unpack[By]
+    ) -> ComponentConfig:
+        """Register the current version under another name (`NAME_copy` by default), with its lineage.
+
+        Raises:
+            UnknownComponentError, VersionError, ComponentNameError.
+        """
+        said = checked_by(by)
+        new_name = checked_component_name(self.kind.name, new_name or f"{name}_copy")
+        held = self.history(name).version()
+        if new_name in self.names():
             raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
-        one = await self.get(name)
-        text = await self.registry.text(held.source) if held.source else ""
-        made = None
-        if held.maker is not None:
-            made = self.kind.copied(Made(text, held.maker), name, new_name)
-        return await self.register(
-            new_name,
-            self.kind.renamed(one, new_name, version or FIRST_VERSION),
-            by,
-            version=version,
+        one = self.kind.renamed(await self._object(name), new_name, version or FIRST_VERSION)
+        made = await self._made(name)
+        (config,) = await self._register(
+            [Given(new_name, one, self.kind.copied(made, name, new_name) if made is not None else None, version)],
             origin=held.origin if held.origin != "package" else "register",
-            made=made,
+            by=said,
             trusted=not held.foreign,
             parent=held.config.component,
             invokers=held.invokers,
         )
+        return config
 
-    async def unregister(self, name: str, by: By) -> None:
-        """Hide a name; its versions stay readable, and `restore` brings it back."""
-        await self.registry.refresh()
-        self._history(name)
-
-        def plan() -> Iterable[Entry]:
-            history = self.registry.history(self.kind.name, name)
-            if history is not None and not history.hidden:
-                yield self._entry(name, "hidden", **by.model_dump())
-
-        await self.registry.write(plan)
-
-    async def restore(
-        self, name: str, by: By, *, version: str | None = None, pinned: bool | None = None
-    ) -> ComponentConfig:
-        """Make a version the current one, as it was; it is made before anything is written.
-
-        Args:
-            version: the current one of an unregistered name by default.
-            pinned: whether the code at hand may replace it (False), or not (True); None leaves that as it is.
-        """
-        await self.registry.refresh()
-        history = self._history(name, hidden=True)
-        chosen = history.version(version).version
-        if history.version(chosen).state == "candidate":
-            raise LifecycleError(
-                f"{self.kind.name} {name}@{chosen} is a candidate, which never was in use; activate it instead"
-            )
-        await self.get(name, chosen)
-
-        def plan() -> Iterable[Entry]:
-            now = self._history(name, hidden=True)
-            if now.current != chosen or now.hidden or now.version(chosen).state != "active" or now.by_code:
-                yield from self._to_active(now, chosen, by)
-            if pinned is not None and now.pinned != pinned:
-                yield self._entry(name, "pinned", pinned=pinned, **by.model_dump())
-
-        await self.registry.write(plan)
-        return self.info(name)
-
-    async def to_state(self, name: str, state: LifeState, by: By, *, version: str | None = None) -> ComponentConfig:
-        """Send a version on in its life.
+    @_changing
+    async def unregister(self, name: str, **by: Unpack[By]) -> None:
+        """Hide a name. Its versions stay readable; `restore` brings it back.
 
         Raises:
-            LifecycleError: from where it is it cannot go there, or the name would be left without a version.
+            UnknownComponentError: with the nearest names.
         """
-        await self.registry.refresh()
-        chosen = self._history(name, hidden=True).version(version).version
-        if state == "active":
-            await self.get(name, chosen)
+        said = checked_by(by)
+        self.history(name)
 
         def plan() -> Iterable[Entry]:
-            history = self._history(name, hidden=True)
+            history = self._so_far(name)
+            if not history.hidden:
+                yield entry(history, "hidden", **said)
+
+        await self.registry.write(plan)
+
+    @_changing
+    async def restore(self, name: str, version: str | None = None, **by: Unpack[By]) -> ComponentConfig:
+        """Make an earlier version the current one, or bring an unregistered name back; it behaves as it did.
+
+        The code at hand replaces it again only when it changes; `pin` keeps it even then.
+
+        Raises:
+            UnknownComponentError, VersionError, LifecycleError.
+        """
+        return await self._restore(name, version, by, pinned=False)
+
+    @_changing
+    async def pin(self, name: str, version: str | None = None, **by: Unpack[By]) -> ComponentConfig:
+        """Make a version the current one and keep it so, whatever is registered, until `unpin`."""
+        return await self._restore(name, version, by, pinned=True)
+
+    async def _restore(self, name: str, version: str | None, by: By, *, pinned: bool) -> ComponentConfig:
+        """Make a version the current one, as it was; it is made before anything is written."""
+        said = checked_by(by)
+        held = self.history(name, hidden=True).version(version)
+        if held.state == "candidate":
+            raise LifecycleError(
+                f"{self.kind.name} {name}@{held.version} is a candidate, which never was in use; activate it instead"
+            )
+        await self._object(name, held.version)
+
+        def plan() -> Iterable[Entry]:
+            now = self.history(name, hidden=True)
+            chosen = held.version
+            if now.current != chosen or now.hidden or now.version(chosen).state != "active" or now.by_code:
+                yield from activated(now, chosen, said)
+            if pinned and not now.pinned:
+                yield entry(now, "pinned", pinned=True, **said)
+
+        await self.registry.write(plan)
+        return self.config(name)
+
+    @_changing
+    async def unpin(self, name: str, **by: Unpack[By]) -> None:
+        """Let new versions become the current one again."""
+        said = checked_by(by)
+        self.history(name)
+
+        def plan() -> Iterable[Entry]:
+            history = self.history(name)
+            if history.pinned:
+                yield entry(history, "pinned", pinned=False, **said)
+
+        await self.registry.write(plan)
+
+    @_changing
+    async def activate(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
+        """Make a candidate or deprecated version active, and what the name means.
+
+        Raises:
+            LifecycleError: from any other state.
+        """
+        await self._object(name, self.history(name, hidden=True).version(version).version)
+        return await self._to_state(name, version, "active", by)
+
+    @_changing
+    async def deprecate(self, name: str, version: str | None = None, **by: Unpack[By]) -> ComponentConfig:
+        """Make an active version one to get away from: it still works, and `retrieve` no longer finds it."""
+        return await self._to_state(name, version, "deprecated", by)
+
+    @_changing
+    async def archive(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
+        """End a candidate or deprecated version: it stays readable and cannot be used again."""
+        return await self._to_state(name, version, "archived", by)
+
+    async def _to_state(self, name: str, version: str | None, state: LifeState, by: By) -> ComponentConfig:
+        said = checked_by(by)
+        chosen = self.history(name, hidden=True).version(version).version
+
+        def plan() -> Iterable[Entry]:
+            history = self.history(name, hidden=True)
             history.check_step(chosen, state)
             if state == "active":
-                yield from self._to_active(history, chosen, by)
+                yield from activated(history, chosen, said)
                 return
             if state == "archived" and history.current == chosen and not history.hidden:
                 raise LifecycleError(
                     f"{self.kind.name} {name}@{chosen} is what {name!r} means now; restore another version first, or "
                     "unregister it"
                 )
-            yield self._entry(name, "state", version=chosen, state=state, **by.model_dump())
+            yield entry(history, "state", version=chosen, state=state, **said)
 
         await self.registry.write(plan)
-        return self.info(name, chosen)
+        return self.config(name, chosen)
 
-    async def unpin(self, name: str, by: By) -> None:
-        """Let the code at hand decide again which version is the current one."""
-        await self.registry.refresh()
-        self._history(name)
+    async def vars(self, name: str, version: str | None = None) -> Sequence[Variable]:
+        """Return the parts of a component that may be optimised, with their texts (000, app. C.4)."""
+        await self.access.ready()
+        return self.kind.variables(await self._object(name, version), await self._made(name, version))
 
-        def plan() -> Iterable[Entry]:
-            if self._history(name).pinned:
-                yield self._entry(name, "pinned", pinned=False, **by.model_dump())
-
-        await self.registry.write(plan)
-
-    async def variables(self, name: str, version: str | None = None) -> list[Variable]:
-        """The parts of a component that may be optimised."""
-        return self.kind.variables(await self.get(name, version), await self._made_of(name, version))
-
-    async def _made_of(self, name: str, version: str | None) -> Made | None:
-        held = self._history(name, hidden=version is not None).version(version)
-        if held.maker is None:
-            return None
-        return Made(await self.registry.text(held.source) if held.source else "", held.maker)
-
-    async def set_variables(
-        self, name: str, values: Mapping[str, str], by: By, *, version: str | None = None, trusted: bool = True
+    @_changing
+    async def setvars(
+        self,
+        name: str,
+        values: Mapping[str, str],
+        *,
+        version: str | None = None,
+        trusted: bool = True,
+        **by: Unpack[By],
     ) -> ComponentConfig:
-        """A new version with other values for some of these parts; nothing is registered unless it can be made."""
-        what = f"{self.kind.name} {name!r}"
-        check_variables(what, values, await self.variables(name))
-        made = await self._made_of(name, None)
-        held = self._history(name).version()
+        """Register the next version, with other values for some of these parts.
+
+        Args:
+            values: by the names that `vars` gives.
+            trusted: False for texts that the workspace's user did not write: code of theirs runs in the sandbox only.
+
+        Raises:
+            SourceError, VersionError, PromptError: for values that make no component; nothing is registered.
+        """
+        if not isinstance(values, Mapping):
+            raise UsageError(f"the values of variables are {reprlib.repr(values)}; give them by name, as `vars` does")
+        said, kind, what = checked_by(by), self.kind, f"{self.kind.name} {name!r}"
+        held, present, made = self.history(name).version(), await self._object(name), await self._made(name)
+        check_variables(what, values, kind.variables(present, made))
         if made is None or (not made.text and made.maker.how != "fields"):
             raise VersionError(
                 f"the text of {what} was not kept, so it cannot be rewritten; register it from its source"
             )
-        new = self.kind.rewritten(await self.get(name), made, values)
+        new = kind.rewritten(present, made, values)
         trusted = trusted and not held.foreign
-        if trusted or not self.kind.is_code(new.maker):
-            one = self.kind.make(name, new.maker, new.text)
-        elif self.kind.make_foreign is not None:
-            one = await self.kind.make_foreign(name, new.maker, new.text, None)
+        if trusted or not kind.is_code(new.maker):
+            one = kind.make(name, new.maker, new.text)
+        elif kind.make_foreign is not None:
+            one = await kind.make_foreign(name, new.maker, new.text, None)
         else:
             raise VersionError(
-                f"code of {self.kind.plural} that the workspace's user did not write is not executed; {what} stays"
+                f"code of {kind.plural} that the workspace's user did not write is not executed; {what} stays"
             )
-        return await self.register(
-            name, one, by, version=version, made=new, origin="setvars", trusted=trusted, invokers=held.invokers
-        )
+        given = Given(name, one, new, version)
+        (config,) = await self._register([given], origin="setvars", by=said, trusted=trusted, invokers=held.invokers)
+        return config
+
+    # -- files ---------------------------------------------------------------------------------------------------------
+
+    async def save(self, path: str | Path) -> Path:
+        """Write all components with their versions, history and texts to a JSON file."""
+        await self.access.ready()
+        place = place_of(path)
+        text = await saved(self.registry, self.kind.name)
+        try:
+            place.write_text(text, encoding="utf-8")
+        except OSError as exc:
+            raise ManifestError(f"{place} cannot be written: {exc}") from None
+        return place
+
+    async def load(self, path: str | Path, *, trusted: bool = False) -> Sequence[str]:
+        """Take over what `save` wrote; all of it or nothing.
+
+        Args:
+            path: the file.
+            trusted: whether its code is the user's own; else it runs in the sandbox only.
+
+        Returns:
+            The names of its components.
+
+        Raises:
+            ManifestError: for a file that is damaged, newer, of another kind, or at odds with what is here.
+        """
+        file = read_saved(place_of(path), self.kind.name)
+        await self.registry.keep(file.texts.values())
+        made = [self._identity(name, one)[1] for name, one in self._given.items()]
+        at_hand: Sequence[tuple[str, Maker | None]]
+        at_hand = [(sha256_text(one.text), one.maker) for one in made if one is not None and one.text]
+        await self.registry.write(lambda: taken_over(file, self.registry, trusted=trusted, at_hand=at_hand))
+        await self.access.ready()
+        await self.access.ready()
+        return sorted(file.changes)
+
+    async def export_skills(self, folder: str | Path) -> Sequence[Path]:
+        """Write every component as an Agent Skill: a folder with a SKILL.md that says how it is used.
+
+        Returns:
+            The folders, by name.
+
+        Raises:
+            ManifestError: a folder of that name is there that is no export of that component; nothing is written.
+        """
+        from agentorchestra.tea.registry.skills import skills_of, write_skills
+
+        return write_skills(skills_of(await self.described()), Path(folder))
+
+    async def described(self) -> Sequence[tuple[ComponentConfig, str]]:
+        """Return what is known of every component, with the template of a prompt, else ""."""
+        await self.access.ready()
+        live = self.live()
+        templates = {name: one.template for name, one in live.items() if isinstance(one, Prompt)}
+        return [(self.config(name), templates.get(name, "")) for name in self.names()]
 
 
-__all__ = [
-    "By",
-    "ComponentConfig",
-    "ContextManager",
-    "Found",
-    "Kind",
-    "KindName",
-    "New",
-    "Operation",
-    "by_whom",
-    "first_sentence",
-]
+__all__ = ["Access", "ContextManager", "Difference", "Found"]

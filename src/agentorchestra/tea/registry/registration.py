@@ -9,15 +9,14 @@ import json
 import re
 import reprlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
 
-from agentorchestra.core.errors import ManifestError, SourceError, ToolDefinitionError
-from agentorchestra.core.messages import ToolSchema
-from agentorchestra.tea.calling.definitions import defined_tool
+from agentorchestra.core.errors import ManifestError, SourceError, ToolDefinitionError, UsageError
+from agentorchestra.tea.calling.definitions import tool_of_definition
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.dynamic import load_source, tools_from_source
 from agentorchestra.tea.prompts.catalog import parse_prompt
@@ -30,6 +29,7 @@ GROUP = "agentorchestra."
 """Entry points of other distributions: `agentorchestra.tools`, `agentorchestra.environments`, ..."""
 
 _DEEPEST = 20
+_LONGEST_PATH = 4000
 
 
 class Given(NamedTuple):
@@ -48,11 +48,50 @@ class Given(NamedTuple):
     version: str | None = None
 
 
+async def components_of(
+    kind: Kind[Any],
+    component: Any,
+    name: str | None,
+    source: str | None,
+    path: str | Path | None,
+    *,
+    trusted: bool,
+    environments: Callable[[], Mapping[str, Any]],
+) -> Sequence[Given]:
+    """Return the components in what was given to `register`: objects, a text or a path.
+
+    Raises:
+        UsageError: for what gives none.
+    """
+    if len([one for one in (component, source, path) if one is not None]) != 1:
+        raise UsageError(f"give a {kind.name}, its source= or its path=, one of them")
+    if not trusted:
+        if not isinstance(source, str):
+            raise SourceError("code that the user did not write is registered as its text: give source=")
+        return await _from_foreign_source(kind, source, name)
+    if source is not None:
+        return from_source(kind, source, name=name)
+    if path is not None:
+        place = place_of(path)
+        if place.suffix == ".json" and place.is_file():
+            return from_manifest(kind, place, environments())
+        return from_path(kind, place)
+    several = component if isinstance(component, list | tuple) else [component]
+    return [given for one in several for given in objects_in(kind, one)]
+
+
+def place_of(path: object) -> Path:
+    """Return the path of a file that someone named."""
+    if not isinstance(path, str | Path) or "\0" in str(path) or len(str(path)) > _LONGEST_PATH:
+        raise UsageError(f"{reprlib.repr(path)} is no path of a file")
+    return Path(path)
+
+
 # -- objects -----------------------------------------------------------------------------------------------------------
 
 
 def tools_in(thing: Any) -> list[Tool[..., Any]]:
-    """The tools that something is or has: a tool, a function, a class, an object.
+    """Return the tools that something is or has: a tool, a function, a class, an object.
 
     A class is made without arguments; its methods that are tools, and those of an object, are bound to that one object.
 
@@ -85,7 +124,7 @@ def tools_in(thing: Any) -> list[Tool[..., Any]]:
 
 
 def objects_in(kind: Kind[Any], thing: Any) -> list[Given]:
-    """The components of a kind that something is or has.
+    """Return the components of a kind that something is or has.
 
     Raises:
         ToolDefinitionError, SourceError: for what is none.
@@ -113,7 +152,7 @@ _HOW = {
 
 
 def entry_points(kind: Kind[Any]) -> list[Given]:
-    """The components that installed distributions offer under `agentorchestra.tools` and the like.
+    """Return the components that installed distributions offer under `agentorchestra.tools` and the like.
 
     Raises:
         SourceError: for one that cannot be loaded.
@@ -135,7 +174,7 @@ def entry_points(kind: Kind[Any]) -> list[Given]:
 
 @functools.lru_cache(maxsize=1)
 def _installed(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, ...]:
-    """The entry points of all kinds: looking for them opens a file of every distribution."""
+    """Return the entry points of all kinds; looking for them opens a file of every distribution."""
     found = importlib.metadata.entry_points()
     return tuple(point for group in found.groups if group.startswith(GROUP) for point in found.select(group=group))
 
@@ -144,7 +183,7 @@ def _installed(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, 
 
 
 def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[Given]:
-    """Components from source text that the workspace's user stands for.
+    """Return the components of source text that the workspace's user stands for.
 
     Args:
         kind: of which kind.
@@ -183,8 +222,19 @@ def _symbol(text: str, one: Tool[..., Any]) -> str:
     return str(getattr(inspect.unwrap(one), "__name__", one.name)) if one.name not in text else one.name
 
 
+async def _from_foreign_source(kind: Kind[Any], source: str, name: str | None) -> list[Given]:
+    maker = Maker(how="prompt" if kind.name == "prompt" else "source", symbol=name or "")
+    if not kind.is_code(maker):
+        return from_source(kind, source, name=name)
+    if kind.make_foreign is None:
+        raise SourceError(f"code of {kind.plural} that the workspace's user did not write is not executed")
+    if name is None:
+        raise SourceError("name the function of the source: name=")
+    return [Given(name, await kind.make_foreign(name, maker, source, None), Made(source, maker))]
+
+
 def from_path(kind: Kind[Any], path: Path) -> list[Given]:
-    """Components from a file (Python, a prompt, a manifest) or from all such files of a folder.
+    """Return the components of a file (Python, a prompt, a manifest) or of all such files of a folder.
 
     Raises:
         ManifestError, SourceError, PromptError: for what cannot be loaded; nothing is registered.
@@ -199,7 +249,7 @@ def from_path(kind: Kind[Any], path: Path) -> list[Given]:
             raise ManifestError(f"the folder {path} holds no file with {kind.plural}; they end in .py, .md or .json")
         return [given for one in files for given in from_path(kind, one)]
     if path.suffix == ".json":
-        return [given for entry in read_manifest(path) if entry.kind == kind.name for given in entry.given(kind)]
+        return [entry.given(kind) for entry in read_manifest(path) if entry.kind == kind.name]
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as exc:
@@ -247,20 +297,23 @@ class ManifestEntry(BaseModel):
     environments: tuple[str, ...] = ()
     folder: Path = Path()
 
-    def given(self, kind: Kind[Any]) -> list[Given]:
-        """The component.
+    def given(self, kind: Kind[Any]) -> Given:
+        """Return the component.
 
         Raises:
             SourceError, ManifestError: if it cannot be made.
         """
         checked_component_name(self.kind, self.name)
         if self.parameters is not None and self.kind == "tool":
-            schema = ToolSchema(name=self.name, description=self.description, parameters=self.parameters)
-            return [Given(self.name, defined_tool(schema), version=self.version)]
-        if self.fields is not None and self.kind == "agent":
+            found = Given(self.name, tool_of_definition(self.name, self.description, self.parameters))
+        elif self.fields is not None and self.kind == "agent":
             fields = {"description": self.description, **self.fields, "name": self.name}
-            one = kind.make(self.name, Maker(how="fields", fields=fields), "")
-            return [Given(self.name, one, version=self.version)]
+            found = Given(self.name, kind.make(self.name, Maker(how="fields", fields=fields), ""))
+        else:
+            found = from_source(kind, self._text(), name=self.name)[0]
+        return found._replace(version=self.version)
+
+    def _text(self) -> str:
         text = self.source
         if self.file:
             path = self.folder / self.file
@@ -274,8 +327,7 @@ class ManifestEntry(BaseModel):
             raise ManifestError(
                 f"{self.kind} {self.name!r} in the manifest has neither file, source, parameters nor fields; give one"
             )
-        (found,) = from_source(kind, text, name=self.name)[:1]
-        return [found._replace(version=self.version)]
+        return text
 
 
 class Manifest(BaseModel):
@@ -296,7 +348,7 @@ class Manifest(BaseModel):
 def read_manifest(
     path: Path, *, above: tuple[Path, ...] = (), read: dict[Path, list[ManifestEntry]] | None = None
 ) -> list[ManifestEntry]:
-    """The entries of a manifest and of those it includes.
+    """Return the entries of a manifest and of those it includes.
 
     Args:
         path: of the file.
@@ -346,20 +398,40 @@ def read_manifest(
     return found
 
 
-def files_of(path: Path) -> set[Path]:
-    """The files that a manifest is made of: itself, those it includes, and the sources they name."""
-    read: dict[Path, list[ManifestEntry]] = {}
-    entries = read_manifest(path, read=read)
-    return {*read, *(one.folder / one.file for one in entries if one.file)}
+def file_stamps(path: Path, files: Iterable[Path] = ()) -> dict[Path, tuple[int, int]]:
+    """Return when the files that a manifest is made of changed last, and their sizes.
+
+    Args:
+        path: of the manifest.
+        files: those to look at; by default itself, those it includes, and the sources they name.
+    """
+    if not files:
+        read: dict[Path, list[ManifestEntry]] = {}
+        entries = read_manifest(path, read=read)
+        files = {*read, *(one.folder / one.file for one in entries if one.file)}
+    return {one: _stamp(one) for one in files}
 
 
-def check_environments(path: Path, entries: Iterable[ManifestEntry], known: Mapping[str, Any]) -> None:
-    """Whether the environments that entries need are there.
+def _stamp(path: Path) -> tuple[int, int]:
+    try:
+        found = path.stat()
+    except OSError:
+        return 0, 0
+    return found.st_mtime_ns, found.st_size
+
+
+def from_manifest(kind: Kind[Any], path: Path, known: Mapping[str, Any]) -> list[Given]:
+    """Return the components of a manifest whose environments are all there.
+
+    Args:
+        kind: of which kind.
+        path: of the manifest.
+        known: the environments of the workspace.
 
     Raises:
         ManifestError: with those there are.
     """
-    entries = list(entries)
+    entries = read_manifest(path)
     there = {*known, *(one.name for one in entries if one.kind == "environment")}
     for entry in entries:
         for name in entry.environments:
@@ -368,18 +440,21 @@ def check_environments(path: Path, entries: Iterable[ManifestEntry], known: Mapp
                     f"{entry.kind} {entry.name!r} in {path} needs the environment {name!r}, which is not there; there "
                     f"are: {', '.join(sorted(there)) or 'none'}"
                 )
+    return [entry.given(kind) for entry in entries if entry.kind == kind.name]
 
 
 __all__ = [
     "Given",
     "Manifest",
     "ManifestEntry",
-    "check_environments",
+    "components_of",
     "entry_points",
-    "files_of",
+    "file_stamps",
+    "from_manifest",
     "from_path",
     "from_source",
     "objects_in",
+    "place_of",
     "read_manifest",
     "tools_in",
 ]

@@ -18,7 +18,7 @@ from agentorchestra.tools.files.search import search_passages
 
 
 def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
-    """The tools `read_file`, `search_files`, `describe_files`, `check_quotes` and `files_in_view`.
+    """Return the tools that read and search files.
 
     Args:
         folder: where the search index lies (index.db, keyed by the files' hashes); None for each run's own folder.

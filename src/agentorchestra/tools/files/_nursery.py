@@ -25,7 +25,7 @@ from typing import Any
 
 
 def load_worker() -> ModuleType:
-    """The module `_worker.py`, by its path."""
+    """Return the module `_worker.py`, by its path."""
     spec = importlib.util.spec_from_file_location("_worker", Path(__file__).with_name("_worker.py"))
     assert spec is not None and spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -36,15 +36,11 @@ def load_worker() -> ModuleType:
 
 
 def nothing(_signal: int, _frame: FrameType | None) -> None:
-    """A handler, so that the signal's number is written to the waking pipe."""
+    """Do nothing: a handler, so that the signal's number is written to the waking pipe."""
 
 
 class Nursery:
-    """Starts workers and tells of their ends.
-
-    Args:
-        fd: the pipe whose other end the caller holds.
-    """
+    """Starts workers and tells of their ends. `fd` is a pipe whose other end the caller holds."""
 
     def __init__(self, fd: int) -> None:
         self._fd = fd
@@ -57,7 +53,7 @@ class Nursery:
         signal.signal(signal.SIGCHLD, nothing)
 
     def serve(self) -> None:
-        """Until the input ends."""
+        """Serve until the input ends."""
         waiting = b""
         while True:
             ready, _, _ = select.select([0, self._wake], [], [])
@@ -95,7 +91,7 @@ class Nursery:
         self._running[pid] = told["id"]
 
     def _work(self, told: dict[str, Any]) -> None:
-        """In the worker: never returns."""
+        """Be the worker: never returns."""
         try:
             signal.set_wakeup_fd(-1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -63,7 +63,7 @@ def load_formats() -> None:
 
 
 def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
-    """The result of a request, and the bytes that follow it."""
+    """Return the result of a request, and the bytes that follow it."""
     base = importlib.import_module("formats.base")
     mode, name = request["mode"], request["name"]
     job = base.Job(mode == "check", time.monotonic() + request["seconds"] / 2, request["numbers"])
@@ -71,7 +71,7 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         with Path(request["path"]).open("rb") as file:
             data = file.read(request["numbers"]["bytes"] + 1)
         if request.get("member"):
-            data = importlib.import_module("formats.archives").member_of(job, data, name, request["member"])
+            data = importlib.import_module("formats.convert").member_of(job, data, name, request["member"])
             name = request["member"][-1]
         if mode == "member":
             return {}, data

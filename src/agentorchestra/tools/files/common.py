@@ -58,7 +58,7 @@ def file_named(ctx: RunContext[Any], name: str) -> FileRef:
 
 
 async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]) -> _T:
-    """Do work with the index of a folder; with one in memory where that one cannot be used.
+    """Do work with the index of a folder, or with one in memory where that one cannot be used.
 
     The index is only a cache: a read-only folder, a full disk or a damaged file make the work slower, not impossible.
     """
@@ -76,7 +76,7 @@ def _open_index(folder: Path) -> PassageIndex:
 
 
 async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:
-    """The document behind a file, from the index where it was costly to read; `add` puts it there in any case."""
+    """Return the document of a file, from the index where it was costly to read; `add` puts it there in any case."""
     kept = await asyncio.to_thread(index.document, ref.sha256)
     if kept is not None:
         return kept
@@ -95,7 +95,7 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
 
 
 async def document_at(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, place: str) -> tuple[Document, str]:
-    """The document in which a place of a file lies, and the place in it.
+    """Return the document in which a place of a file lies, and the place in it.
 
     A file that is text, and is read as a table, a page or a message, has a part `source`: the text as it stands.
     """
@@ -110,12 +110,12 @@ async def document_at(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, p
 
 
 def names_source(place: str, media_type: str) -> bool:
-    """Whether a place lies in the text itself of a file that is read as something else."""
+    """Return True if a place lies in the text itself of a file that is read as something else."""
     return place.strip().partition("!")[0].strip().lower() == SOURCE and media_type in WRITTEN_AS_TEXT
 
 
 def as_source(text: TextDocument) -> Document:
-    """The text of a file as a part of it, by the name `source`."""
+    """Return the text of a file as a part of it, by the name `source`."""
     return PartsDocument((Part(SOURCE, text),))
 
 
@@ -125,7 +125,7 @@ def block(name: str, passage: Passage, kind: SourceKind = "file") -> TextBlock:
 
 
 def how_to_look(ctx: RunContext[Any]) -> str:
-    """How the pages of a PDF without text are looked at in this run."""
+    """Return how the pages of a PDF without text are looked at in this run."""
     able = ctx.manifest.media_models
     if able.get("image"):
         return "ask_media shows up to 8 of its pages to a model that sees, analyze_file all of them"
@@ -135,15 +135,10 @@ def how_to_look(ctx: RunContext[Any]) -> str:
 
 
 def only_pictures(pages: str, way: str) -> str:
-    """Which pages were not read, and what can be done."""
+    """Return which pages were not read, and what can be done."""
     return f"{pages}: pictures without text, which were not read" + (f"; {way}" if way else "")
 
 
 def note(text: str, *, outside: bool = True) -> TextBlock:
-    """A line of the tool's own among the content it gives back.
-
-    Args:
-        text: what is said.
-        outside: whether it may hold words from outside: names of files and parts, columns, what a page says.
-    """
+    """Return a line of the tool's own; `outside` if it may hold words from outside: names, columns, a page's words."""
     return TextBlock(text=text, trust=Trust.UNTRUSTED if outside else Trust.SYSTEM)

@@ -69,7 +69,7 @@ async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None 
 
 
 def _many(files: list[FileRef]) -> TextBlock:
-    """Too many to look into each: names, types and sizes of the first ones, the others by folder."""
+    """Return names, types and sizes of the first files, the others by folder: too many to look into each."""
     lines = [f"{ref.name}: {ref.media_type}, {ref.size:,} bytes" for ref in files[:LISTED]]
     lines += [f"and {len(files) - LISTED:,} more of {len(files):,} files. By folder:", *by_folder(files)]
     lines.append(f"Pages, lines and columns are told of at most {LISTED} files: narrow them with `files`.")
@@ -77,7 +77,7 @@ def _many(files: list[FileRef]) -> TextBlock:
 
 
 async def _about(ctx: RunContext[Any], ref: FileRef) -> str:
-    """Size, length and metadata of a picture or a recording, behind a semicolon."""
+    """Return size, length and metadata of a picture or a recording, behind a semicolon."""
     try:
         lines = (await describe_media(ctx.file(ref.name))).split("\n")[1:]
     except FileInputError:

@@ -16,15 +16,13 @@ from agentorchestra.tools.files.places import column_name, pages_named
 class TextDocument:
     """Text, addressed by line. Line ends are read as a bare newline whatever they were.
 
-    Attributes:
-        notes: what was left out.
-        form: of a text that stands in the file as it is here: its encoding, line ends and undecodable bytes, "" where
-            they are as usual. None for a text that was converted from another format.
+    `form` is, of a text that stands in its file as it is here, its encoding, line ends and undecodable bytes ("" where
+    they are as usual); None for a text that was converted from another format.
     """
 
     text: str
     media_type: str = "text/plain"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["text"] = "text"
     form: str | None = None
 
@@ -42,16 +40,16 @@ class TextDocument:
         return len(self._starts)
 
     def line_of(self, offset: int) -> int:
-        """The number of the line that holds the character at `offset`."""
+        """Return the number of the line that holds the character at `offset`."""
         return bisect_right(self._starts, offset)
 
     def lines(self, first: int, last: int) -> str:
-        """The text of the lines first to last, without the final newline."""
+        """Return the text of the lines first to last, without the final newline."""
         start, end = self.span(first, last)
         return self.text[start:end]
 
     def span(self, first: int, last: int) -> tuple[int, int]:
-        """Offsets of the lines first to last, without the final newline."""
+        """Return the offsets of the lines first to last, without the final newline."""
         start = self._starts[first - 1]
         end = self._starts[last] - 1 if last < len(self._starts) else len(self.text)
         if last == len(self._starts) and self.text.endswith("\n") and end > start:
@@ -64,40 +62,29 @@ Area = tuple[int, int, int, int]  # first row, first column, last row, last colu
 
 @dataclass(frozen=True)
 class Trait:
-    """What some cells of a workbook have besides their values.
+    """A property of some cells of a workbook besides their values.
 
-    Attributes:
-        kind: `fill`, `font colour`, `number format`, `formula`, `comment`, `merged`, `hidden rows`, `hidden columns`,
-            `coloured by rule`.
-        value: a colour as RRGGBB, a format's code, a formula as it stands in the first cell, a comment; else "".
-        areas: where, in order.
+    `kind` is one of: `fill`, `font colour`, `number format`, `formula`, `comment`, `merged`, `hidden rows`,
+    `hidden columns`, `coloured by rule`.
     """
 
     kind: str
-    value: str
-    areas: tuple[Area, ...]
+    value: str  # a colour as RRGGBB, a format's code, a formula as it stands in the first cell, a comment; else ""
+    areas: tuple[Area, ...]  # where, in order
 
 
 @dataclass(frozen=True)
 class TableDocument:
-    """A table, addressed by row and cell (row 1 is the first record of the file).
+    """A table, addressed by row and cell (row 1 is the first record of the file)."""
 
-    Attributes:
-        header: the columns' names; letters where the file names none.
-        rows: the records below the header.
-        first_row: the row number of `rows[0]`: 2 below a header, else 1.
-        notes: what was left out.
-        traits: fills, comments and the like, of workbooks.
-    """
-
-    header: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    first_row: int
+    header: tuple[str, ...]  # the columns' names; letters where the file names none
+    rows: tuple[tuple[str, ...], ...]  # the records below the header
+    first_row: int  # the row number of `rows[0]`: 2 below a header, else 1
     delimiter: str = ","
     media_type: str = "text/csv"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["table"] = "table"
-    traits: tuple[Trait, ...] = ()
+    traits: tuple[Trait, ...] = ()  # fills, comments and the like, of workbooks
 
     @property
     def last_row(self) -> int:
@@ -110,16 +97,16 @@ class TableDocument:
         return max([len(self.header), *(len(row) for row in self.rows)])
 
     def record(self, row: int) -> tuple[str, ...]:
-        """The cells of a row; the header's for row 1 of a table with a header."""
+        """Return the cells of a row; the header's for row 1 of a table with a header."""
         return self.header if row < self.first_row else self.rows[row - self.first_row]
 
     def cell(self, row: int, column: int) -> str:
-        """A cell's value, "" where the record is shorter."""
+        """Return a cell's value, "" where the record is shorter."""
         record = self.record(row)
         return record[column - 1] if column <= len(record) else ""
 
     def name(self, column: int) -> str:
-        """The name of a column."""
+        """Return the name of a column."""
         title = self.header[column - 1].strip() if column <= len(self.header) else ""
         return title or column_name(column)
 
@@ -128,16 +115,13 @@ class TableDocument:
 class PdfDocument:
     """The text of a PDF's pages, and its tables once more as tables.
 
-    Attributes:
-        tables: the tables with the page each stands on, in order.
-        notes: what was left out.
-        pictured: the pages that are pictures with no text, or with a scanner's line only: they can be looked at.
+    Pages that are `pictured` have no text, or a scanner's line only: they can be looked at.
     """
 
     pages: tuple[str, ...]
     media_type: str = "application/pdf"
-    tables: tuple[tuple[int, TableDocument], ...] = ()
-    notes: tuple[str, ...] = ()
+    tables: tuple[tuple[int, TableDocument], ...] = ()  # the tables with the page each stands on, in order
+    notes: tuple[str, ...] = ()  # what was left out
     pictured: tuple[int, ...] = ()
     kind: Literal["pdf"] = "pdf"
 
@@ -154,28 +138,20 @@ class PdfDocument:
 
 @dataclass(frozen=True)
 class Part:
-    """A named part of a document.
-
-    Attributes:
-        size: bytes, of members and attachments.
-    """
+    """A named part of a document."""
 
     name: str
     document: Document
-    size: int | None = None
+    size: int | None = None  # bytes, of members and attachments
 
 
 @dataclass(frozen=True)
 class PartsDocument:
-    """A document made of others: sheets, slides, cells of a notebook, chapters, attachments, members of an archive.
-
-    Attributes:
-        notes: what was left out.
-    """
+    """A document made of others: sheets, slides, cells of a notebook, chapters, attachments, members of an archive."""
 
     parts: tuple[Part, ...]
     media_type: str = "application/zip"
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["parts"] = "parts"
 
 
@@ -186,7 +162,7 @@ _NAMED = 12  # parts that are named in one line
 
 
 def document_to_json(document: Document) -> dict[str, Any]:
-    """A document as JSON values, for caches: any kind, with all of its parts."""
+    """Return a document as JSON values, for caches: any kind, with all of its parts."""
     data: dict[str, Any] = {"kind": document.kind, "media_type": document.media_type, "notes": list(document.notes)}
     if isinstance(document, TextDocument):
         return data | {"text": document.text} | ({} if document.form is None else {"form": document.form})
@@ -209,11 +185,7 @@ def document_to_json(document: Document) -> dict[str, Any]:
 
 
 def document_from_json(data: dict[str, Any]) -> Document:
-    """The inverse of `document_to_json`; also reads what the worker writes.
-
-    Raises:
-        ValueError: for a kind that is not known.
-    """
+    """Do the inverse of `document_to_json`; also reads what the worker writes. ValueError for an unknown kind."""
     kind, notes = data["kind"], tuple(data.get("notes", ()))
     if kind == "text":
         return TextDocument(data["text"], data["media_type"], notes, form=data.get("form"))
@@ -245,12 +217,12 @@ def _table(data: dict[str, Any], notes: tuple[str, ...]) -> TableDocument:
 
 
 def parts_of(document: Document) -> tuple[Part, ...]:
-    """The named parts: of a PDF its tables, of text and tables none."""
+    """Return the named parts: of a PDF its tables, of text and tables none."""
     return document.parts if isinstance(document, PartsDocument | PdfDocument) else ()
 
 
 def leaves(document: Document, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
-    """The documents that hold content, in order, each with the path of its part: `inner.zip!data/x.xml`."""
+    """Give the documents that hold content, in order, each with the path of its part: `inner.zip!data/x.xml`."""
     if not isinstance(document, PartsDocument):
         yield prefix, document
     for part in parts_of(document):
@@ -258,7 +230,7 @@ def leaves(document: Document, prefix: str = "") -> Iterator[tuple[str, Leaf]]:
 
 
 def pictures_of(document: Document, first: int = 1, last: int | None = None) -> str:
-    """Which pages of PDFs can only be looked at, as places; of one PDF those from first to last, "" where none is."""
+    """Return the places of PDF pages that can only be looked at, of one PDF those from first to last."""
     found = []
     for path, leaf in leaves(document):
         pages = [one for one in leaf.pictured if first <= one <= (last or one)] if isinstance(leaf, PdfDocument) else []
@@ -268,14 +240,14 @@ def pictures_of(document: Document, first: int = 1, last: int | None = None) -> 
 
 
 def only_part(document: Document) -> Document:
-    """The part of a document that has just one, for places that do not name it."""
+    """Return the part of a document that has just one, for places that do not name it."""
     while isinstance(document, PartsDocument) and len(document.parts) == 1:
         document = document.parts[0].document
     return document
 
 
 def joined(prefix: str, name: str) -> str:
-    """A place inside a part."""
+    """Return a place inside a part."""
     return f"{prefix}!{name}" if prefix else name
 
 
@@ -297,7 +269,7 @@ def locate(document: Document, text: str) -> tuple[tuple[str, ...], Document, st
 
 
 def _part_named(document: Document, text: str) -> tuple[Part, str] | None:
-    """The part a place begins with, and the rest; names may hold a `!` themselves, so the longest name wins."""
+    """Return the part a place begins with, and the rest; names may hold a `!` themselves, so the longest name wins."""
     for same in (str, str.casefold):
         fits = []
         for part in parts_of(document):

@@ -49,7 +49,7 @@ class LeftOut:
             named.append(example)
 
     def sentence(self, folder: str) -> str:
-        """One sentence for people and models, "" when nothing was left out."""
+        """Return one sentence for people and models, "" when nothing was left out."""
         if not self.counts:
             return ""
         parts = []
@@ -60,21 +60,15 @@ class LeftOut:
 
 
 def printable(name: str) -> str:
-    """A name without the characters that end a line or cannot be written: names are shown to models and people."""
+    """Return a name without the characters that end a line or cannot be written: models and people are shown it."""
     return _UNPRINTABLE.sub("_", name)
 
 
 def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | None = None) -> list[Found]:
-    """The files below a folder in the order of their names, named `name/...`.
+    """Return the files below a folder in the order of their names, named `name/...`.
 
     Left out are hidden files and folders, node_modules, __pycache__, links to folders and links that leave the folder,
-    and what is no regular file.
-
-    Args:
-        folder: the folder.
-        name: what it is called inside the run.
-        left_out: takes what was not taken.
-        apart: a folder that is no part of it wherever it lies (the workspace's own).
+    what is no regular file, and the folder `apart` (the workspace's own).
 
     Raises:
         FileInputError: if it cannot be read, or holds more than `MAX_FILES` files, `MAX_BYTES` or `MAX_ENTRIES`.
@@ -117,7 +111,7 @@ def _identity(folder: Path | None) -> tuple[int, int] | None:
 def _entries(
     root: Path, name: str, left_out: LeftOut, apart: tuple[int, int] | None
 ) -> Iterator[tuple[os.DirEntry[str], str]]:
-    """The entries below a folder that are no folders, with their names; without those that are never taken."""
+    """Give the entries below a folder that are no folders, with their names; without those that are never taken."""
     waiting = [(str(root), name)]
     while waiting:
         place, above = waiting.pop()
@@ -146,7 +140,7 @@ def _entries(
 
 
 def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> int | None:
-    """The size of a file that is taken, None for one that is left out."""
+    """Return the size of a file that is taken, None for one that is left out."""
     try:
         if entry.is_symlink():
             target = Path(entry.path).resolve(strict=True)
@@ -173,7 +167,7 @@ def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> 
 
 
 def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
-    """The files a pattern names: `docs/2023/*.md`, a folder, or a name; all without a pattern.
+    """Return the files a pattern names: `docs/2023/*.md`, a folder, or a name; all without a pattern.
 
     `*` stands for any characters, `/` too; upper and lower case count as equal.
     """
@@ -188,7 +182,7 @@ def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
 
 
 def by_folder(files: Sequence[FileRef], most: int = 20) -> list[str]:
-    """A line per folder with the types of its files: `docs/2023: 1,200 files: 800 text/plain, 400 application/pdf`.
+    """Return a line per folder with the types of its files: `docs/2023: 1,200 files: 800 text/plain, ...`.
 
     Of more folders than `most` those deep down are put together under the ones above; the rest is counted.
     """
@@ -216,7 +210,7 @@ def _folder_line(name: str, kinds: Counter[str]) -> str:
 
 
 def listing(files: Sequence[FileRef]) -> dict[str, Any]:
-    """What a prompt is told of the files: the first ones, those given by their own names before; the others counted."""
+    """Return what a prompt is told of the files: the first ones (those without a folder before), the others counted."""
     ordered = sorted(files, key=lambda one: "/" in one.name) if len(files) > LISTED else files
     more = max(0, len(files) - LISTED)
     return {

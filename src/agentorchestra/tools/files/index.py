@@ -69,40 +69,28 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 
 @dataclass(frozen=True)
 class Hit:
-    """A passage that was found.
+    """A passage that was found."""
 
-    Attributes:
-        sha256: of the file it stands in.
-        score: higher is better; comparable within one answer only.
-    """
-
-    sha256: str
+    sha256: str  # of the file it stands in
     place: str
     text: str
-    score: float
+    score: float  # higher is better; comparable within one answer only
 
 
 def query_words(query: str) -> list[str]:
-    """The distinct words of a query, without stop words unless nothing else is left."""
+    """Return the distinct words of a query, without stop words unless nothing else is left."""
     words = list(dict.fromkeys(word.lower() for word in _WORD.findall(query.replace("_", " "))))
     return [word for word in words if word not in STOP_WORDS] or words
 
 
 @dataclass(frozen=True)
 class Prepared:
-    """A document made ready for the index: what takes time, done outside the lock.
+    """A document made ready for the index: what takes time, done outside the lock."""
 
-    Attributes:
-        rows: (searchable words, heading, place, text) of each passage.
-        kept: the converted document where converting it again would be costly.
-        problem: why it could not be read, with `{name}` for the file's name; it then has no rows.
-        pictures: the pages without text that could be searched, "" for none.
-    """
-
-    rows: Sequence[tuple[str, str, str, str]] = ()
-    kept: bytes | None = None
-    problem: str | None = None
-    pictures: str = ""
+    rows: Sequence[tuple[str, str, str, str]] = ()  # (searchable words, heading, place, text) of each passage
+    kept: bytes | None = None  # the converted document where converting it again would be costly
+    problem: str | None = None  # why it could not be read, with `{name}` for the file's name; it then has no rows
+    pictures: str = ""  # the pages without text that could be searched, "" for none
 
     @property
     def chars(self) -> int:
@@ -115,11 +103,7 @@ class SlowQueryError(Exception):
 
 
 def prepare(document: Document, stop: threading.Event | None = None) -> Prepared:
-    """Cut a document into the passages to be indexed.
-
-    Raises:
-        Stopped: if `stop` was set meanwhile.
-    """
+    """Cut a document into the passages to be indexed; Stopped if `stop` is set meanwhile."""
     rows = []
     for count, passage in enumerate(passages(document)):
         if count % 256 == 0:
@@ -132,12 +116,12 @@ def prepare(document: Document, stop: threading.Event | None = None) -> Prepared
 
 
 def costly(document: Document) -> bool:
-    """Whether a document took a process to be read, so that it is kept."""
+    """Return True if a document took a process to be read, so that it is kept."""
     return is_costly(document.media_type)
 
 
 def is_costly(media_type: str) -> bool:
-    """Whether files of a type take a process to be read."""
+    """Return True if files of a type take a process to be read."""
     return media_type not in _CHEAP and not media_type.startswith(("image/", "audio/", "video/"))
 
 
@@ -152,13 +136,10 @@ def _unpack(kept: bytes) -> Document:
 
 
 class PassageIndex:
-    """Passages of many documents in `folder`/index.db, or in memory.
+    """Passages of many documents in `folder`/index.db, or in memory without a folder.
 
     Methods block; call them in a thread. One lock serialises the threads of one object; several objects and processes
     may use one file.
-
-    Args:
-        folder: where index.db lies; None for memory.
     """
 
     def __init__(self, folder: Path | None = None) -> None:
@@ -219,19 +200,19 @@ class PassageIndex:
         self.close()
 
     def has(self, sha256: str) -> bool:
-        """Whether the document is in the index."""
+        """Return True if the document is in the index."""
         statement = "SELECT 1 FROM documents WHERE sha256 = ? AND problem IS NULL"
         with self._lock:
             return self._db.execute(statement, (sha256,)).fetchone() is not None
 
     def document(self, sha256: str) -> Document | None:
-        """A document that was added and is costly to convert again, None for the others."""
+        """Return a document that was added and is costly to convert again, None for the others."""
         with self._lock:
             row = self._db.execute("SELECT kept FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
         return _unpack(row[0]) if row is not None and row[0] is not None else None
 
     def known(self, sha256s: Iterable[str]) -> dict[str, str]:
-        """What is known of these documents: "" for one that can be searched, else why it could not be read lately."""
+        """Return "" for documents that can be searched, else why one could not be read lately."""
         statement = "SELECT sha256, coalesce(problem, '') FROM wanted JOIN documents USING (sha256) " + (
             "WHERE problem IS NULL OR at > ?"
         )
@@ -240,14 +221,14 @@ class PassageIndex:
             return dict(self._db.execute(statement, (time.time() - PROBLEM_S,)).fetchall())
 
     def pictures(self, sha256s: Iterable[str]) -> dict[str, str]:
-        """The documents of these that have pages without text, with these pages."""
+        """Return the documents of these that have pages without text, with these pages."""
         with self._lock:
             self._want(sha256s)
             statement = "SELECT sha256, pictures FROM wanted JOIN documents USING (sha256) WHERE pictures <> ''"
             return dict(self._db.execute(statement).fetchall())
 
     def _want(self, sha256s: Iterable[str]) -> None:
-        """The documents of a search as a table: a statement takes only so many values."""
+        """Put the documents of a search into a table: a statement takes only so many values."""
         self._db.execute("BEGIN")
         try:
             self._db.execute("DELETE FROM wanted")
@@ -260,25 +241,14 @@ class PassageIndex:
             raise
 
     def add(self, sha256: str, document: Document, stop: threading.Event | None = None) -> int:
-        """Add a document unless it is there; all of it or nothing.
-
-        Returns:
-            How many passages were added.
-
-        Raises:
-            Stopped: if `stop` was set meanwhile.
-        """
+        """Add a document unless it is there, all of it or nothing; return how many passages were added."""
         # Cut first, write then: the file is locked for the writing only.
         prepared = prepare(document, stop)
         check_stop(stop)
         return self.put([(sha256, prepared)])
 
     def put(self, documents: Sequence[tuple[str, Prepared]]) -> int:
-        """Add prepared documents that are not there yet, all of them or none.
-
-        Returns:
-            How many passages were added.
-        """
+        """Add prepared documents that are not there yet, all of them or none; return how many passages were added."""
         added = 0
         with self._lock:
             self._db.execute("BEGIN IMMEDIATE")
@@ -315,7 +285,7 @@ class PassageIndex:
     def search(
         self, query: str, sha256s: Sequence[str], limit: int = 5, stop: threading.Event | None = None
     ) -> list[Hit]:
-        """The best passages of these documents: those that hold more of the query's rarer words first.
+        """Return the best passages of these documents: those that hold more of the query's rarer words first.
 
         Any text is a query: operators and quotes of the search language have no meaning.
 
@@ -363,7 +333,7 @@ ORDER BY score DESC, position, hits.id
 
 
 def _searchable(text: str, table: bool) -> str:
-    """The words to index: hyphenation undone, `lifeExp` and `life_exp` as two words, cell addresses left out."""
+    """Return the words to index: hyphenation undone, `lifeExp` and `life_exp` as two words, cell addresses left out."""
     text = _HYPHENATED.sub(r"\1", text)
     if table:
         text = _CELL_ADDRESS.sub("", text)
@@ -373,7 +343,7 @@ def _searchable(text: str, table: bool) -> str:
 
 
 def _terms(word: str) -> list[str]:
-    """What of a word is looked for: itself; of writing without spaces its pairs of characters, and what is between."""
+    """Return what is looked for: the word; of writing without spaces its pairs of characters, and what is between."""
     runs = _UNSPACED.findall(word)
     if not runs:
         return [word]

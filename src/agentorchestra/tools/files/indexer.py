@@ -31,31 +31,19 @@ _TOLD = 100
 
 @dataclass
 class Standing:
-    """How far the files of a search are read.
+    """How far the files of a search are read; `problems` has `{name}` for the file's name."""
 
-    Attributes:
-        readable: the hashes of those that can be searched.
-        problems: hash to sentence of those that cannot, `{name}` for the file's name.
-        left: how many were not read in time.
-    """
-
-    readable: set[str] = field(default_factory=set)
+    readable: set[str] = field(default_factory=set)  # the hashes of those that can be searched
     problems: dict[str, str] = field(default_factory=dict)
-    left: int = 0
+    left: int = 0  # how many were not read in time
 
 
 async def bring_up(
     ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float | None = None
 ) -> Standing:
-    """Read into the index what is not there yet.
+    """Read into the index what is not there yet, for `seconds` at most.
 
     What was read stays when this is cancelled or runs out of time.
-
-    Args:
-        ctx: of the run; is told the progress.
-        index: the index.
-        files: what is to be searched.
-        seconds: after this what is not read yet is left; None for `SECONDS`.
     """
     by_hash = {one.sha256: one for one in reversed(files)}
     standing = Standing()

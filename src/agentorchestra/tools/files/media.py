@@ -24,11 +24,7 @@ def is_media(media_type: str) -> bool:
 
 
 async def show(ctx: RunContext[Any], ref: FileRef, member: tuple[str, ...], media_type: str, part: str) -> ToolResult:
-    """A picture or a recording with what can be said of it; of a video, the frames that `part` names.
-
-    Raises:
-        ToolError: a sentence, for a part it does not have.
-    """
+    """Return a picture or a recording with what can be said of it; of a video, the frames that `part` names."""
     name = "!".join([ref.name, *member])
     video = media_type.startswith("video/")
     if part and not video:

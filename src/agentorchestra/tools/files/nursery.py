@@ -91,12 +91,7 @@ class Nursery:
         self._waiting.clear()
 
     async def run(self, request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-        """See `worker.run_async`.
-
-        Raises:
-            FileInputError: one sentence, for whatever the worker refuses.
-            WorkersGoneError: if there is no process that forks.
-        """
+        """Do as `worker.run_async`; WorkersGoneError if there is no process that forks."""
         name = next(self._ids)
         ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         if self._listening is None or self._listening.done():

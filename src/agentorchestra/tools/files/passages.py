@@ -29,17 +29,11 @@ MAX_PASSAGE = 1_200
 
 @dataclass(frozen=True)
 class Passage:
-    """A piece of a document.
+    """A piece of a document."""
 
-    Attributes:
-        place: where it stands.
-        text: what is shown, quoted and checked.
-        heading: the heading above it, searched along with it but not part of it.
-    """
-
-    place: str
-    text: str
-    heading: str = ""
+    place: str  # where it stands
+    text: str  # what is shown, quoted and checked
+    heading: str = ""  # the heading above it, searched along with it but not part of it
 
 
 # --- sentences ------------------------------------------------------------------------------------------------------
@@ -77,7 +71,7 @@ def _line_spans(text: str) -> Iterator[tuple[int, int]]:
 
 
 def _blocks(text: str) -> Iterator[tuple[int, int, bool]]:
-    """Spans of paragraphs, list items, labelled lines and headings (the third says: a heading)."""
+    """Give spans of paragraphs, list items, labelled lines and headings (the third says: a heading)."""
     start = end = -1
     apart = False  # the block is one of several that stand below each other without blank lines
     for line_start, line_end in _line_spans(text):
@@ -127,7 +121,7 @@ def _is_boundary(text: str, match: re.Match[str], start: int) -> bool:
 
 
 def sentence_spans(text: str, start: int = 0, end: int | None = None) -> Iterator[tuple[int, int]]:
-    """Spans of sentences inside one block of text, white space at the ends left out."""
+    """Give spans of sentences inside one block of text, white space at the ends left out."""
     end = len(text) if end is None else end
     begin = start
     for match in _END.finditer(text, start, end):
@@ -152,7 +146,7 @@ def _trimmed(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
 
 
 def _text_spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """Spans of passages with the heading above each."""
+    """Give spans of passages with the heading above each."""
     heading = ""
     for start, end, is_heading in _blocks(text):
         line = text[start:end] if end - start <= 120 else ""
@@ -176,7 +170,7 @@ def _text_spans(text: str) -> Iterator[tuple[int, int, str]]:
 
 
 def passages(document: Document) -> Iterator[Passage]:
-    """The passages of a document, in order; those of its parts with the part in their place and their heading."""
+    """Give the passages of a document, in order; those of its parts with the part in their place and their heading."""
     for path, leaf in leaves(document):
         for passage in _passages(leaf):
             if path:
@@ -199,7 +193,7 @@ def _passages(document: Document) -> Iterator[Passage]:
 
 
 def _lines(document: TextDocument, start: int, end: int) -> Place:
-    """Where characters of a text stand: lines, or a stretch of a line that is too long to be cited whole."""
+    """Return where characters of a text stand: lines, or a stretch of a line that is too long to be cited whole."""
     first, last = document.line_of(start), document.line_of(end - 1)
     if first == last:
         begin, stop = document.span(first, first)

@@ -27,21 +27,14 @@ _CELLS = re.compile(r"^\s*([A-Za-z]{1,3})(\d{1,9})(?:\s*[:-]\s*([A-Za-z]{1,3})(\
 
 @dataclass(frozen=True)
 class Place:
-    """A span inside a file, ends included.
+    """A span inside a file, ends included; columns and characters count from 1, 0 where there are none."""
 
-    Attributes:
-        unit: what `first` and `last` count.
-        first_column, last_column: from 1, only for cells.
-        part: the path of the part it lies in, or "".
-        first_char, last_char: from 1, of a stretch of one line or page; 0 for all of it.
-    """
-
-    unit: Unit
+    unit: Unit  # what `first` and `last` count
     first: int
     last: int
     first_column: int = 0
     last_column: int = 0
-    part: str = ""
+    part: str = ""  # the path of the part it lies in, or ""
     first_char: int = 0
     last_char: int = 0
 
@@ -60,7 +53,7 @@ class Place:
 
 
 def parse_place(text: str) -> Place | None:
-    """The place a text names, None when it names none."""
+    """Return the place a text names, None when it names none."""
     part, mark, inside = text.rpartition("!")
     if mark:
         place = parse_place(inside)
@@ -86,7 +79,7 @@ def parse_place(text: str) -> Place | None:
 
 
 def pages_named(numbers: Sequence[int]) -> str:
-    """Pages in order as one writes them: `p. 3`, `pp. 1-4, 7`."""
+    """Return pages in order as one writes them: `p. 3`, `pp. 1-4, 7`."""
     runs: list[list[int]] = []
     for one in numbers:
         if runs and runs[-1][-1] == one - 1:
@@ -98,7 +91,7 @@ def pages_named(numbers: Sequence[int]) -> str:
 
 
 def column_name(number: int) -> str:
-    """1 -> A, 26 -> Z, 27 -> AA."""
+    """Return the letters of a column: 1 is A, 26 is Z, 27 is AA."""
     name = ""
     while number > 0:
         number, rest = divmod(number - 1, 26)
@@ -107,7 +100,7 @@ def column_name(number: int) -> str:
 
 
 def column_number(name: str) -> int:
-    """The inverse of `column_name`."""
+    """Return the inverse of `column_name`."""
     number = 0
     for letter in name.upper():
         number = number * 26 + ord(letter) - ord("A") + 1

@@ -21,12 +21,9 @@ _BYTES_PER_CHAR = 4
 
 
 async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> ToolResult:
-    """The files that are short enough, in the order of the task, as `read_file` gives them.
+    """Return the files that are short enough, in the order of the task, as `read_file` gives them.
 
-    Args:
-        ctx: of the call.
-        index: has what was costly to read.
-        chars: of converted text, of all files together.
+    `chars` is how much converted text they may have together.
     """
     files = ctx.manifest.files
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
@@ -49,12 +46,12 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> 
 
 
 def _may_be_short(ref: FileRef, chars: int) -> bool:
-    """Whether a file has to be converted to see how long its text is."""
+    """Return True if a file has to be converted to see how long its text is."""
     return ref.size <= (chars * _BYTES_PER_CHAR if ref.media_type.startswith("text/") else MOST_BYTES)
 
 
 def length_of(document: Document) -> int:
-    """Characters of a document's text; 0 where a part of it can only be looked at."""
+    """Return characters of a document's text; 0 where a part of it can only be looked at."""
     spent = 0
     for _, leaf in leaves(document):
         if isinstance(leaf, TextDocument):

@@ -50,7 +50,7 @@ def normalised(text: str) -> str:
 
 
 def alike(quote: str, text: str) -> bool:
-    """Return whether a quote stands in a text as a person would compare.
+    """Return True if a quote stands in a text as a person would compare.
 
     Args:
         quote: the words; "..." or "…" in it may stand for words that are left out, no negation among them.
@@ -69,7 +69,7 @@ def lines_of(quote: str, text: str) -> list[tuple[int, int]]:
 
 
 def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
-    """Both texts as they are, then without what our own views put before lines and cells.
+    """Give both texts as they are, then without what our own views put before lines and cells.
 
     The quote loses line numbers and the addresses of cells only where the text has none to compare them with: else a
     false one would be read past.
@@ -96,7 +96,7 @@ _ADDRESS = re.compile(r"\b[A-Z]{1,3}\d{1,7}\b")
 
 
 def _bare(text: str) -> str:
-    """Without line numbers that follow each other, and without the addresses of cells of one row (`A7 x; B7 y`)."""
+    """Remove line numbers that follow each other, and the addresses of cells of one row (`A7 x; B7 y`)."""
     numbers = [int(one) for one in _NUMBERED.findall(text)]
     follow = all(after == before + 1 for before, after in pairwise(numbers))
     if numbers and follow and len(numbers) >= text.strip("\n").count("\n"):
@@ -170,21 +170,17 @@ _NEGATIONS = {
 class _Plain(NamedTuple):
     """A text as it is compared: words and numbers without anything between them.
 
-    Attributes:
-        text: their letters and digits; only between two digits there is a blank.
-        marks: for each offset whether a quote may begin (_START) or end there (_END).
-        words: how many there are.
-        starts, lines: for each word where it begins, and on which line of the text.
+    `starts` and `lines` say for each word where it begins, and on which line of the text.
     """
 
-    text: str
-    marks: bytes
-    words: int
+    text: str  # their letters and digits; only between two digits there is a blank
+    marks: bytes  # for each offset whether a quote may begin (_START) or end there (_END)
+    words: int  # how many there are
     starts: array[int]
     lines: array[int]
 
     def line_of(self, offset: int) -> int:
-        """The line, from 1, of the word that an offset lies in."""
+        """Return the line, from 1, of the word that an offset lies in."""
         return self.lines[bisect_right(self.starts, offset) - 1]
 
 
@@ -306,12 +302,12 @@ def place_text(document: Document, place: Place) -> Iterator[str]:
 
 
 def _stretch(text: str, place: Place) -> str:
-    """The characters that a place names, of the text of its line or page."""
+    """Return the characters that a place names, of the text of its line or page."""
     return text[place.first_char - 1 : place.last_char] if place.first_char else text
 
 
 def _cells_apart(table: TableDocument, place: Place) -> Iterator[str]:
-    """Rows or cells with something between cells that is no comma ("126,336" may be one cell or two)."""
+    """Give rows or cells with something between cells that is no comma ("126,336" may be one cell or two)."""
     rows = range(place.first, min(place.last, table.last_row) + 1)
     first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
     columns = range(first, min(last, table.width) + 1)
@@ -324,9 +320,7 @@ def _cells_apart(table: TableDocument, place: Place) -> Iterator[str]:
 
 
 def verify_quote(path: Path, place: str, quote: str, limits: Limits = LIMITS) -> bool:
-    """Return whether a quote stands at a place of a file, as a person would compare (`alike`).
-
-    Blocks.
+    """Return True if a quote stands at a place of a file, as a person would compare (`alike`). Blocks.
 
     Raises:
         FileInputError: if the file cannot be read.
@@ -377,12 +371,7 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
     """Return the place where a quote stands, None where it stands nowhere that could be meant.
 
     That is the given place; else the only one within a line or two (a page) of it where a quote of some words stands;
-    for a place that is missing the only one in the document.
-
-    Args:
-        document: what was read.
-        place: as it was given, "" for none.
-        quote: the words.
+    for a place that is missing ("") the only one in the document.
     """
     if quote_stands(document, place, quote):
         return place
@@ -409,7 +398,7 @@ def _told(document: Document, quote: str) -> bool:
 
 
 def _near(document: Document, where: Place, quote: str) -> Iterator[str]:
-    """The places of a quote around one."""
+    """Give the places of a quote around one."""
     if isinstance(document, TextDocument) and where.unit == "line":
         first = max(1, where.first - NEAR)
         last = min(document.line_count, where.last + NEAR)

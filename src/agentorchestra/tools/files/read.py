@@ -73,17 +73,13 @@ async def read_part(
 
 
 def room_for(ctx: RunContext[Any]) -> int:
-    """Characters that one reading may give an agent: fewer where its window is small."""
+    """Return characters that one reading may give an agent: fewer where its window is small."""
     room = room_of_caller(ctx)
     return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
 
 
 def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
-    """The first and last line of a `view_range`, None for none; -1 for the last line there is.
-
-    Raises:
-        ToolError: if it is no range.
-    """
+    """Return the first and last line of a `view_range`, None for none; -1 stands for the last line there is."""
     if not view_range:
         return None
     if len(view_range) != 2 or view_range[0] < 1 or not (view_range[1] == -1 or view_range[1] >= view_range[0]):
@@ -93,41 +89,27 @@ def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What of a document is read, and how it is told.
+    """What of a document is read, and how it is told."""
 
-    Attributes:
-        part: a place, "" for all.
-        span: the first and last line, page or row, in place of those of `part`.
-        kind: of the source that blocks name.
-        way: how pages that are pictures can be looked at, for whoever reads (`how_to_look`).
-        ranged: whether the tool takes `view_range`, to say how to read on.
-        limit: characters.
-    """
-
-    part: str = ""
-    span: tuple[int, int] | None = None
-    kind: SourceKind = "file"
-    way: str = ""
-    ranged: bool = False
-    limit: int = PART_CHARS
+    part: str = ""  # a place, "" for all
+    span: tuple[int, int] | None = None  # the first and last line, page or row, in place of those of `part`
+    kind: SourceKind = "file"  # of the source that blocks name
+    way: str = ""  # how pages that are pictures can be looked at, for whoever reads (`how_to_look`)
+    ranged: bool = False  # whether the tool takes `view_range`, to say how to read on
+    limit: int = PART_CHARS  # characters
 
 
 def document_blocks(
     document: Document, name: str, part: str, kind: SourceKind = "file", *, way: str = "", limit: int = PART_CHARS
 ) -> list[Block]:
-    """`read_blocks` for tools that take a `part` only."""
+    """Do as `read_blocks`, for tools that take a `part` only."""
     return read_blocks(document, name, Asked(part, kind=kind, way=way, limit=limit))
 
 
 def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
-    """A document from its beginning, or a part of it, with its place; then what is not shown, and how to read on.
+    """Return a document from its beginning, or a part of it, with its place; then what is not shown and how to read on.
 
     Lines of a text are one block, each page and each part is one.
-
-    Args:
-        document: what was read.
-        name: its file's name or its address.
-        asked: what of it.
 
     Raises:
         ToolError: a sentence that lists what parts there are.
@@ -158,21 +140,15 @@ def _text_of(block: Block) -> str:
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read of a part of a document.
+    """What was read of a part of a document."""
 
-    Attributes:
-        blocks: its content.
-        notes: what was left out, and how to read on.
-        ends: whether it was read to its end.
-    """
-
-    blocks: list[Block]
-    notes: list[Block]
-    ends: bool = True
+    blocks: list[Block]  # its content
+    notes: list[Block]  # what was left out, and how to read on
+    ends: bool = True  # whether it was read to its end
 
 
 def _with_form(document: Leaf, place: Place, read: _Read) -> list[Block]:
-    """Content below a line that says how its file is written, where that is unusual, and above what was left out."""
+    """Put content below a line on how its file is written, where that is unusual, and above what was left out."""
     said = document.form if isinstance(document, TextDocument) and document.form else ""
     notes = [*read.notes]
     if place == _extent(document):
@@ -181,7 +157,7 @@ def _with_form(document: Leaf, place: Place, read: _Read) -> list[Block]:
 
 
 def _leaf(name: str, document: Leaf, place: Place, path: str, asked: Asked) -> _Read:
-    """Content at a place, lines in one block, and what is said of it."""
+    """Return the content at a place, lines in one block, and what is said of it."""
     if isinstance(document, TableDocument):
         return _table(name, document, place, path, asked)
     notes: list[Block] = []
@@ -203,7 +179,7 @@ def _leaf(name: str, document: Leaf, place: Place, path: str, asked: Asked) -> _
 
 
 def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: str, asked: Asked) -> list[str]:
-    """What is not shown of a place, and how to read on."""
+    """Return what is not shown of a place, and how to read on."""
     said = []
     for one in view.cut[:_CUT_NAMED]:
         size = length(document, one.first)
@@ -231,12 +207,12 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
 
 
 def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
-    """Whether a stretch of a line or page ends before that does."""
+    """Return True if a stretch of a line or page ends before that does."""
     return stretch.last_char < length(document, stretch.first)
 
 
 def _is_open(document: TextDocument | PdfDocument) -> bool:
-    """Whether a text that stands in its file as it is ends without a newline."""
+    """Return True if a text that stands in its file as it is ends without a newline."""
     return isinstance(document, TextDocument) and document.form is not None and not document.text.endswith("\n")
 
 
@@ -251,7 +227,7 @@ def _not_shown(place: Place) -> str:
 
 
 def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> list[Block]:
-    """What the parts are, then their content from the first one on."""
+    """Return what the parts are, then their content from the first one on."""
     source = Source(kind=asked.kind, ref=file)
     listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
     blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
@@ -268,7 +244,7 @@ def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> 
 
 
 def listing(document: PartsDocument, path: str = "") -> str:
-    """The parts, a line each, and what was left out."""
+    """Return the parts, a line each, and what was left out."""
     lines = []
     for part in document.parts[:_LISTED]:
         size = f"{part.size:,} bytes; " if part.size is not None else ""
@@ -285,7 +261,7 @@ def _counted(document: PartsDocument) -> str:
 
 
 def extent_of(document: Document) -> str:
-    """What a document has, in words: for a part of another."""
+    """Return what a document has, in words: for a part of another."""
     if isinstance(document, PartsDocument):
         return _counted(document)
     if isinstance(document, TextDocument) and is_media(document.media_type):
@@ -304,7 +280,7 @@ def extent_of(document: Document) -> str:
 
 
 def _extent(document: Leaf) -> Place:
-    """The whole document as a place."""
+    """Return the whole document as a place."""
     if isinstance(document, TextDocument):
         return Place("line", 1, document.line_count)
     if isinstance(document, PdfDocument):
@@ -313,11 +289,7 @@ def _extent(document: Leaf) -> Place:
 
 
 def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
-    """The place a `part` argument names, cut to what there is.
-
-    Raises:
-        ToolError: a sentence that lists what there is.
-    """
+    """Return the place a `part` argument names, cut to what there is."""
     whole = _extent(document)
     if not inside:
         return whole
@@ -345,11 +317,7 @@ def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
 
 
 def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
-    """The lines, pages or rows of a `view_range`, cut to what there is.
-
-    Raises:
-        ToolError: a sentence that says what there is.
-    """
+    """Return the lines, pages or rows of a `view_range`, cut to what there is."""
     whole = _extent(document)
     first, last = span[0], whole.last if span[1] == -1 else min(span[1], whole.last)
     if first > whole.last:
@@ -358,7 +326,7 @@ def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
 
 
 def described(document: Document, path: str = "") -> str:
-    """What a document has, as places."""
+    """Return what a document has, as places."""
     if isinstance(document, PartsDocument):
         names = [joined(path, part.name) for part in document.parts[:12]]
         more = f" and {len(document.parts) - 12} more" if len(document.parts) > 12 else ""
@@ -377,7 +345,7 @@ def described(document: Document, path: str = "") -> str:
 
 
 def _table(name: str, table: TableDocument, place: Place, path: str, asked: Asked) -> _Read:
-    """Rows or cells of a table in one block, what else is to be known of them, and how to read on."""
+    """Return rows or cells of a table in one block, what else is to be known of them, and how to read on."""
     view = table_view(table, place, max(min(asked.limit, TABLE_CHARS), _LEAST_TABLE))
     if has_nothing(view):
         return _Read([], [])

@@ -32,22 +32,18 @@ _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
 
 class Checked(NamedTuple):
-    """What a file is.
-
-    Attributes:
-        textless: a PDF whose pages are all pictures, which can only be looked at.
-    """
+    """What a file is."""
 
     media_type: str
     size: int
-    textless: bool = False
+    textless: bool = False  # a PDF whose pages are all pictures, which can only be looked at
 
 
 def look_into(path: Path, limits: Limits = LIMITS) -> Checked:
-    """What a file is, before a run starts.
+    """Return the type of a file, before a run starts. Blocks.
 
-    Blocks: text is decoded; the worker looks into everything else, of a PDF it reads the pages up to the first with
-    text, of an archive the list of its members.
+    Text is decoded; the worker looks into everything else: of a PDF it reads the pages up to the first with text, of an
+    archive the list of its members.
 
     Raises:
         FileInputError: one sentence that names the file, what is wrong and the way out.
@@ -67,14 +63,7 @@ def look_into(path: Path, limits: Limits = LIMITS) -> Checked:
 
 
 def check_input(path: Path, limits: Limits = LIMITS) -> tuple[str, int]:
-    """Whether a file can be read, before a run starts; blocks.
-
-    Returns:
-        The media type and the size in bytes.
-
-    Raises:
-        FileInputError: one sentence that names the file, what is wrong and the way out.
-    """
+    """Return the media type and the size of a file in bytes, before a run starts; see `look_into`."""
     found = look_into(path, limits)
     return found.media_type, found.size
 
@@ -95,11 +84,7 @@ async def read_document(path: Path, limits: Limits = LIMITS) -> Document:
 
 
 def read_document_sync(path: Path, limits: Limits = LIMITS) -> Document:
-    """`read_document` for code without an event loop.
-
-    Raises:
-        FileInputError: one sentence that names the file, what is wrong and the way out.
-    """
+    """Do as `read_document`, for code without an event loop."""
     data = _bytes(path, limits)
     media_type = _text_media_type(path, data)
     if media_type in _READ_HERE:
@@ -110,21 +95,13 @@ def read_document_sync(path: Path, limits: Limits = LIMITS) -> Document:
 
 
 async def describe_media(path: Path, member: Sequence[str] = (), limits: Limits = LIMITS) -> str:
-    """What can be said of a picture or a recording (or of a member that is one) in words: size, metadata, length.
-
-    Raises:
-        FileInputError: if the file is gone.
-    """
+    """Return the size, metadata and length of a picture or a recording, or of a member that is one, in words."""
     result, _ = await run_async(Request(path, "media", member), limits)
     return str(result["text"])
 
 
 async def member_bytes(path: Path, member: Sequence[str], limits: Limits = LIMITS) -> bytes:
-    """The bytes of a member of an archive or an attachment of a mail, by the names of the parts that lead to it.
-
-    Raises:
-        FileInputError: if there is none, or it cannot be unpacked.
-    """
+    """Return the bytes of a member of an archive or an attachment of a mail, by the parts that lead to it."""
     _, data = await run_async(Request(path, "member", member), limits)
     return data
 
@@ -139,11 +116,7 @@ class Unpacked(NamedTuple):
 
 
 async def unpacked(path: Path, limits: Limits = LIMITS) -> tuple[list[Unpacked], list[str]]:
-    """All that an archive holds, one level deep, and what of it was left out: links, devices, paths that lead out.
-
-    Raises:
-        FileInputError: if it is none, is broken or encrypted, or unpacks to too much.
-    """
+    """Return all that an archive holds, one level deep, and what was left out: links, devices, paths that lead out."""
     bounds = replace(limits, unpacked_bytes=min(limits.unpacked_bytes, limits.output_bytes // 2))
     result, data = await run_async(Request(path, "unpack"), bounds)
     found, at = [], 0
@@ -156,18 +129,7 @@ async def unpacked(path: Path, limits: Limits = LIMITS) -> tuple[list[Unpacked],
 async def video_frames(
     path: Path, member: Sequence[str] = (), *, at: Sequence[float] = (), count: int = 0, limits: Limits = LIMITS
 ) -> list[dict[str, str]]:
-    """Frames of a video, each as {"at": "01:30", "media_type": ..., "data": base64}.
-
-    Args:
-        path: the video, or the archive it lies in.
-        member: the parts that lead to it.
-        at: seconds; none for `count` frames evenly over its length.
-        count: how many.
-        limits: bounds.
-
-    Raises:
-        FileInputError: if it has none there.
-    """
+    """Return frames of a video at some seconds, or evenly: {"at": "01:30", "media_type": ..., "data": base64} each."""
     result, _ = await run_async(Request(path, "frames", member, at, count), limits)
     return list(result["frames"])
 
@@ -245,18 +207,14 @@ def _text_document(path: Path, data: bytes, media_type: str, limits: Limits) -> 
 
 
 def source_sync(path: Path, limits: Limits = LIMITS) -> TextDocument:
-    """The characters of a file as they stand in it, whatever they could be converted to.
-
-    Raises:
-        FileInputError: one sentence, if it is no text.
-    """
+    """Return the characters of a file as they stand in it, whatever they could be converted to."""
     data = _data(path, limits)
     found = _decoded(path, data, limits)
     return TextDocument(plain.with_newlines(found.text), form=plain.form_of(found))
 
 
 def parse_table(text: str, delimiter: str | None = None, media_type: str = "text/csv") -> TableDocument | None:
-    """A table from text, None when it cannot be read as one (it is then read as lines)."""
+    """Return a table from text, None when it cannot be read as one (it is then read as lines)."""
     found = plain.table_of(text, delimiter)
     if found is None:
         return None
@@ -272,11 +230,7 @@ class Stopped(Exception):
 
 
 def check_stop(stop: threading.Event | None) -> None:
-    """Leave a thread whose result nobody awaits any more.
-
-    Raises:
-        Stopped: if so.
-    """
+    """Leave a thread whose result nobody awaits any more."""
     if stop is not None and stop.is_set():
         raise Stopped
 

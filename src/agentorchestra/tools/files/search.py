@@ -62,7 +62,7 @@ async def search_passages(
 
 
 async def _pictured(ctx: RunContext[Any], index: PassageIndex, names: dict[str, str]) -> list[Block]:
-    """Of the searched files the pages that no search finds, those of the first files by name."""
+    """Return the pages of the searched files that no search finds, those of the first files by name."""
     found = await asyncio.to_thread(index.pictures, names)
     said = [joined(name, found[sha256]) for sha256, name in names.items() if sha256 in found][:NAMED]
     if len(found) > NAMED:
@@ -71,11 +71,7 @@ async def _pictured(ctx: RunContext[Any], index: PassageIndex, names: dict[str, 
 
 
 def chosen_files(ctx: RunContext[Any], pattern: str | None) -> list[FileRef]:
-    """The task's files that a pattern names.
-
-    Raises:
-        ToolError: if it names none, with the folders there are.
-    """
+    """Return the task's files that a pattern names; a ToolError lists the folders where it names none."""
     found = matching(ctx.manifest.files, pattern)
     if not found and ctx.manifest.files:
         listed = "; ".join(by_folder(ctx.manifest.files))
@@ -96,7 +92,7 @@ async def _hits(index: PassageIndex, query: str, sha256s: Sequence[str], limit: 
 
 
 def _problems(files: Sequence[FileRef], standing: Standing) -> list[str]:
-    """A sentence for each of the first files that cannot be searched, and one that counts the others."""
+    """Return a sentence for each of the first files that cannot be searched, and one that counts the others."""
     failed = [one for one in files if one.sha256 in standing.problems]
     said = [standing.problems[one.sha256].replace("{name}", one.name) for one in failed[:NAMED]]
     if len(failed) > NAMED:

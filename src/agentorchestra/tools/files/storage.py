@@ -74,17 +74,13 @@ class Kept:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a file held when it looked like `look` (size, times, inode, device).
-
-    Attributes:
-        inside: what a look inside found, `text` or `pictures`; "" where only its first bytes were looked at.
-    """
+    """What a file held when it looked like `look` (size, times, inode, device)."""
 
     look: tuple[int, int, int, int, int]
     sha256: str
     media_type: str
     problem: str = ""
-    inside: str = ""
+    inside: str = ""  # what a look inside found, `text` or `pictures`; "" where only its first bytes were looked at
     remember: bool = True
 
 
@@ -129,17 +125,12 @@ def keep_files(
 
 @dataclass
 class _Wanted:
-    """A file or folder as it was given: what is to be kept for it.
-
-    Attributes:
-        lenient: the name of the folder whose files may fail, "" for a file given by its own name.
-        root: where that folder is.
-    """
+    """A file or folder as it was given: what is to be kept for it."""
 
     found: list[Found]
-    lenient: str
+    lenient: str  # the name of the folder whose files may fail, "" for a file given by its own name
     left_out: LeftOut
-    root: Path | None = None
+    root: Path | None = None  # where that folder is
 
 
 def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str]) -> list[_Wanted]:
@@ -167,7 +158,7 @@ def _wanted(given: Sequence[Path], apart: Path | None, sentences: list[str]) -> 
 
 
 def _told_apart(found: list[Found]) -> list[Found]:
-    """Names that became equal when what cannot be printed was replaced get a number."""
+    """Number the names that became equal when what cannot be printed was replaced."""
     taken: set[str] = set()
     counters: dict[str, int] = {}
     apart = []
@@ -258,11 +249,7 @@ class _Keeper:
         return _Seen(after, digest, media_type, inside=inside, remember=settled and after == look)
 
     def _take(self, source: Path) -> tuple[str, tuple[int, int, int, int, int]]:
-        """Copy a file into the store.
-
-        Returns:
-            The hash of what was kept, and how the file looked when it was opened.
-        """
+        """Copy a file into the store; return the hash of what was kept, and how the file looked when it was opened."""
         try:
             # Without waiting: in the meantime it may have become a pipe.
             opened = os.open(source, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -386,7 +373,7 @@ def _nothing_in(folder: _Wanted) -> FileInputError:
 
 
 def _inside(path: Path, *, thorough: bool) -> tuple[str, str]:
-    """What a file is and holds. In a folder only the beginning is looked at where more would take a process each."""
+    """Return the type and the content of a file; in a folder, of its beginning where more would take a process each."""
     kind = None if thorough else _at_first_sight(path)
     if kind is not None:
         return kind, ""
@@ -395,7 +382,7 @@ def _inside(path: Path, *, thorough: bool) -> tuple[str, str]:
 
 
 def _at_first_sight(path: Path) -> str | None:
-    """The type by the first bytes, None for text and for what has to be looked into."""
+    """Return the type by the first bytes, None for text and for what has to be looked into."""
     try:
         with os.fdopen(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             found = os.fstat(file.fileno())
@@ -425,7 +412,7 @@ def _looks(found: os.stat_result) -> tuple[int, int, int, int, int]:
 
 
 def kept_place(store: Path, sha256: str) -> Path:
-    """Where a content lies."""
+    """Return where a content lies."""
     return store / sha256[:2] / sha256
 
 
@@ -508,7 +495,7 @@ class _SeenFiles:
             self._db.close()
 
     def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
-        """What is remembered of these files."""
+        """Return what is remembered of these files."""
         if self._db is None:
             return {}
         found: dict[bytes, _Seen] = {}
@@ -552,7 +539,7 @@ class _SeenFiles:
 
 
 def _checker() -> str:
-    """Who checked: another version may read what this one cannot."""
+    """Return the version that checked: another one may read what this one cannot."""
     try:
         return metadata.version("agentorchestra")
     except metadata.PackageNotFoundError:

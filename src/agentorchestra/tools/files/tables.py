@@ -29,27 +29,18 @@ _ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+:? ", re.MULTILINE)
 
 @dataclass(frozen=True)
 class TableView:
-    """A part of a table as it is shown.
+    """A part of a table as it is shown."""
 
-    Attributes:
-        text: CSV, or the value of the one cell that is read; "" where no cell has a value.
-        place: what of the table was come to.
-        traits: what its cells have besides values, "" for nothing.
-        rest: the places that are left to read, in order.
-        notes: what is to be known of it.
-        untold: the cells of the place whose traits are left out, None for none.
-    """
-
-    text: str
-    place: Place
-    traits: str = ""
-    rest: tuple[Place, ...] = ()
-    notes: tuple[str, ...] = ()
-    untold: Place | None = None
+    text: str  # CSV, or the value of the one cell that is read; "" where no cell has a value
+    place: Place  # what of the table was come to
+    traits: str = ""  # what its cells have besides values, "" for nothing
+    rest: tuple[Place, ...] = ()  # the places that are left to read, in order
+    notes: tuple[str, ...] = ()  # what is to be known of it
+    untold: Place | None = None  # the cells of the place whose traits are left out, None for none
 
 
 def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
-    """Rows or cells of a table, up to about `limit` characters: one row at least, so that reading on always moves.
+    """Return rows or cells, up to about `limit` characters: one row at least, so that reading on always moves.
 
     A range that begins below the names of the columns has them as its first line all the same.
     """
@@ -75,7 +66,7 @@ def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
 
 
 def has_nothing(view: TableView) -> bool:
-    """Whether there is nothing to show, nor anything to read on with."""
+    """Return True if there is nothing to show, nor anything to read on with."""
     return not (view.text or view.traits or view.rest)
 
 
@@ -92,7 +83,7 @@ def _one_cell(table: TableDocument, place: Place) -> TableView:
 
 
 def _fitting(table: TableDocument, rows: Iterable[int], left: int, wanted: int, limit: int) -> int:
-    """The last column with which these rows fit, the first at least."""
+    """Return the last column with which these rows fit, the first at least."""
     records = [table.record(row) for row in rows]
     spent = 0
     for column in range(left, wanted + 1):
@@ -106,7 +97,7 @@ def _fitting(table: TableDocument, rows: Iterable[int], left: int, wanted: int, 
 def _rows(
     table: TableDocument, head: Sequence[int], place: Place, left: int, right: int, limit: int
 ) -> tuple[list[int], int]:
-    """The rows with values that fit, and the last row that was come to."""
+    """Return the rows with values that fit, and the last row that was come to."""
     shown = list(head)
     spent = sum(len(column_name(column)) + 1 for column in range(left, right + 1))
     spent += sum(len(_row_line(table, row, left, right)) for row in head)
@@ -153,14 +144,14 @@ def _long_cells(table: TableDocument, rows: Iterable[int], left: int, right: int
 
 
 def _separated(table: TableDocument, seen: Place) -> Iterator[str]:
-    """What stands between the cells of a text, where it is no comma; said with its first row."""
+    """Give what stands between the cells of a text, where it is no comma; said with its first row."""
     if table.media_type in _CSV and table.delimiter != "," and seen.first == 1:
         separator = "a tab" if table.delimiter == "\t" else repr(table.delimiter)
         yield f"in the file, {separator} stands between the cells"
 
 
 def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
-    """Rows of a text that have more or fewer cells than its first line."""
+    """Give rows of a text that have more or fewer cells than its first line."""
     if table.media_type not in _CSV or not rows:
         return
     usual = len(table.record(1))
@@ -181,7 +172,7 @@ def _rows_named(rows: Sequence[int]) -> str:
 
 
 def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
-    """A row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out.
+    """Return a row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out.
 
     The row that names the columns is `A1: country; B1: year`.
     """
@@ -201,7 +192,7 @@ def _labelled(table: TableDocument, row: int, first: int, last: int | None, *, n
 
 
 def table_forms(table: TableDocument, place: Place) -> list[str]:
-    """Rows or cells of a table in the forms in which they may be quoted.
+    """Return rows or cells in the forms in which they may be quoted.
 
     As `read_file` shows them, as the file has them, as `search_files` shows them with addresses and without (and once
     showed the names of the columns), and what is told of the cells besides their values.
@@ -226,12 +217,12 @@ def table_forms(table: TableDocument, place: Place) -> list[str]:
 
 
 def trait_kinds(table: TableDocument) -> list[str]:
-    """The kinds of what its cells have besides values."""
+    """Return the kinds of what its cells have besides values."""
     return list(dict.fromkeys(one.kind for one in table.traits))
 
 
 def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None = None) -> str:
-    """What the cells of a place have besides values, a line for each colour, format, formula and comment."""
+    """Return what the cells of a place have besides values, a line for each colour, format, formula and comment."""
     grouped: dict[str, list[str]] = {}
     lines: list[str] = []
     for one in traits:
@@ -260,12 +251,12 @@ def _first(text: str, most: int) -> str:
 
 
 def _filled_from(area: Area) -> str:
-    """Where a formula that was filled down is written as it is told."""
+    """Return where a formula that was filled down is written as it is told."""
     return "" if area[0] == area[2] else f" (as written in {_address('', (*area[:2], *area[:2]))}, filled down)"
 
 
 def _inside(area: Area, place: Place) -> Area | None:
-    """The part of an area that lies in a place."""
+    """Return the part of an area that lies in a place."""
     top, left = max(area[0], place.first), max(area[1], place.first_column)
     bottom, right = min(area[2], place.last), min(area[3], place.last_column)
     return (top, left, bottom, right) if top <= bottom and left <= right else None
@@ -281,7 +272,7 @@ def _address(kind: str, area: Area) -> str:
 
 
 def _traits_shown(traits: Sequence[Trait], place: Place) -> tuple[str, list[str], Place | None]:
-    """The traits of a place, cut behind a row where they are too long; what is to be known; the cells left out."""
+    """Return the traits of a place, cut behind a row where they are too long, notes, and the cells left out."""
     if len(text := traits_text(traits, place, _MOST_COMMENT)) <= MOST_TRAITS:
         return text, [], None
     first, last = place.first, place.last

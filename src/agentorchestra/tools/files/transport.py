@@ -21,23 +21,14 @@ _CHUNK = 1 << 20
 
 
 class CarriedFiles:
-    """The kept files of a workspace: `files/` by content, `runs/ID/files` by name.
-
-    Args:
-        store: the folder that keeps contents.
-        runs: the folder with the runs' folders.
-    """
+    """The kept files of a workspace: `store` has contents by hash, `runs/ID/files` their names."""
 
     def __init__(self, store: Path, runs: Path) -> None:
         self._store = store
         self._runs = runs
 
     def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
-        """The bytes of a file of a run.
-
-        Raises:
-            BundleError: if they are gone.
-        """
+        """Return the bytes of a file of a run; BundleError if they are gone."""
         for place in (kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name):
             try:
                 handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)

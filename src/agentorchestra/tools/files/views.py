@@ -23,27 +23,15 @@ _SLACK = 8  # a rest of this part of the limit is shown along: nobody has to ask
 
 
 class View(NamedTuple):
-    """What is shown of a document.
+    """What is shown of a document."""
 
-    Attributes:
-        pieces: the place and the text of each: all lines are one piece, each page is one.
-        last: the last line or page that is shown.
-        cut: the stretches of lines or pages that are shown in place of the whole.
-    """
-
-    pieces: list[tuple[Place, str]]
-    last: int
-    cut: list[Place]
+    pieces: list[tuple[Place, str]]  # the place and the text of each: all lines are one piece, each page is one
+    last: int  # the last line or page that is shown
+    cut: list[Place]  # the stretches of lines or pages that are shown in place of the whole
 
 
 def text_view(document: TextDocument, place: Place, limit: int) -> View:
-    """Lines of a text with their numbers, in about `limit` characters; at least a piece of one.
-
-    Args:
-        document: the text.
-        place: lines that it has, or characters of one that it has.
-        limit: characters.
-    """
+    """Return lines of a text (or characters of one) with their numbers, in about `limit` characters."""
     if place.first == place.last:
         return _one_line(document, place, limit)
     start, end = document.span(place.first, place.last)
@@ -75,7 +63,7 @@ def _one_line(document: TextDocument, place: Place, limit: int) -> View:
 
 
 def page_view(document: PdfDocument, place: Place, limit: int) -> View:
-    """Pages, in about `limit` characters; at least a piece of one."""
+    """Return pages, in about `limit` characters; at least a piece of one."""
     view = View([], place.first - 1, [])
     spent = 0
     for number in range(place.first, place.last + 1):
@@ -90,7 +78,7 @@ def page_view(document: PdfDocument, place: Place, limit: int) -> View:
 
 
 def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Place]]:
-    """Of the text of a line or a page the characters that are shown, and where they stand, twice if that is not all."""
+    """Return the characters of a line or a page that are shown, and where they stand, twice if that is not all."""
     if not place.first_char and len(text) <= limit + limit // _SLACK:
         return place, text, []
     begin = max(place.first_char, 1) - 1
@@ -100,7 +88,7 @@ def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Plac
 
 
 def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tuple[Place, str]]:
-    """All of a text in stretches of lines, cut behind blank lines where that is possible; long lines are cut."""
+    """Give all of a text in stretches of lines, cut behind blank lines where that is possible; long lines are cut."""
     first, size, blank = 1, 0, False
     for number in range(1, document.line_count + 1):
         begin, stop = document.span(number, number)
@@ -122,12 +110,12 @@ def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tup
 
 
 def without_numbers(text: str) -> str:
-    """Text in which lines of files are shown among other words, without the numbers beside them."""
+    """Return text in which lines of files are shown among other words, without the numbers beside them."""
     return _NUMBER.sub("", text)
 
 
 def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
-    """What a block shows, in stretches of its lines, each with its place and without the numbers beside it."""
+    """Return what a block shows, in stretches of its lines, each with its place and without the numbers beside it."""
     named = block.source.place or "" if block.source is not None else ""
     place, text = parse_place(named), unnumbered(block)
     if place is None or text == block.text or place.first_char:
@@ -140,7 +128,7 @@ def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
 
 
 def length(document: TextDocument | PdfDocument, number: int) -> int:
-    """Characters of a line or a page."""
+    """Return characters of a line or a page."""
     if isinstance(document, PdfDocument):
         return len(document.pages[number - 1])
     start, end = document.span(number, number)

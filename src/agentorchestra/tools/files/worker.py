@@ -26,29 +26,17 @@ READABLE = (
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on what is read.
+    """Bounds on what is read."""
 
-    Attributes:
-        max_bytes: of any file, and of any member of an archive.
-        seconds: wall-clock and processor time for one file.
-        memory_bytes: address space of the process that reads it.
-        output_bytes: what that process may write.
-        pages: pages of one PDF.
-        chars: characters of text of one file.
-        cells: cells of its tables; rows beyond are left out, and that is said.
-        members: parts of one archive, with those inside it.
-        unpacked_bytes: what an archive holds unpacked, with those inside it.
-    """
-
-    max_bytes: int = 100_000_000
-    seconds: float = 60.0
-    memory_bytes: int = 1 << 30
-    output_bytes: int = 256_000_000
-    pages: int = 3_000
-    chars: int = 30_000_000
-    cells: int = 500_000
-    members: int = 5_000
-    unpacked_bytes: int = 400_000_000
+    max_bytes: int = 100_000_000  # of any file, and of any member of an archive
+    seconds: float = 60.0  # wall-clock and processor time for one file
+    memory_bytes: int = 1 << 30  # address space of the process that reads it
+    output_bytes: int = 256_000_000  # what that process may write
+    pages: int = 3_000  # pages of one PDF
+    chars: int = 30_000_000  # characters of text of one file
+    cells: int = 500_000  # cells of its tables; rows beyond are left out, and that is said
+    members: int = 5_000  # parts of one archive, with those inside it
+    unpacked_bytes: int = 400_000_000  # what an archive holds unpacked, with those inside it
 
 
 LIMITS = Limits()
@@ -58,22 +46,16 @@ Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", 
 
 @dataclass(frozen=True)
 class Request:
-    """What a worker is asked.
+    """A question to a worker.
 
-    Attributes:
-        mode: look whether the file can be read, read it, read it as a page of the web, describe a recording, take
-            frames of it, give a member, or all that an archive holds, or a medium in the form in which models take it.
-        member: the names of the parts that lead to a member; none for the file itself.
-        at: seconds at which frames are taken.
-        count: frames that are taken evenly, when `at` is empty.
-        asked: which form (formats/shapes.py), or what a server said of a page (formats/webpage.py).
+    `asked` says which form is wanted (formats/shapes.py), or what a server said of a page (formats/webpage.py).
     """
 
     path: Path
     mode: Mode
-    member: Sequence[str] = ()
-    at: Sequence[float] = ()
-    count: int = 0
+    member: Sequence[str] = ()  # the names of the parts that lead to a member; none for the file itself
+    at: Sequence[float] = ()  # seconds at which frames are taken
+    count: int = 0  # frames that are taken evenly, when `at` is empty
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -88,10 +70,7 @@ FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], b
 
 
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    """Ask a worker; blocks.
-
-    Returns:
-        Its result, and the bytes that followed.
+    """Ask a worker; return its result, and the bytes that followed. Blocks.
 
     Raises:
         FileInputError: one sentence, for whatever it refuses.
@@ -118,7 +97,7 @@ def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
 
 
 async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    """`run` for a caller with an event loop; when it is cancelled, no process is left."""
+    """Do as `run` for a caller with an event loop; when it is cancelled, no process is left."""
     forker = FORKER.get()
     if forker is not None:
         with contextlib.suppress(WorkersGoneError):
@@ -160,7 +139,7 @@ def _command(request: Request, limits: Limits, fd: int) -> list[str]:
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
-    """What a worker is told, without its parent."""
+    """Return what a worker is told, without its parent."""
     return {
         "path": str(request.path.absolute()),
         "name": request.path.name,
@@ -185,7 +164,7 @@ def asked(request: Request, limits: Limits) -> dict[str, Any]:
 
 
 def environment() -> dict[str, str]:
-    """Only what Python needs to start: a parser of hostile input gets no keys."""
+    """Return only what Python needs to start: a parser of hostile input gets no keys."""
     kept = ("PATH", "PYTHONPATH", "PYTHONHOME", "VIRTUAL_ENV", "LD_LIBRARY_PATH", "SYSTEMROOT")
     # One thread each for libraries that would start one per processor, with a stack in the bounded address space.
     threads = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -194,7 +173,7 @@ def environment() -> dict[str, str]:
 
 @contextlib.contextmanager
 def lifeline() -> Iterator[int]:
-    """A pipe whose write end only this process holds: the child sees it close when this process is gone."""
+    """Return a pipe whose write end only this process holds: the child sees it close when this process is gone."""
     read_end, write_end = os.pipe()
     try:
         yield read_end
@@ -217,7 +196,7 @@ def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) 
 
 
 def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
-    """The sentence for a code of a converter's."""
+    """Return the sentence for a code of a converter's."""
     if code == "foreign":
         what, _, way_out = detail.partition("|")
         return f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}."
@@ -265,7 +244,7 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
 
 
 def timed_out(path: Path, limits: Limits) -> FileInputError:
-    """The refusal of a file that took too long."""
+    """Return the refusal of a file that took too long."""
     return _refused(path, "time", "", limits)
 
 

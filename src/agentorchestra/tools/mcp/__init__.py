@@ -17,7 +17,7 @@ from agentorchestra.tools.mcp.toolkit import McpToolkit
 
 
 def mcp(path: str | Path, *, environ: Mapping[str, str] | None = None) -> McpToolkit:
-    """The tools of the MCP servers that an `mcpServers` file names: `Workspace(tools=[mcp("mcp.json")])`.
+    """Return the tools of the MCP servers that an `mcpServers` file names: `Workspace(tools=[mcp("mcp.json")])`.
 
     The file is read, and the servers are reached, when the workspace needs its tools; they are left when it is closed.
 

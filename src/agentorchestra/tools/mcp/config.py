@@ -39,21 +39,12 @@ _HTTP = frozenset({"http", "streamable-http", "streamable_http", "streamablehttp
 
 @dataclass(frozen=True)
 class Server:
-    """One server of the file, ready to be reached.
+    """One server of the file: a program that speaks over its standard input and output, or one reached over HTTP."""
 
-    Attributes:
-        name: its key in the file.
-        trust: whether what it says about its tools may loosen what they are taken to do.
-        timeout_s: seconds one call may take; None for the workspace's limit.
-        startup_s: seconds until it has said what it is and which tools it has.
-        command, args, env, cwd: of a program that speaks over its standard input and output.
-        url, headers: of one that is reached over HTTP.
-    """
-
-    name: str
-    trust: bool = False
-    timeout_s: float | None = None
-    startup_s: float = STARTUP_S
+    name: str  # its key in the file
+    trust: bool = False  # whether what it says about its tools may loosen what they are taken to do
+    timeout_s: float | None = None  # seconds one call may take; None for the workspace's limit
+    startup_s: float = STARTUP_S  # seconds until it has said what it is and which tools it has
     command: str = ""
     args: tuple[str, ...] = field(default=(), repr=False)
     env: Mapping[str, str] = field(default_factory=dict, repr=False)
@@ -64,17 +55,11 @@ class Server:
 
 @dataclass(frozen=True)
 class McpFile:
-    """What a file says.
+    """What a file says."""
 
-    Attributes:
-        servers: those that are not disabled.
-        secrets: what must not reach the log, name -> value.
-        notes: what was passed over, a sentence each.
-    """
-
-    servers: tuple[Server, ...]
-    secrets: Mapping[str, str]
-    notes: tuple[str, ...]
+    servers: tuple[Server, ...]  # those that are not disabled
+    secrets: Mapping[str, str]  # what must not reach the log, name -> value
+    notes: tuple[str, ...]  # what was passed over, a sentence each
 
 
 class _Entry(BaseModel):
@@ -104,11 +89,7 @@ _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "ico
 
 
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
-    """Read, check and fill in a file.
-
-    Args:
-        path: the file.
-        environ: where `${VAR}` comes from.
+    """Read, check and fill in a file; `${VAR}` comes from `environ`.
 
     Raises:
         McpError: with the file, the server, the field, the value and what to do.

@@ -31,16 +31,11 @@ _LONGEST = 500
 
 @dataclass(frozen=True)
 class About:
-    """What a server says of itself.
-
-    Attributes:
-        name, version: its own, "" where it gives none.
-        protocol: version of the protocol that is spoken.
-    """
+    """A server's own name and version, "" where it gives none, and the protocol that is spoken."""
 
     name: str = ""
     version: str = ""
-    protocol: str = ""
+    protocol: str = ""  # version of the protocol that is spoken
 
 
 @dataclass
@@ -61,7 +56,7 @@ class _Link:
         self._ring = ring
 
     def end(self) -> None:
-        """It cannot be used any more."""
+        """Say that it cannot be used any more."""
         self.ended = True
         self._ring()
 
@@ -74,11 +69,6 @@ class Connection:
         where: names it and its file in messages about the connection.
         hide: takes secrets out of a text.
         changed: called when the server's tools have changed since they were last looked at.
-
-    Attributes:
-        about: what the server says of itself.
-        listed: its tools as they came, without those of the fields that are not used.
-        cut: whether it has more than are listed.
     """
 
     def __init__(self, server: Server, where: str, *, hide: Callable[[str], str], changed: Callable[[], None]) -> None:
@@ -101,11 +91,7 @@ class Connection:
         self._asking: anyio.CancelScope | None = None
 
     async def open(self) -> None:
-        """Reach the server and list its tools.
-
-        Raises:
-            McpError: in one sentence, if that cannot be done.
-        """
+        """Reach the server and list its tools; McpError if that cannot be done."""
         quiet()
         self._owner = asyncio.create_task(self._own(), name=f"mcp {self.server.name}")
         try:
@@ -237,7 +223,7 @@ class Connection:
             delay = min(2 * delay, _LONGEST_DELAY_S)
 
     async def _live(self) -> McpError:
-        """One connection from its beginning to its end; why it ended."""
+        """Return one connection from its beginning to its end; why it ended."""
         link: _Link | None = None
         sending = Sending()
         SENDING.set(sending)
@@ -302,11 +288,7 @@ class Connection:
 
     @contextmanager
     def _limited(self) -> Iterator[None]:
-        """What the server is asked takes its time, and ends at once when the connection is closed.
-
-        Raises:
-            TimeoutError: it did not answer, or may no longer.
-        """
+        """Bound the time of what the server is asked; closing the connection ends it at once. Raises TimeoutError."""
         with anyio.move_on_after(0 if self._closing else self.server.startup_s) as self._asking:
             yield
         asked, self._asking = self._asking, None
@@ -314,7 +296,7 @@ class Connection:
             raise TimeoutError
 
     async def _serve(self, link: _Link, session: ClientSession, dispatcher: Dispatcher) -> None:
-        """While the connection lasts: look at the tools again when the server says that they changed."""
+        """Look at the tools again when the server says that they changed, while the connection lasts."""
         self._stale.clear()
         self._compare()
         pause = _FIRST_PAUSE_S
@@ -377,7 +359,7 @@ class Connection:
         )
 
     def _cut(self, text: str, *, last: bool = False) -> str:
-        """What a stranger says, in one line, without secrets."""
+        """Return what a stranger says, in one line, without secrets."""
         line = self._hide(" ".join(text.split()))
         if len(line) <= _LONGEST:
             return line

@@ -34,26 +34,18 @@ Effects = tuple[Literal["read", "write", "network", "execute"], ...]
 
 @dataclass(frozen=True)
 class Definition:
-    """A tool of a server that can be used.
+    """A tool of a server that can be used, described as a model sees it."""
 
-    Attributes:
-        server: the server's name in the file.
-        remote: what the server calls it.
-        name: what models call it.
-        description, parameters: as a model sees them.
-        effect, idempotent: what it is taken to do (`effects_of`).
-    """
-
-    server: str
-    remote: str
-    name: str
+    server: str  # the server's name in the file
+    remote: str  # what the server calls it
+    name: str  # what models call it
     description: str
     parameters: dict[str, Any]
     effect: Effects
     idempotent: bool
 
     def problems(self, arguments: dict[str, Any]) -> list[str]:
-        """What is wrong with arguments, a phrase each."""
+        """Return what is wrong with arguments, a phrase each."""
         inner = self._checked
         return [] if inner is None else schema_problems(arguments, inner)
 
@@ -76,7 +68,7 @@ class Definition:
 def definitions_of(
     server: str, listed: Sequence[Mapping[str, Any]], *, trust: bool
 ) -> tuple[list[Definition], list[str]]:
-    """The usable tools of a server, their names not yet made unique, and a sentence for each that is left out.
+    """Return the usable tools, their names not yet made unique, and a sentence for each that is left out.
 
     Args:
         server: its name in the file.
@@ -114,7 +106,7 @@ def definitions_of(
 
 
 def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
-    """What a tool is taken to do, and whether doing it twice is doing it once.
+    """Return what a tool is taken to do, and whether doing it twice is doing it once.
 
     A tool writes and uses the network, once, unless a server the user trusts says otherwise. What any server says is
     believed where it makes the tool more dangerous.
@@ -137,7 +129,7 @@ def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
 
 
 def tool_name(server: str, remote: str) -> str:
-    """`server_tool`, made of the characters and of the length that names of tools have."""
+    """Return `server_tool`, made of the characters and of the length that names of tools have."""
     written = f"{server}_{remote}"
     name = _NOT_IN_NAMES.sub("_", written)
     if not re.match(r"[A-Za-z_]", name):
@@ -146,7 +138,7 @@ def tool_name(server: str, remote: str) -> str:
 
 
 def unique(definitions: Iterable[Definition]) -> list[Definition]:
-    """The same with one name each: of several, the first keeps it and the others get a mark that stays."""
+    """Return the same with one name each: of several, the first keeps it and the others get a mark that stays."""
     taken: dict[str, Definition] = {}
     for one in definitions:
         name = one.name if one.name not in taken else _marked(one.name, f"{one.server}\0{one.remote}")
@@ -168,7 +160,7 @@ def _description(one: Mapping[str, Any]) -> str:
 
 
 def schema_problem(schema: Any) -> str:
-    """Why a schema cannot be used, "" where it can."""
+    """Return why a schema cannot be used, "" where it can."""
     if not isinstance(schema, dict):
         return f"its inputSchema is {type(schema).__name__}, not an object"
     if schema.get("type", "object") != "object":
@@ -180,7 +172,7 @@ def schema_problem(schema: Any) -> str:
 
 @lru_cache(maxsize=4096)
 def _schema_problem(text: str) -> str:
-    """The same for a schema as JSON. It takes time, and servers list the same tools again."""
+    """Return the same for a schema as JSON. It takes time, and servers list the same tools again."""
     import jsonschema
 
     schema = json.loads(text)
@@ -202,7 +194,7 @@ def _schema_problem(text: str) -> str:
 
 
 def size_of(value: Any) -> int:
-    """Characters as JSON."""
+    """Return characters as JSON."""
     try:
         return len(json.dumps(value, ensure_ascii=False))
     except RecursionError:
@@ -239,11 +231,7 @@ class _Inlining:
         self._left = _MOST_NODES
 
     def schema(self) -> dict[str, Any]:
-        """The whole.
-
-        Raises:
-            _NowhereError: for a reference that leads out of the schema.
-        """
+        """Return the whole; _NowhereError for a reference that leads out of the schema."""
         made = self._node(self._root, ())
         return made if isinstance(made, dict) else {}
 

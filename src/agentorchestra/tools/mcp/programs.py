@@ -30,12 +30,7 @@ _Streams = tuple[MemoryObjectReceiveStream[SessionMessage | Exception], MemoryOb
 
 
 class LastWords:
-    """What is known of why a program ended.
-
-    Attributes:
-        file: its standard error, which nobody else reads.
-        problem: what was wrong with what it sent, "" for nothing.
-    """
+    """The end of a program's standard error, and what was wrong with what it sent ("" for nothing)."""
 
     def __init__(self) -> None:
         self.problem = ""
@@ -69,12 +64,7 @@ class LastWords:
 
 @asynccontextmanager
 async def program_streams(command: str, server: Server, words: LastWords) -> AsyncIterator[_Streams]:
-    """Start a program; the streams of messages from it and to it.
-
-    Args:
-        command: its path.
-        server: its arguments, environment and folder.
-        words: takes what it writes besides messages.
+    """Start a program; give the streams of messages from it and to it. `words` takes what it writes besides.
 
     Raises:
         OSError: if it cannot be started.

@@ -25,11 +25,7 @@ _LONGEST_WORD = 500
 
 
 async def tool_result(result: types.CallToolResult, ctx: RunContext[Any], server: str, tool: str) -> ToolResult:
-    """The result of a call.
-
-    Raises:
-        ToolError: with the server's words, where the call ended in an error.
-    """
+    """Return the result of a call; a ToolError with the server's words where it ended in an error."""
     source = Source(kind="tool", ref=f"mcp:{server}/{tool}")
     if result.is_error:
         words = "\n".join(one.text for one in result.content if isinstance(one, types.TextContent)).strip()
@@ -47,7 +43,7 @@ async def tool_result(result: types.CallToolResult, ctx: RunContext[Any], server
 
 
 def _told(structured: Any, blocks: Sequence[Block]) -> bool:
-    """Whether the text of a result says the same as its structured content: servers send both, for older clients."""
+    """Return True if the text says the same as the structured content: servers send both, for older clients."""
     forms = [structured]
     if isinstance(structured, dict) and len(structured) == 1:
         forms += structured.values()  # a plain value that was wrapped
@@ -94,7 +90,7 @@ class _Blocks:
         self.blocks.append(TextBlock(text=text, source=source, trust=Trust.UNTRUSTED))
 
     async def _bytes(self, data: str, media_type: str, what: str) -> None:
-        """Bytes as an artifact; shown where a model may take them."""
+        """Return bytes as an artifact; shown where a model may take them."""
         size = len(data) * 3 // 4
         if size > MAX_MEDIA_BYTES:
             self.say(f"[{what} left out: it has about {size:,} bytes, at most {MAX_MEDIA_BYTES:,} are kept]")
@@ -119,7 +115,7 @@ class _Blocks:
 
 
 def _word(text: str) -> str:
-    """A name or address from a stranger in one line."""
+    """Return a name or address from a stranger in one line."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_WORD else f"{line[: _LONGEST_WORD - 1]}…"
 

@@ -22,19 +22,19 @@ _OPTION = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
 
 
 def is_secret_name(name: str) -> bool:
-    """Whether a variable, option or parameter of this name holds a secret."""
+    """Return True if a variable, option or parameter of this name holds a secret."""
     return _NAMES.search(_CAMEL.sub("_", name)) is not None
 
 
 def is_secret_value(name: str, value: str) -> bool:
-    """Whether the value of a variable is one: all are, but numbers, words, paths and addresses without a secret."""
+    """Return True unless a value is a number, a word, a path or an address without a secret."""
     if len(value) < _SHORTEST:
         return False
     return is_secret_name(name) or not (_PLAIN_VALUE.fullmatch(value) or _PLAIN_URL.fullmatch(value))
 
 
 def header_secrets(headers: Mapping[str, str]) -> dict[str, str]:
-    """The values of headers, and what stands behind `Bearer` in them."""
+    """Return the values of headers, and what stands behind `Bearer` in them."""
     found = {}
     for name, value in headers.items():
         if name.lower() in _PLAIN_HEADERS:
@@ -46,7 +46,7 @@ def header_secrets(headers: Mapping[str, str]) -> dict[str, str]:
 
 
 def argument_secrets(args: Sequence[str]) -> dict[str, str]:
-    """The values of options such as `--api-key VALUE` and `--token=VALUE`, and passwords in addresses."""
+    """Return the values of options such as `--api-key VALUE` and `--token=VALUE`, and passwords in addresses."""
     found = {}
     waiting = ""
     for one in args:
@@ -67,7 +67,7 @@ def argument_secrets(args: Sequence[str]) -> dict[str, str]:
 
 
 def url_secrets(parts: SplitResult) -> dict[str, str]:
-    """What an address holds besides a place: a password, parameters that are keys, long random parts of the path."""
+    """Return the password of an address, its parameters that are keys, and long random parts of its path."""
     found = {}
     if parts.password:
         found["password"] = unquote(parts.password)

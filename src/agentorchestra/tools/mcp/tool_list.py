@@ -19,12 +19,7 @@ _USED = ("name", "title", "description", "inputSchema", "annotations")
 
 
 class Dispatcher(JSONRPCDispatcher):
-    """The SDK's, which also says when the connection has ended, and lets no broken tool spoil a whole page.
-
-    Attributes:
-        ended: called when the connection has ended.
-        page: the tools of the last page, as they came but for fields that are not used.
-    """
+    """The SDK's, which also says when the connection has ended, and lets no broken tool spoil a whole page."""
 
     def __init__(self, *pair: Any) -> None:
         super().__init__(*pair)
@@ -32,14 +27,14 @@ class Dispatcher(JSONRPCDispatcher):
         self.page: list[dict[str, Any]] = []
 
     async def run(self, *args: Any, **options: Any) -> None:
-        """Until the connection has ended."""
+        """Run until the connection has ended."""
         try:
             await super().run(*args, **options)
         finally:
             self.ended()
 
     async def send_raw_request(self, method: str, *args: Any, **options: Any) -> dict[str, Any]:
-        """The raw result; a page of tools in a form that the SDK accepts whatever is in it."""
+        """Return the raw result; a page of tools in a form that the SDK accepts whatever is in it."""
         raw = await super().send_raw_request(method, *args, **options)
         if method != "tools/list":
             return raw
@@ -56,10 +51,7 @@ class Dispatcher(JSONRPCDispatcher):
         }
 
     async def list_tools(self, session: ClientSession) -> tuple[list[dict[str, Any]], bool]:
-        """The tools of a server, of all pages, and whether it has more than are taken.
-
-        Args:
-            session: over this dispatcher.
+        """Return the tools of a server, of all pages, and whether it has more than are taken.
 
         Raises:
             MCPError, ValidationError: if it does not answer, or not as the protocol asks.
@@ -83,7 +75,7 @@ class Dispatcher(JSONRPCDispatcher):
 
 
 def _bounded(tool: dict[str, Any]) -> dict[str, Any]:
-    """A tool as it came; of one that is too large only what names it."""
+    """Return a tool as it came; of one that is too large only what names it."""
     size = size_of(tool)
     if size <= MAX_TOOL:
         return tool
@@ -92,7 +84,7 @@ def _bounded(tool: dict[str, Any]) -> dict[str, Any]:
 
 
 def _acceptable(tool: dict[str, Any]) -> dict[str, Any]:
-    """A tool in a form that the SDK accepts: its own where it does, with no arguments described where it does not."""
+    """Return a tool in a form that the SDK accepts; one that it does not, with no arguments described."""
     bare = {"name": tool["name"], "inputSchema": tool.get("inputSchema")}
     try:
         validate_server_result("tools/list", "2025-11-25", {"tools": [bare]})

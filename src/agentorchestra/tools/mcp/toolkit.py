@@ -30,7 +30,6 @@ class McpToolkit:
         environ: where its `${VAR}` come from; the process's environment by default.
 
     Attributes:
-        path: the file.
         notes: what was passed over or left out, a sentence each; what it says may come from the servers.
     """
 
@@ -53,7 +52,7 @@ class McpToolkit:
         return str(self.path)
 
     def secrets(self) -> dict[str, str]:
-        """The secrets in the file by name; none of a file that cannot be used."""
+        """Return the secrets in the file by name; none of a file that cannot be used."""
         if self._secrets is None:
             try:
                 self._secrets = dict(read_mcp_file(self.path, self._environ).secrets)
@@ -96,11 +95,7 @@ class McpToolkit:
         return self.tools()
 
     def tools(self) -> Sequence[Tool[..., Any]]:
-        """Its tools now.
-
-        Raises:
-            McpError: before it was opened.
-        """
+        """Return its tools; McpError before it was opened."""
         if not self._open:
             raise McpError(f"the MCP servers of {self.path} are not open; the workspace opens them with its first run")
         return self._tools
@@ -112,7 +107,7 @@ class McpToolkit:
         self._connections = ()
 
     def _take_over(self) -> None:
-        """The servers' tools as they are listed now."""
+        """Return the servers' tools as they are listed now."""
         notes = list(self._file_notes)
         redactor = Redactor(self.secrets())
         found: list[tuple[Connection, list[Definition]]] = []

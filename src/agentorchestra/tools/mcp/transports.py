@@ -28,21 +28,13 @@ _GOODBYE_S = 2.0
 
 @dataclass
 class Sending:
-    """What became of the HTTP requests of one call.
+    """What became of the HTTP requests of one call."""
 
-    Attributes:
-        begun: something of it went out.
-        unsent: none of it was sent: nobody listens there.
-        refused: the server does not know this session any more, so it did nothing.
-        problem: why there is no answer, in a few words.
-        status: of the answer, 0 without one.
-    """
-
-    begun: bool = False
-    unsent: bool = False
-    refused: bool = False
-    problem: str = ""
-    status: int = 0
+    begun: bool = False  # something of it went out
+    unsent: bool = False  # none of it was sent: nobody listens there
+    refused: bool = False  # the server does not know this session any more, so it did nothing
+    problem: str = ""  # why there is no answer, in a few words
+    status: int = 0  # of the answer, 0 without one
 
 
 SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
@@ -51,16 +43,7 @@ SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
 
 @asynccontextmanager
 async def streams(server: Server, where: str, words: LastWords | None) -> AsyncIterator[Any]:
-    """The SDK's pair of streams to a server.
-
-    Args:
-        server: which one.
-        where: for messages.
-        words: takes what a program says besides; None for HTTP.
-
-    Raises:
-        McpError: if the program is not there.
-    """
+    """Give the SDK's pair of streams to a server; `words` takes what a program says besides, None for HTTP."""
     if words is not None:
         async with program_streams(_program(server, where), server, words) as pair:
             yield pair
@@ -73,7 +56,7 @@ async def streams(server: Server, where: str, words: LastWords | None) -> AsyncI
 
 
 def _program(server: Server, where: str) -> str:
-    """The path of its program."""
+    """Return the path of its program."""
     if server.cwd is not None and not server.cwd.is_dir():
         raise McpError(f'{where} is to run in the folder {server.cwd}, which is not there; correct "cwd"')
     command: str | None = server.command
@@ -103,7 +86,7 @@ class _Client(httpx2.AsyncClient):
         )
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """The answer; one of our own where there is none."""
+        """Return the answer; one of our own where there is none."""
         sending = SENDING.get() or Sending()
 
         async def told(event: str, _info: Any) -> None:

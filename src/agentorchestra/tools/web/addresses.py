@@ -71,21 +71,13 @@ _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 @dataclass(frozen=True)
 class Address:
-    """An address in the one form in which it is asked for.
+    """An address in the one form in which it is asked for."""
 
-    Attributes:
-        scheme: `http` or `https`.
-        host: a name in lower case and in ASCII (IDNA), or an IP address in its usual form, without brackets.
-        port: the port, always given.
-        path: path and query, percent-encoded; at least `/`.
-        fragment: what stood behind `#`, which no server sees.
-    """
-
-    scheme: str
-    host: str
-    port: int
-    path: str
-    fragment: str = ""
+    scheme: str  # `http` or `https`
+    host: str  # a name in lower case and in ASCII (IDNA), or an IP address in its usual form, without brackets
+    port: int  # the port, always given
+    path: str  # path and query, percent-encoded; at least `/`
+    fragment: str = ""  # what stood behind `#`, which no server sees
 
     @property
     def url(self) -> str:
@@ -113,10 +105,7 @@ class Address:
 
 
 def parse_address(url: str) -> Address:
-    """An address in its one form.
-
-    Args:
-        url: an absolute `http` or `https` address.
+    """Return an absolute `http` or `https` address in its one form.
 
     Raises:
         WebError: of kind `refused`: another scheme, a user name, a host written with tricks, or no address at all.
@@ -152,11 +141,7 @@ def parse_address(url: str) -> Address:
 
 
 def plain_host(netloc: str, shown: str) -> str:
-    """The host of an authority (`host:port`) in its one form.
-
-    Raises:
-        WebError: of kind `refused`, where it is written with tricks.
-    """
+    """Return the host of an authority (`host:port`) in its one form; WebError where it is written with tricks."""
     if netloc.startswith("["):
         written, _, rest = netloc[1:].partition("]")
         if rest and not re.fullmatch(r":[0-9]*", rest):
@@ -188,7 +173,7 @@ def plain_host(netloc: str, shown: str) -> str:
 
 
 def _ascii(written: str, shown: str) -> str:
-    """A host in lower case and ASCII, without the dot at its end."""
+    """Return a host in lower case and ASCII, without the dot at its end."""
     host = written
     if not host.isascii():
         import idna
@@ -209,7 +194,7 @@ def _bracketed(host: str) -> str:
 
 
 def shown_address(url: str) -> str:
-    """An address for a message: short, without what changes a terminal and without a password."""
+    """Return an address for a message: short, without what changes a terminal and without a password."""
     plain = "".join(char if char.isprintable() else "?" for char in url)
     plain = re.sub(r"(?<=://)[^/@\s]*@", "...@", plain)
     return plain if len(plain) <= 200 else f"{plain[:200]}..."
@@ -223,7 +208,7 @@ def _refused(shown: str, why: str, *, way_out: str = "; give the address as a br
 
 
 def ends_at(ip: IPAddress) -> IPAddress:
-    """The address at which packets to this one end: what IPv6 wraps an IPv4 address in is taken off."""
+    """Return the address at which packets to this one end: what IPv6 wraps an IPv4 address in is taken off."""
     if isinstance(ip, ipaddress.IPv4Address):
         return ip
     packed = ip.packed
@@ -243,7 +228,7 @@ def ends_at(ip: IPAddress) -> IPAddress:
 
 
 def why_not(ip: IPAddress) -> str:
-    """Why an address is not on the public network, "" where it is.
+    """Return why an address is not on the public network, "" where it is.
 
     The networks are listed here and not left to the standard library, whose opinion of what is global has changed
     between the Python versions that are supported.
@@ -261,7 +246,7 @@ def why_not(ip: IPAddress) -> str:
 
 
 def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:
-    """(host, port) of services on private networks that may be read.
+    """Return (host, port) of services on private networks that may be read.
 
     Args:
         written: `HOST:PORT` each, or an address, whose host and port count; an IPv6 address in brackets.

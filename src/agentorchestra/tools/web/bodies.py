@@ -14,7 +14,7 @@ _STEP = 64 * 1024
 
 
 def accepted_codings() -> str:
-    """What this installation can unpack, for `Accept-Encoding`."""
+    """Return what this installation can unpack, for `Accept-Encoding`."""
     found = ["gzip", "deflate"]
     for name, module in (("br", "brotli"), ("zstd", "backports.zstd")):
         try:
@@ -29,12 +29,12 @@ class Unpacker(Protocol):
     """One compression."""
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What these bytes unpack to, in pieces of bounded size."""
+        """Return what these bytes unpack to, in pieces of bounded size."""
         ...
 
     @property
     def complete(self) -> bool:
-        """Whether the compressed stream came to its end."""
+        """True if the compressed stream came to its end."""
         ...
 
 
@@ -149,11 +149,7 @@ class Body:
         self.full = False
 
     def take(self, data: bytes) -> bool:
-        """Take some bytes; whether there is room for more.
-
-        Raises:
-            WebError: of kind `bad_answer`, for bytes that are not so compressed.
-        """
+        """Take some bytes; return True if there is room for more. WebError for bytes that are not so compressed."""
         try:
             for piece in self._through(data, 0):
                 room = self._most - len(self._kept)
@@ -181,12 +177,12 @@ class Body:
 
     @property
     def complete(self) -> bool:
-        """Whether nothing is missing at the end of what is compressed."""
+        """True if nothing is missing at the end of what is compressed."""
         return all(one.complete for one in self._unpackers)
 
     @property
     def data(self) -> bytes:
-        """What was kept."""
+        """The unpacked bytes."""
         return bytes(self._kept)
 
 

@@ -28,11 +28,7 @@ PAGE_CHARS = 8_000  # about how much of a page is given at once: most of what st
 
 
 def fetch_tool(reader: PageReader) -> Tool[..., Any]:
-    """The tool `fetch`.
-
-    Args:
-        reader: reads the pages.
-    """
+    """Return the tool `fetch`, over a reader of pages."""
 
     @tool(effect=("read", "network"))
     async def fetch(
@@ -71,12 +67,12 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
 
 
 def _quoted(page: Page, text: str, place: str | None = None) -> TextBlock:
-    """Words of a page, or about it."""
+    """Return words of a page, or about it."""
     return TextBlock(text=text, source=Source(kind="web", ref=page.final_url, place=place), trust=Trust.UNTRUSTED)
 
 
 def _beginning(page: Page) -> list[Block]:
-    """The first paragraphs of a page that a crawler followed a link to."""
+    """Return the first paragraphs of a page that a crawler followed a link to."""
     if page.document["kind"] != "text" or not is_text(page):
         return [_quoted(page, f"{page.final_url}; {page.media_type}; fetch it by itself")]
     said = f"{page.final_url}; linked from there; title: {page.about.get('title', 'none')}"
@@ -103,7 +99,7 @@ def _links(page: Page) -> list[Block]:
 
 
 def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: bool) -> str:
-    """What was read, in a few lines."""
+    """Return what was read, in a few lines."""
     about = page.about
     said = [f"{page.final_url}"]
     if page.url != page.final_url:
@@ -127,7 +123,7 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
 
 
 def _says(page: Page, value: str | None) -> bool:
-    """Whether a value says more than the address does."""
+    """Return True if a value says more than the address does."""
     return bool(value) and str(value).lower() not in page.final_url.lower()
 
 
@@ -139,7 +135,7 @@ def _pictures(page: Page) -> list[Block]:
 
 
 async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:
-    """The page as it is kept with the run: what was read of it, which quotes are checked against, and a file as it is.
+    """Keep a page with the run: what was read of it, which quotes are checked against, and a file as it is.
 
     It has the name of the address that answered and that of the one that was asked for, as an answer may cite either.
     """

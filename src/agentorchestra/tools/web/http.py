@@ -50,42 +50,31 @@ _MOST_PACKED = 256 * 1024 * 1024
 
 @dataclass(frozen=True)
 class Answer:
-    """What a site answered, whatever its status.
+    """A site's answer, whatever its status."""
 
-    Attributes:
-        url: the address that answered, after redirects.
-        status: of HTTP.
-        headers: by name in lower case; several of one name are joined by ", ".
-        body: the bytes, unpacked.
-        redirects: the addresses that led here, the first one asked for first; empty without any.
-        read_at: when it came, in UTC.
-        elapsed_s: seconds it took, redirects and waiting included.
-        cut: whether there was more than was to be read (`cut=True`).
-    """
-
-    url: str
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-    redirects: tuple[str, ...] = ()
+    url: str  # the address that answered, after redirects
+    status: int  # of HTTP
+    headers: Mapping[str, str]  # by name in lower case; several of one name are joined by ", "
+    body: bytes  # the bytes, unpacked
+    redirects: tuple[str, ...] = ()  # the addresses that led here, the first one asked for first; empty without any
     read_at: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
-    elapsed_s: float = 0.0
-    cut: bool = False
+    elapsed_s: float = 0.0  # seconds it took, redirects and waiting included
+    cut: bool = False  # whether there was more than was to be read (`cut=True`)
 
     @property
     def ok(self) -> bool:
-        """Whether the status is one of success."""
+        """True if the status is one of success."""
         return 200 <= self.status < 300
 
     @property
     def downgraded(self) -> bool:
-        """Whether a redirect led from https to http: what came could have been written by anybody on the way."""
+        """True if a redirect led from https to http: what came could have been written by anybody on the way."""
         hops = (*self.redirects, self.url)
         return any(a.startswith("https:") and b.startswith("http:") for a, b in itertools.pairwise(hops))
 
     @property
     def media_type(self) -> str:
-        """What the server says it is, without parameters, in lower case; "" where it says nothing."""
+        """The type that the server names, without parameters, in lower case; "" for none."""
         return self.headers.get("content-type", "").partition(";")[0].strip().lower()
 
     @property
@@ -103,11 +92,7 @@ class Answer:
         return self.body.decode(self.charset or "utf-8", "replace")
 
     def json(self) -> Any:
-        """The body as JSON.
-
-        Raises:
-            WebError: of kind `bad_answer`, where it is none.
-        """
+        """Return the body as JSON; WebError of kind `bad_answer` where it is none."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError):
@@ -147,11 +132,11 @@ class WebClient:
         self._lines: weakref.WeakKeyDictionary[asyncio.AbstractEventLoop, _Lines] = weakref.WeakKeyDictionary()
 
     async def get(self, url: str, **options: Any) -> Answer:
-        """`request("GET", url, ...)`."""
+        """Do `request("GET", url, ...)`."""
         return await self.request("GET", url, **options)
 
     async def post(self, url: str, **options: Any) -> Answer:
-        """`request("POST", url, ...)`."""
+        """Do `request("POST", url, ...)`."""
         return await self.request("POST", url, **options)
 
     async def request(
@@ -233,7 +218,7 @@ class WebClient:
         )
 
     def line(self, host: str) -> asyncio.Semaphore:
-        """The line at a host's door, in this event loop; it lasts as long as somebody stands in it."""
+        """Return the line at a host's door, in this event loop; it lasts as long as somebody stands in it."""
         lines = self._lines.setdefault(asyncio.get_running_loop(), weakref.WeakValueDictionary())
         found = lines.get(host)
         if found is None:
@@ -243,12 +228,7 @@ class WebClient:
     async def addresses(
         self, address: Address, private: frozenset[tuple[str, int]], *, setting: str = "web.private"
     ) -> list[str]:
-        """The IP addresses of a host, each of them judged.
-
-        Args:
-            address: of which the host is looked up.
-            private: services on private networks that are allowed.
-            setting: that names those, for the message.
+        """Return the IP addresses of a host, each of them judged; `setting` allows private services, for the message.
 
         Raises:
             WebError: it has none, or one of them is not on the public network and the host is not allowed.
@@ -279,11 +259,7 @@ class WebClient:
 
     @cached_property
     def tls(self) -> ssl.SSLContext:
-        """What certificates are checked with.
-
-        Raises:
-            SettingsError: `ca_file` cannot be read.
-        """
+        """The context that certificates are checked with; SettingsError where `ca_file` cannot be read."""
         context = ssl.create_default_context()
         if self.settings.ca_file:
             try:
@@ -294,11 +270,11 @@ class WebClient:
 
     @cached_property
     def codings(self) -> str:
-        """What answers may be compressed with."""
+        """The compressions that answers may have."""
         return accepted_codings()
 
     def _asked_to_wait(self, answer: Answer, method: str) -> float | None:
-        """Seconds that a site asks to wait, None where it does not or for too long."""
+        """Return seconds that a site asks to wait, None where it does not or for too long."""
         after = answer.headers.get("retry-after", "").strip()
         if answer.status not in (429, 503) or method not in ("GET", "HEAD") or not after:
             return None
@@ -310,11 +286,7 @@ class WebClient:
 
 
 def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -> None:
-    """Refuse an IP address that is not on the public network.
-
-    Raises:
-        WebError: of kind `refused`.
-    """
+    """Refuse an IP address that is not on the public network."""
     try:
         why = why_not(ipaddress.ip_address(ip))
     except ValueError:
@@ -352,7 +324,7 @@ class _Job:
     before: Callable[[Address], Awaitable[None]] | None
 
     async def follow(self, address: Address) -> Answer:
-        """The answer at the end of the redirects."""
+        """Return the answer at the end of the redirects."""
         hops: list[Address] = []
         method, headers, body = self.method, dict(self.headers), self.body
         public = False
@@ -388,7 +360,7 @@ class _Job:
     async def _ask(
         self, address: Address, method: str, headers: Mapping[str, str], body: bytes | None, hops: list[Address]
     ) -> tuple[Answer, Address | None]:
-        """One hop: its answer, and where that leads."""
+        """Return one hop: its answer, and where that leads."""
         import aiohttp
 
         shown = shown_address(address.url)
@@ -457,7 +429,7 @@ class _Job:
     async def _taken(
         self, address: Address, method: str, response: aiohttp.ClientResponse, hops: list[Address]
     ) -> tuple[Answer, Address | None]:
-        """The answer with its body; of a redirect, where it leads."""
+        """Return the answer with its body; of a redirect, where it leads."""
         headers: dict[str, str] = {}
         for name, value in response.headers.items():
             key = name.lower()
@@ -510,7 +482,7 @@ class _Job:
             raise self._refused(hops, f"redirects to an address that is not read: {error}") from None
 
     def _socket_for(self, address: Address) -> Any:
-        """Makes the sockets of a connection: the last look at where it leads, whoever resolved the name."""
+        """Return the maker of a connection's sockets: the last look at where it leads, whoever resolved the name."""
         allowed = (address.host, address.port) in self.private
 
         def make(info: Any) -> socket.socket:
@@ -527,7 +499,7 @@ class _Job:
 
 
 def _resolver_of(found: list[str]) -> Any:
-    """A resolver that knows these addresses only: those that were judged."""
+    """Return a resolver that knows these addresses only: those that were judged."""
     from aiohttp.abc import AbstractResolver, ResolveResult
 
     class Known(AbstractResolver):
@@ -547,7 +519,7 @@ def _resolver_of(found: list[str]) -> Any:
             ]
 
         async def close(self) -> None:
-            """Nothing is held."""
+            """Do nothing."""
 
     return Known()
 

@@ -34,7 +34,7 @@ class KeptPages:
         self._max_age_s = max_age_s
 
     def get(self, url: str, reader: str) -> tuple[Page, bytes] | None:
-        """A page and the bytes it was read from; None where it is not kept, or for too long. Blocks."""
+        """Return a page and the bytes it was read from; None where it is not kept, or for too long. Blocks."""
         if self._folder is None:
             return None
         path = self._path(url, reader)

@@ -26,53 +26,33 @@ LIMITS = Limits(max_bytes=100_000_000, seconds=30.0, chars=10_000_000)
 
 @dataclass(frozen=True)
 class Page:
-    """A page.
+    """A page."""
 
-    Attributes:
-        url: as it was asked for.
-        final_url: the address that answered.
-        redirects: the addresses that led there.
-        read_at: when, in UTC, ISO 8601.
-        media_type: of what came.
-        size: its bytes.
-        document: as JSON (`document_to_json`).
-        about: what the page says of itself: title, author, date, sitename.
-        charset: in which its text was read.
-        links: [words, address] of each link.
-        pictures: [words, address] of each picture.
-        reader: which one read it.
-        notes: what the reader of the page should know of how it came.
-    """
-
-    url: str
-    final_url: str
-    redirects: tuple[str, ...]
-    read_at: str
-    media_type: str
-    size: int
-    document: dict[str, Any]
-    about: dict[str, str] = field(default_factory=dict)
-    charset: str = ""
-    links: tuple[tuple[str, str], ...] = ()
-    pictures: tuple[tuple[str, str], ...] = ()
-    reader: str = "text"
-    notes: tuple[str, ...] = ()
+    url: str  # as it was asked for
+    final_url: str  # the address that answered
+    redirects: tuple[str, ...]  # the addresses that led there
+    read_at: str  # when, in UTC, ISO 8601
+    media_type: str  # of what came
+    size: int  # its bytes
+    document: dict[str, Any]  # as JSON (`document_to_json`)
+    about: dict[str, str] = field(default_factory=dict)  # what the page says of itself: title, author, date, sitename
+    charset: str = ""  # in which its text was read
+    links: tuple[tuple[str, str], ...] = ()  # [words, address] of each link
+    pictures: tuple[tuple[str, str], ...] = ()  # [words, address] of each picture
+    reader: str = "text"  # which one read it
+    notes: tuple[str, ...] = ()  # what the reader of the page should know of how it came
 
     def read(self) -> Document:
-        """The document."""
+        """Return the document."""
         return document_from_json(self.document)
 
     def to_json(self) -> dict[str, Any]:
-        """For the cache."""
+        """Return it for the cache."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
     def from_json(cls, data: dict[str, Any]) -> Page:
-        """The inverse.
-
-        Raises:
-            ValueError, KeyError, TypeError: for another format.
-        """
+        """Do the inverse; ValueError, KeyError or TypeError for another format."""
         if data.pop("format") != FORMAT:
             raise ValueError("it was kept by another version")
         links, pictures = (_pairs(data.pop(name)) for name in ("links", "pictures"))
@@ -81,18 +61,14 @@ class Page:
 
 
 def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
-    """[words, address] of links and pictures."""
+    """Return [words, address] of links and pictures."""
     return tuple((str(words), str(target)) for words, target in given)
 
 
 async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -> Page:
     """Read what a site answered, in a process with bounded time and memory.
 
-    Args:
-        answer: of the site.
-        url: as it was asked for.
-        reader: which one reads it.
-        charset: in place of the one that the server declares.
+    `charset` stands in place of the one that the server declares.
 
     Raises:
         WebError: of kind `bad_answer`: it is not what can be read.
@@ -138,26 +114,26 @@ async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -
 
 
 def file_name(url: str) -> str:
-    """A plain file's name for what lies at an address."""
+    """Return a plain file's name for what lies at an address."""
     last = unquote(urlsplit(url).path.rstrip("/").rpartition("/")[2])
     plain = re.sub(r"[^\w.-]+", "-", last).strip("-.")[-80:]
     return plain or "page"
 
 
 def artifact_name(url: str, ending: str) -> str:
-    """The artifact in which a page is kept: the same for the same address in every step of a run."""
+    """Return the artifact in which a page is kept: the same for the same address in every step of a run."""
     parts = urlsplit(url)
     plain = re.sub(r"[^\w.-]+", "-", f"{parts.hostname}{unquote(parts.path)}").strip("-.")[:60].rstrip("-.")
     return f"web/{plain}-{hashlib.sha256(url.encode()).hexdigest()[:8]}{ending}"
 
 
 def is_address(source: str) -> bool:
-    """Whether a source is a page of the web, and no file."""
+    """Return True if a source is a page of the web, and no file."""
     return source.startswith(("http://", "https://"))
 
 
 async def read_in_run(ctx: RunContext[Any], url: str) -> Document | None:
-    """A page as this run read it last, None where it read none at that address."""
+    """Return a page as this run read it last, None where it read none at that address."""
     try:
         plain = parse_address(url).url
     except WebError:
@@ -172,12 +148,12 @@ async def read_in_run(ctx: RunContext[Any], url: str) -> Document | None:
 
 
 def is_text(page: Page) -> bool:
-    """Whether a page is one text, and no medium that is only described."""
+    """Return True if a page is one text, and no medium that is only described."""
     return page.document["kind"] == "text" and not page.media_type.startswith(("image/", "audio/", "video/"))
 
 
 def outline(document: Document, most: int = 30) -> Sequence[str]:
-    """The headings of a text with their lines."""
+    """Return the headings of a text with their lines."""
     if not isinstance(document, TextDocument):
         return ()
     found = [

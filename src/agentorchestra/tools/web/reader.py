@@ -51,7 +51,7 @@ class PageReader:
     async def page(
         self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
     ) -> tuple[Page, bytes, bool]:
-        """A page, the bytes it was read from, and whether it was kept from an earlier time.
+        """Return a page, the bytes it was read from, and whether it was kept from an earlier time.
 
         Args:
             url: of the page; a fragment is left out.
@@ -78,17 +78,10 @@ class PageReader:
         return page, answer.body, False
 
     async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
-        """The pages that a crawler reads besides the first one: those of the same site that its text links to, and so
-        on, in the order of their links. None with another reader.
+        """Give the pages that a crawler reads besides the first one, or why one could not be read.
 
+        Those of the same site that its text links to, and so on, in the order of their links; none for another reader.
         What takes longer than one read may take in all is left out.
-
-        Args:
-            first: where it begins.
-            fresh: read them again even if they are kept.
-
-        Yields:
-            A page, or why one could not be read.
         """
         if self.settings.reader != "crawler":
             return
@@ -121,7 +114,7 @@ class PageReader:
         return await self.client.get(address.url, headers={"accept": _ACCEPT}, before=before)
 
     async def _by_service(self, address: Address, secret: Callable[[str], str] | None) -> Answer:
-        """What the service makes of a page: the page's address is sent to it."""
+        """Return what the service makes of a page: the page's address is sent to it."""
         # The service is asked for nothing that would not be read from here.
         await self.client.addresses(address, frozenset())
         if self.settings.robots:
@@ -136,7 +129,7 @@ class PageReader:
 
 
 def _same_site(page: Page) -> list[str]:
-    """The addresses of the same site that the text of a page links to, in its order, each once."""
+    """Return the addresses of the same site that the text of a page links to, in its order, each once."""
     here = parse_address(page.final_url)
     found: dict[str, None] = {}
     for match in re.finditer(r"\]\((https?://[^\s()]+(?:\([^\s()]*\)[^\s()]*)*)\)", str(page.document.get("text", ""))):

@@ -16,17 +16,13 @@ _LIFETIME_S = 10.0
 
 
 async def system_names(host: str) -> list[str]:
-    """The addresses that this system's resolver knows, each once.
-
-    Raises:
-        OSError: the name has none.
-    """
+    """Return the addresses that this system's resolver knows, each once; OSError where there is none."""
     found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
     return list(dict.fromkeys(str(address[0]) for *_, address in found))
 
 
 def names_from(servers: Sequence[str]) -> Resolver:
-    """A resolver that asks these name servers and nothing else: no hosts file, no search list.
+    """Return a resolver that asks these name servers and nothing else: no hosts file, no search list.
 
     Args:
         servers: `IP` or `IP:PORT` each, an IPv6 address with a port in brackets.

@@ -23,22 +23,14 @@ class _Rules:
 
 
 class Robots:
-    """The rules of sites, each asked for once an hour.
-
-    Args:
-        client: asks for them.
-    """
+    """The rules of sites, each asked for once an hour."""
 
     def __init__(self, client: WebClient) -> None:
         self._client = client
         self._known: dict[tuple[str, str, int], _Rules] = {}
 
     async def check(self, address: Address) -> None:
-        """Whether a page may be read, by RFC 9309: a site without rules allows everything, one that fails nothing.
-
-        Raises:
-            WebError: of kind `refused`.
-        """
+        """Refuse a page by RFC 9309: a site without rules allows everything, one that fails nothing."""
         rules = self._known.get(address.origin)
         if rules is None or rules.until < time.monotonic():
             rules = await self._ask(address)

@@ -48,7 +48,7 @@ def list_(kind: str | None, under: str | None, as_json: bool, folder: Path) -> i
             for what, server in servers(workspace, kind).items():
                 names = await server.list() if within is None else within.get(what, [])
                 found += [await server.info(name) for name in names]
-                broken = server.manager.failures().items()
+                broken = server.failures().items()
                 failures |= {(what, name): why for name, why in broken if within is None or name in names}
             for note in workspace.notes:
                 say(clean(f"warning: {note}"))

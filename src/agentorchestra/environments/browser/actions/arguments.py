@@ -63,16 +63,4 @@ def wrong_site(given: str, here: str) -> str:
     return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"
 
 
-__all__ = [
-    "Count",
-    "Inside",
-    "Number",
-    "Point",
-    "Ref",
-    "Site",
-    "Switch",
-    "host_of",
-    "point_of",
-    "same_site",
-    "wrong_site",
-]
+__all__ = ["Count", "Inside", "Number", "Point", "Ref", "Site", "Switch", "host_of", "point_of", "same_site"]

@@ -1,4 +1,4 @@
-"""`Acting`: what the actions of the environment `browser` are written with (navigating.py, pointing.py, ...)."""
+"""`TabActions`: what the actions of the environment `browser` are written with."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
     return next((said for found, said in filter(None, lines) if found == ref.strip().strip("[]")), "")
 
 
-class Acting(FolderEnvironment):
+class TabActions(FolderEnvironment):
     """What the actions are written with: the tabs of a run, bounded calls, what happened since."""
 
     name = "browser"
@@ -149,8 +149,7 @@ class Acting(FolderEnvironment):
 
     def mistaken(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> str | None:
         """Return what is wrong with the site that an action names, so that nobody is asked about it."""
-        session, given = self._session, arguments.get("site")
-        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
+        tab, given = self._at_hand(ctx), arguments.get("site")
         if not isinstance(given, str) or tab is None or tab.page is None:
             return None
         here = host_of(tab.page.url)
@@ -219,7 +218,7 @@ class Acting(FolderEnvironment):
             return await super().act(action, arguments, ctx)
         self._begin(ctx)
         records = self.settings.record and self.mutates(action)
-        point = await pointed_at(self._at_hand(ctx), ctx, arguments) if records else None
+        point = await pointed_at(_usable(self._at_hand(ctx)), ctx, arguments) if records else None
         try:
             return self._sourced(await super().act(action, arguments, ctx))
         except DialogOpened:
@@ -233,22 +232,21 @@ class Acting(FolderEnvironment):
             if self.mutates(action) and self._session is not None:
                 await self._session.save()
             if records and self._session is not None:
-                await take_frame(self._at_hand(ctx), ctx, action, self._session.shared.look(), point)
+                await take_frame(_usable(self._at_hand(ctx)), ctx, action, self._session.shared.look(), point)
 
     def _begin(self, ctx: Any) -> None:
         """Release the tabs of agents that ended; start counting dialogs anew, unless this action answers one."""
         self._told = []
         session = self.session
         session.release([one for one in session.current if one != agent_of(ctx) and has_ended(ctx, one)])
-        tab = session.tabs.get(session.current.get(agent_of(ctx), 0))
+        tab = self._at_hand(ctx)
         if tab is not None and tab.dialog is None:
             tab.dialogs = 0
 
-    def _at_hand(self, ctx: Any) -> Page | None:
-        """Return the page of this agent's tab if it is open and waits for nobody; nothing is opened for this."""
+    def _at_hand(self, ctx: Any) -> Tab | None:
+        """Return this agent's tab as it is; nothing is opened for this."""
         session = self._session
-        tab = session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
-        return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
+        return session.tabs.get(session.current.get(agent_of(ctx), 0)) if session is not None else None
 
     def _sourced(self, value: Any) -> Any:
         """Add the page as the source of what an action says, and all that was shown in it: policy asks for both."""
@@ -260,10 +258,13 @@ class Acting(FolderEnvironment):
         return replace(value, sources=(*value.sources, *also)) if isinstance(value, ToolResult) else value
 
 
+def _usable(tab: Tab | None) -> Page | None:
+    return tab.page if tab is not None and tab.dialog is None and not tab.crashed else None
+
+
 def dialog_sentence(tab: Tab | None) -> str:
     """Return what a dialog asks; its page does nothing until it has an answer."""
-    dialog = tab.dialog if tab is not None else None
-    if tab is None or dialog is None:
+    if tab is None or (dialog := tab.dialog) is None:
         return "no dialog is open any more"
     proposed = f", which proposes {dialog.default_value[:200]!r}" if dialog.default_value else ""
     return (
@@ -272,4 +273,4 @@ def dialog_sentence(tab: Tab | None) -> str:
     )
 
 
-__all__ = ["Acting", "agent_of", "dialog_sentence"]
+__all__ = ["TabActions", "agent_of", "dialog_sentence"]

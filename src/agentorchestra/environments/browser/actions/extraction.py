@@ -12,9 +12,9 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.environments.browser.actions.arguments import Inside, Ref
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import of_page, script
-from agentorchestra.environments.browser.view.screenshots import BLACK, clear_screenshot, secret_fields
+from agentorchestra.environments.browser.view.screenshots import clear_screenshot, picture_options
 from agentorchestra.environments.browser.view.script_results import Rendered, Size, as_told
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.tea.calling.tool import ToolResult
@@ -31,7 +31,7 @@ _WIDEST, _TALLEST = 4_000, 8_000  # pixels of the picture of a whole page
 PROMPT = "browser_extract"
 
 
-class Reading(Hands):
+class ExtractionActions(TargetActions):
     """Actions that read."""
 
     search: SearchSettings = SearchSettings()  # settings of search engines, of which the archive is one
@@ -126,27 +126,16 @@ class Reading(Hands):
             whole: all of the page, not only what is in view.
         """
         page = await self.tab(ctx)
-        secret = secret_fields(page)
+        options = picture_options(page)
         async with self.session.shared.look():
             if ref:
                 found = await self.element(ctx, ref)
-                data = await self.on(
-                    ref, lambda ms: found.screenshot(scale="css", mask=secret, mask_color=BLACK, timeout=ms)
-                )
+                data = await self.on(ref, lambda ms: found.screenshot(timeout=ms, **options))
             elif whole:
                 size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
                 width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
-                clip = {"x": 0, "y": 0, "width": width, "height": height}
-                data = await self.within(
-                    "taking a picture of the page",
-                    lambda: page.screenshot(
-                        full_page=True,
-                        clip=clip,  # type: ignore[arg-type]
-                        scale="css",
-                        mask=secret,
-                        mask_color=BLACK,
-                    ),
-                )
+                options |= {"full_page": True, "clip": {"x": 0, "y": 0, "width": width, "height": height}}
+                data = await self.within("taking a picture of the page", lambda: page.screenshot(**options))
             else:
                 data = await self.within("taking a picture of the page", lambda: clear_screenshot(page))
         return await self.picture(ctx, data, f"screenshot of {ref or page.url}")
@@ -159,8 +148,6 @@ class Reading(Hands):
         shown = MediaBlock(media_type="image/png", sha256=kept.sha256, size=len(data), name=name, source=source)
         said = TextBlock(text=f"{about}: artifact {name}{more}", source=source, trust=Trust.UNTRUSTED)
         return ToolResult(content=[said, shown], artifacts=(kept,))
-
-    # -- people ------------------------------------------------------------------------------------------------------
 
     @action(composite=True)
     async def ask_human(self, ctx: Any, question: str) -> str:
@@ -178,8 +165,6 @@ class Reading(Hands):
             picture, address = seen.artifacts[0].name, _source_of(seen)
         said: str = await ctx.ask(question, page=address, picture=picture)
         return said
-
-    # -- the past ----------------------------------------------------------------------------------------------------
 
     @action(mutates=False, tags=("read", "network"))
     async def find_archive_url(self, ctx: Any, url: str, date: Inside) -> TextBlock:
@@ -240,4 +225,4 @@ def _pieces(text: str) -> list[tuple[int, int, str]]:
     return pieces
 
 
-__all__ = ["PROMPT", "Reading"]
+__all__ = ["PROMPT", "ExtractionActions"]

@@ -16,7 +16,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.beneath import parts_of
 from agentorchestra.environments.browser.actions.arguments import Point, Ref, Site, same_site
 from agentorchestra.environments.browser.actions.base import agent_of
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.downloads import Loaded
 from agentorchestra.environments.files import disk
@@ -33,7 +33,7 @@ _CHOOSER_S = 5.0
 _LOOK_AGAIN_S = 0.05
 
 
-class Files(Hands):
+class FileActions(TargetActions):
     """Uploads and downloads."""
 
     @action(tags=("read", "send"))
@@ -114,12 +114,10 @@ class Files(Hands):
         else:
             aimed = await self.aimed(ctx, ref)
             page = await self.tab(ctx)
-            click = (
-                (lambda: page.mouse.click(*aimed))
-                if isinstance(aimed, Point)
-                else (lambda: self.on(ref, lambda ms: aimed.click(timeout=ms)))
-            )
-            one = await self._downloaded(ctx, ref, click)
+            if isinstance(aimed, Point):
+                one = await self._downloaded(ctx, ref, lambda: page.mouse.click(*aimed))
+            else:
+                one = await self._downloaded(ctx, ref, lambda: self.on(ref, lambda ms: aimed.click(timeout=ms)))
         return f"{await self._verified(one)}; {await self.settled(ctx)}"
 
     async def fetched(self, ctx: Any, address: str) -> Loaded:
@@ -188,8 +186,6 @@ class Files(Hands):
         )
         return f"downloaded {one.path} ({len(data):,} bytes, {kind}{odd})"
 
-    # -- the folder --------------------------------------------------------------------------------------------------
-
     def place(self, path: str) -> Place:
         """Return where a path leads: in the run's folder, or among the task's files; a ToolError for other places."""
         try:
@@ -224,25 +220,17 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
 
     async def answer(paused: dict[str, Any]) -> None:
         status = int(paused.get("responseStatusCode") or 0)
-        request = {"requestId": paused["requestId"]}
-        if paused.get("frameId") != main:  # of a frame in the page
-            with contextlib.suppress(playwright_api().Error):
-                await cdp.send("Fetch.continueRequest", request)
-            return
-        with contextlib.suppress(playwright_api().Error):  # the page went on without it
-            if not 200 <= status < 300:
-                statuses.append(status)
-                await cdp.send("Fetch.continueRequest", request)
-                return
+        way, given = "Fetch.continueRequest", {"requestId": paused["requestId"]}
+        if paused.get("frameId") == main:  # not of a frame in the page
             statuses.append(status)
-            headers = [h for h in paused.get("responseHeaders") or () if h["name"].lower() != "content-disposition"]
-            asked = next(
-                (h for h in paused.get("responseHeaders") or () if h["name"].lower() == "content-disposition"), None
-            )
-            name = str(asked["value"]).partition(";")[2] if asked is not None else ""
-            headers.append({"name": "Content-Disposition", "value": f"attachment;{name}" if name else "attachment"})
-            more = {"responseCode": status, "responseHeaders": headers}
-            await cdp.send("Fetch.continueResponse", request | more)
+            if 200 <= status < 300:
+                headers = {h["name"].lower(): h for h in reversed(paused.get("responseHeaders") or ())}
+                asked = str(headers.get("content-disposition", {}).get("value", "")).partition(";")[2]
+                kept = [h for h in paused.get("responseHeaders") or () if h["name"].lower() != "content-disposition"]
+                kept.append({"name": "Content-Disposition", "value": f"attachment;{asked}" if asked else "attachment"})
+                way, given = "Fetch.continueResponse", given | {"responseCode": status, "responseHeaders": kept}
+        with contextlib.suppress(playwright_api().Error):  # the page went on without it
+            await cdp.send(way, given)
 
     def paused(event: dict[str, Any]) -> None:
         task = asyncio.ensure_future(answer(event))
@@ -262,4 +250,4 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
                 await cdp.detach()
 
 
-__all__ = ["MOST_FILES", "MOST_UPLOADED", "Files"]
+__all__ = ["MOST_FILES", "MOST_UPLOADED", "FileActions"]

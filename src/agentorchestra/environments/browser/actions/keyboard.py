@@ -11,8 +11,7 @@ import pydantic
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, same_site
-from agentorchestra.environments.browser.actions.keys import checked_keys
-from agentorchestra.environments.browser.actions.targets import Hands, address_of
+from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.view.script_results import Field, Option, Options, as_told
 from agentorchestra.tea.calling.environment import action
@@ -25,9 +24,21 @@ MOST_OPTIONS = 40  # options that are named when none of them was meant
 _KEY_S = 0.02  # seconds that one key may take, of those that are pressed one by one
 _OPENS_S = 3.0  # seconds that a list of one's own making has to open
 _CLICKED = {"checkbox", "radio", "button", "submit", "reset", "image"}
+_MODIFIERS = {"shift": "Shift", "alt": "Alt", "option": "Alt"}
+_MODIFIERS |= dict.fromkeys(("control", "ctrl", "strg"), "Control")
+_MODIFIERS |= dict.fromkeys(("meta", "cmd", "command", "win"), "Meta")
+_NAMED = (
+    *("Enter", "Escape", "Tab", "Backspace", "Delete", "Insert", "Space", "Home", "End", "PageUp", "PageDown"),
+    *("ArrowUp", "ArrowDown", "ArrowLeft", "ArrowRight", "ContextMenu"),
+    *(f"F{number}" for number in range(1, 13)),
+    *("Shift", "Control", "Alt", "Meta"),
+)
+_OTHERS = {"esc": "Escape", "return": "Enter", "del": "Delete", "pgup": "PageUp", "pgdn": "PageDown", " ": "Space"}
+_OTHERS |= {way.lower(): f"Arrow{way}" for way in ("Up", "Down", "Left", "Right")}
+_CLIPBOARD = frozenset({"c", "v", "x"})
 
 
-class Typing(Hands):
+class KeyboardActions(TargetActions):
     """The keyboard."""
 
     @action(tags=("send",))
@@ -63,7 +74,8 @@ class Typing(Hands):
         elif append:
             await self.within(f"going to the end of {ref}", lambda: element.evaluate(of_page("caretToEnd")))
             page = await self.tab(ctx)
-            await self._has_keys(ref, element)
+            if not await self.ask(f"looking at {ref}", element, "hasKeys"):
+                raise ToolError(f"{ref} does not take the keyboard; click it, look at the state and use what appeared")
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
@@ -85,19 +97,20 @@ class Typing(Hands):
         if not append:
             await self.on(ref, lambda ms: found.fill("", timeout=ms))
         await self.within(f"going to the end of {ref}", lambda: element.evaluate(of_page("caretToEnd")))
+        lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
+        await self._typed(page, f"typing into {ref}", element, text, lost)
+
+    async def _typed(self, page: Page, what: str, owner: ElementHandle | Frame, text: str, lost: str) -> None:
+        """Type character by character, as long as the element or frame has the keyboard."""
 
         async def press() -> None:
             for char in text:
                 # Another frame could take the keys for itself meanwhile, and with them what is typed.
-                if not await element.evaluate(of_page("hasKeys")):
-                    raise ToolError(f"{ref} lost the keyboard while it was filled in; look at the state and try again")
+                if not await owner.evaluate(of_page("hasKeys")):
+                    raise ToolError(lost)
                 await page.keyboard.type(char)
 
-        await self.within(f"typing into {ref}", press, seconds=self.settings.call_s + _KEY_S * len(text))
-
-    async def _has_keys(self, ref: str, element: ElementHandle) -> None:
-        if not await self.ask(f"looking at {ref}", element, "hasKeys"):
-            raise ToolError(f"{ref} does not take the keyboard; click it, look at the state and use what appeared")
+        await self.within(what, press, seconds=self.settings.call_s + _KEY_S * len(text))
 
     @action(tags=("send",))
     async def type_text(self, ctx: Any, text: str, site: Site) -> str:
@@ -112,14 +125,8 @@ class Typing(Hands):
             raise ToolError(f"the text has {len(text):,} characters; type at most {MOST_TYPED // 10:,} at once")
         frame = await self.within("finding what has the keyboard", lambda: _focused(page))
         same_site(site, address_of(frame))
-
-        async def press() -> None:
-            for char in text:
-                if not await frame.evaluate(of_page("hasKeys")):
-                    raise ToolError("the keyboard went to another frame while this was typed; look at the state")
-                await page.keyboard.type(char)
-
-        await self.within("typing", press, seconds=self.settings.call_s + _KEY_S * len(text))
+        lost = "the keyboard went to another frame while this was typed; look at the state"
+        await self._typed(page, "typing", frame, text, lost)
         return await self.settled(ctx)
 
     @action(tags=("read", "network"))
@@ -139,8 +146,6 @@ class Typing(Hands):
 
         await self.within(f"pressing {chord}", press)
         return await self.settled(ctx)
-
-    # -- lists -------------------------------------------------------------------------------------------------------
 
     @action(tags=("read", "network"))
     async def select(self, ctx: Any, ref: Ref, options: Annotated[list[Inside], pydantic.Field(min_length=1)]) -> str:
@@ -218,6 +223,34 @@ def refuse(ref: str, field: Field) -> None:
         raise ToolError(f"{ref} is a <{field.tag}>, no field; take the reference of a field, or use type_text")
 
 
+def checked_keys(text: str) -> str:
+    """Return a key or a chord as the browser names it: `Control+A`.
+
+    Raises:
+        ToolError: for text, for unknown keys, and for the clipboard, which all pages of the browser share.
+    """
+    *held, last = text.replace(" ", "").split("+") if text.strip() else [text]
+    modifiers = [_MODIFIERS.get(one.lower(), "") for one in held]
+    if "" in modifiers:
+        bad = held[modifiers.index("")]
+        raise ToolError(f"{bad!r} is no key to hold; hold Control, Shift, Alt or Meta, as in Control+A")
+    named = {one.lower(): one for one in _NAMED} | _OTHERS
+    key = named.get(last.lower(), "")
+    strong = [one for one in modifiers if one != "Shift"]
+    if not key and len(last) == 1 and last.isprintable() and strong:
+        if last.lower() in _CLIPBOARD:
+            raise ToolError("there is no clipboard here; type the text with input_text")
+        key = last.upper() if last.isalpha() and "Shift" in modifiers else last
+    if key == "Insert" and modifiers:
+        raise ToolError("there is no clipboard here; type the text with input_text")
+    if not key:
+        raise ToolError(
+            f"{text!r} is no key; give one of {', '.join(_NAMED[:16])}, F1 to F12, or a letter with Control or Alt "
+            "(text is typed with input_text or type_text)"
+        )
+    return "+".join([*modifiers, key])
+
+
 def _option(ref: str, wanted: str, options: Sequence[Option]) -> int:
     """Return the place of an option, by its words, its value, or words that only it begins with; else a ToolError."""
     plain = wanted.strip().casefold()
@@ -249,4 +282,4 @@ async def _focused(page: Page) -> Frame:
         frame = inner
 
 
-__all__ = ["MOST_OPTIONS", "MOST_TYPED", "Typing", "refuse"]
+__all__ = ["MOST_OPTIONS", "MOST_TYPED", "KeyboardActions", "checked_keys", "refuse"]

@@ -11,17 +11,16 @@ from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Site, same_site
-from agentorchestra.environments.browser.actions.base import Acting, agent_of
+from agentorchestra.environments.browser.actions.base import TabActions, agent_of
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.tabs import Tab
 from agentorchestra.tea.calling.environment import action
 
 MOST_WAITED = 60.0  # seconds of one `wait`
 _LOOK_AGAIN_S = 0.2
-_DOWNLOADS = "Download is starting"
 
 
-class Navigating(Acting):
+class NavigationActions(TabActions):
     """Addresses, tabs, dialogs."""
 
     @action(tags=("read", "network"))
@@ -163,7 +162,7 @@ class Navigating(Acting):
         tab = await self.current(ctx)
         if tab.dialog is not None and tab.dialog.type != "prompt":
             raise ToolError(f"the dialog is a {tab.dialog.type} and takes no text; answer it with answer_dialog")
-        same_site(site, tab.page.url if tab.page is not None else tab.url)
+        same_site(site, tab.address)
         return await self._answer(ctx, True, text)
 
     async def _answer(self, ctx: Any, accept: bool, text: str | None) -> str:
@@ -228,4 +227,4 @@ async def _shows(page: Any, text: str) -> bool:
     return False
 
 
-__all__ = ["MOST_WAITED", "Navigating"]
+__all__ = ["MOST_WAITED", "NavigationActions"]

@@ -11,7 +11,7 @@ from typing import Any
 from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.environments.browser.actions.arguments import Inside
-from agentorchestra.environments.browser.actions.files import Files
+from agentorchestra.environments.browser.actions.files import FileActions
 from agentorchestra.environments.files import disk
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.tea.calling.tool import ToolResult
@@ -22,7 +22,7 @@ _PDFS = "pdfs"  # under which the files that addresses were downloaded to are ke
 _PAGES = re.compile(r"\s*(?:pp?\.\s*)?(\d{1,5})(?:\s*-\s*(\d{1,5}))?\s*")
 
 
-class Pdfs(Files):
+class PdfActions(FileActions):
     """PDFs."""
 
     @action(tags=("read", "network"))
@@ -127,4 +127,4 @@ def _found(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
     return blocks
 
 
-__all__ = ["MOST_HITS", "Pdfs"]
+__all__ = ["MOST_HITS", "PdfActions"]

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Number, Point, Ref
-from agentorchestra.environments.browser.actions.targets import Hands, in_view
+from agentorchestra.environments.browser.actions.targets import TargetActions, in_view
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.view.script_results import Scrolled, as_told
@@ -25,7 +25,7 @@ _WHEEL_S = 0.2  # seconds until a page has seen the wheel
 MOST_POINTS = 200
 
 
-class Pointing(Hands):
+class PointerActions(TargetActions):
     """The mouse."""
 
     @action(tags=("read", "network"))
@@ -89,10 +89,10 @@ class Pointing(Hands):
         page = await self.tab(ctx)
         await self.place_of(ctx, start)
         to = await self.place_of(ctx, end)
-        origin = await self.seen_at(ctx, start)
+        origin = await self.place_of(ctx, start, scroll=False)
         if not in_view(page, origin):  # the end was scrolled to
             origin = await self.place_of(ctx, start)
-            to = await self.seen_at(ctx, end)
+            to = await self.place_of(ctx, end, scroll=False)
         if not (in_view(page, origin) and in_view(page, to)):
             raise ToolError(f"{start} and {end} are not in view at the same time; scroll so that both are")
         await self._dragged(page, [origin, to])
@@ -149,8 +149,6 @@ class Pointing(Hands):
 
         await self.within("turning the wheel", turn)
         return await self.settled(ctx)
-
-    # -- scrolling ---------------------------------------------------------------------------------------------------
 
     @action(tags=("read", "network"))
     async def scroll(
@@ -224,4 +222,4 @@ def _rest(where: Scrolled) -> str:
     return ", ".join(said)
 
 
-__all__ = ["MOST_POINTS", "Pointing"]
+__all__ = ["MOST_POINTS", "PointerActions"]

@@ -1,7 +1,8 @@
-"""`Hands`: elements and places on the page, as the actions that point and type use them."""
+"""`TargetActions`: elements and places on the page, as the actions that point and type use them."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -9,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.core.content import Source
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Point, point_of
-from agentorchestra.environments.browser.actions.base import Acting
-from agentorchestra.environments.browser.actions.failures import DONE, mistake, reason
+from agentorchestra.environments.browser.actions.base import TabActions
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.view.text import plain
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Locator, Page
@@ -20,9 +21,28 @@ if TYPE_CHECKING:
 _FIRST_MS = 1_500
 """The first try of an action on an element: enough for one that can be used, and the browser's log then says why it
 cannot be. Without a reason it has all the time that calls have."""
+_CALL = re.compile(r"^(?:Locator|Page|Mouse|Keyboard|ElementHandle|Frame)\.\w+: ")
+_COVERED = re.compile(r"- (<.+>) intercepts pointer events")
+_REASONS = (
+    ("element is not enabled", "is disabled; do first what it waits for, or use another element"),
+    ("element is not visible", "cannot be seen; open what hides it first (a menu, a tab), or look at the state again"),
+    ("element is not editable", "is read only; use another field"),
+    ("element is not stable", "keeps moving; wait a second and try again"),
+    ("Element is outside of the viewport", "cannot be scrolled into view; look at the state again"),
+    ("Element is not an <input>", "is no field to type into; take the reference of a field"),
+    ("Cannot type text into input[type=number]", "takes a number only"),
+    ("Malformed value", "does not take this value: dates are 2024-05-31, times 14:30, months 2024-05, colours #ff8800"),
+    ("Node is not an HTMLInputElement", "takes no files; take the reference of a file field or of its button"),
+    ("Non-multiple file input", "takes one file only"),
+    ("not attached", "is gone from the page; look at the state again"),
+    ("strict mode violation", "means several elements now; look at the state again"),
+    ("has been closed", "cannot be used: its tab was closed; look at the state again"),
+)
+DONE = ("performing click action", "performing hover action", "click action done")
+"""What stands in the log of a call once it has done something: such a call is not made again."""
 
 
-class Hands(Acting):
+class TargetActions(TabActions):
     """Elements and places on the page as it is."""
 
     def here(self) -> Source:
@@ -40,31 +60,23 @@ class Hands(Acting):
 
     async def aimed(self, ctx: Any, ref: str) -> Locator | Point:
         """Return the element with a reference, or a place in the view; a ToolError if there is none."""
-        point = point_of(ref)
-        if point is None:
+        if (point := point_of(ref)) is None:
             return await self.element(ctx, ref)
         page = await self.tab(ctx)
-        size = page.viewport_size
-        if size is not None and not in_view(page, point):
+        if (size := page.viewport_size) is not None and not in_view(page, point):
             raise ToolError(
                 f"the place {point.x:g},{point.y:g} is outside of the view, which is {size['width']} x "
                 f"{size['height']}; scroll, and give a place in the view"
             )
         return point
 
-    async def place_of(self, ctx: Any, ref: str) -> Point:
-        """Return the middle of a reference, scrolled into the view; a ToolError if it has no place."""
+    async def place_of(self, ctx: Any, ref: str, *, scroll: bool = True) -> Point:
+        """Return the middle of a reference, scrolled into the view if wanted; a ToolError if it has no place."""
         aimed = await self.aimed(ctx, ref)
         if isinstance(aimed, Point):
             return aimed
-        await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
-        return await self.seen_at(ctx, ref)
-
-    async def seen_at(self, ctx: Any, ref: str) -> Point:
-        """Return the middle of a reference as the view is now, maybe outside of it; a ToolError if it has no place."""
-        aimed = await self.aimed(ctx, ref)
-        if isinstance(aimed, Point):
-            return aimed
+        if scroll:
+            await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
         box = await self.within(f"finding the place of {ref}", aimed.bounding_box)
         if box is None:
             raise ToolError(f"{ref} cannot be seen; open what hides it first, or look at the state again")
@@ -75,25 +87,18 @@ class Hands(Acting):
         api = playwright_api()
 
         async def work() -> Any:
-            try:
-                return await act(_FIRST_MS)
-            except api.TimeoutError as error:
-                known = reason(error, ref)
-                if known is not None:
-                    raise known from None
-                if any(words in str(error) for words in DONE):
-                    return None  # what it set off is under way: `settled` waits, and helps a page that hangs
-            except api.Error as error:
-                raise mistake(error, ref) from None
-            try:
-                return await act(self.settings.call_s * 800)
-            except api.TimeoutError as error:
-                known = reason(error, ref)
-                if known is not None:
-                    raise known from None
-                raise
-            except api.Error as error:
-                raise mistake(error, ref) from None
+            for ms in (_FIRST_MS, self.settings.call_s * 800):
+                try:
+                    return await act(ms)
+                except api.TimeoutError as error:
+                    if known := reason(error, ref):
+                        raise known from None
+                    if ms != _FIRST_MS:
+                        raise
+                    if any(words in str(error) for words in DONE):
+                        break  # what it set off is under way: `settled` waits, and helps a page that hangs
+                except api.Error as error:
+                    raise mistake(error, ref) from None
 
         return await self.within(f"using {ref}", work, seconds=self.settings.call_s + _FIRST_MS / 1000)
 
@@ -103,14 +108,9 @@ class Hands(Acting):
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
         """Return the element itself; a ToolError if it is gone."""
-
-        async def get() -> ElementHandle:
-            return await found.element_handle(timeout=_FIRST_MS)
-
-        api = playwright_api()
         try:
-            return await self.within(f"finding {ref}", get)
-        except api.Error as error:
+            return await self.within(f"finding {ref}", lambda: found.element_handle(timeout=_FIRST_MS))
+        except playwright_api().Error as error:
             raise mistake(error, ref) from None
 
     async def address_of(self, element: ElementHandle) -> str:
@@ -131,4 +131,24 @@ def address_of(frame: Frame | None) -> str:
     return frame.url if frame is not None else ""
 
 
-__all__ = ["Hands", "address_of", "in_view"]
+def reason(error: Exception, ref: str) -> ToolError | None:
+    """Return the sentence for a failure that is known; None for any other."""
+    said = str(error)
+    if covered := _COVERED.findall(said):
+        what = plain(covered[-1], 120)
+        return ToolError(f"{ref} is covered by {what}; close that first, scroll, or click the place of what is on top")
+    for words, sentence in _REASONS:
+        if words in said:
+            return ToolError(f"{ref} {sentence}")
+    return None
+
+
+def mistake(error: Exception, ref: str) -> ToolError:
+    """Return the sentence for any failure."""
+    if known := reason(error, ref):
+        return known
+    first = plain(_CALL.sub("", str(error).strip().split("\n")[0]), 200)
+    return ToolError(f"{ref} could not be used ({first}); look at the state again and try another way")
+
+
+__all__ = ["TargetActions", "address_of", "in_view", "mistake"]

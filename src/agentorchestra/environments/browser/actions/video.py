@@ -10,7 +10,7 @@ from pydantic import Field
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Number, Ref
-from agentorchestra.environments.browser.actions.extraction import Reading
+from agentorchestra.environments.browser.actions.extraction import ExtractionActions
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.view.script_results import Film, as_told
 from agentorchestra.tea.calling.environment import action
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _FILM_S = 8.0  # seconds that a film has to load, or to go to a second, before it is said not to
 
 
-class Films(Reading):
+class VideoActions(ExtractionActions):
     """Videos of the page."""
 
     @action(tags=("read", "network"))
@@ -93,4 +93,4 @@ def _told(state: Film) -> str:
     return "; ".join(said)
 
 
-__all__ = ["Films"]
+__all__ = ["VideoActions"]

@@ -82,13 +82,11 @@ def why_not_shown(url: str) -> str:
     """
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
-    if not colon or scheme in _SHOWN_SCHEMES:
+    if not colon or scheme in (*_SHOWN_SCHEMES, "chrome-error"):
         return ""
     if scheme == "about" and rest.partition("#")[0].partition("?")[0] in ("blank", "srcdoc"):
         return ""
     if scheme == "blob" and rest.partition(":")[0] in _SHOWN_SCHEMES:  # made by a page that is itself allowed
-        return ""
-    if scheme == "chrome-error":
         return ""
     return f"{shown_address(url)[:80]!r} has the scheme {scheme[:20]!r}; only http and https are shown"
 
@@ -143,16 +141,17 @@ def _pattern(written: str, setting: str) -> tuple[str, int]:
         plain = plain_host(host, shown_address(written))
     except WebError:
         plain = ""
-    if not plain or port > 65_535 or (port == 0 and text.endswith(":0")) or (below and _is_ip(plain)):
+    if (
+        not plain
+        or port > 65_535
+        or (port == 0 and text.endswith(":0"))
+        or (below and Address("http", plain, 80, "/").ip is not None)
+    ):
         raise SettingsError(
             f"{setting} holds {written!r}, which is no host; write 'example.org', '*.example.org' for all below it, or "
             "an IP address, each with or without ':PORT'"
         )
     return ("*." if below else "") + plain, port
-
-
-def _is_ip(host: str) -> bool:
-    return Address("http", host, 80, "/").ip is not None
 
 
 class Boundary:
@@ -188,31 +187,21 @@ class Boundary:
             raise SettingsError(f"{self._setting}: {error}") from None
         self._allow = Hosts(allow, setting="browser.allow")
         self._deny = Hosts(deny, setting="browser.deny")
-        self._log: deque[Visit] = deque(maxlen=MOST_VISITS)
-        self._count = 0
-
-    @property
-    def count(self) -> int:
-        """Return the number of the last visit."""
-        return self._count
-
-    @property
-    def log(self) -> tuple[Visit, ...]:
-        """Return the visits that are remembered, the oldest first."""
-        return tuple(self._log)
+        self.log: deque[Visit] = deque(maxlen=MOST_VISITS)  # the oldest first
+        self.count = 0  # the number of the last visit
 
     def not_reached(self, since: int = 0) -> list[Visit]:
         """Return the visits after that number which were refused or failed, each place and reason once."""
         found: dict[tuple[str, int, str], Visit] = {}
-        for one in self._log:
+        for one in self.log:
             if one.number > since and one.verdict != "allowed":
                 found.setdefault((one.host, one.port, one.reason), one)
         return list(found.values())
 
     def note(self, host: str, port: int, verdict: Literal["allowed", "refused", "failed"], reason: str = "") -> None:
         """Write a visit down."""
-        self._count += 1
-        self._log.append(Visit(self._count, host[:255], port, verdict, reason))
+        self.count += 1
+        self.log.append(Visit(self.count, host[:255], port, verdict, reason))
 
     async def judge(self, authority: str) -> tuple[Address, list[str]]:
         """Return `HOST:PORT` in its one form and its IP addresses, each of them judged; refusals are written down.

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib.util
 import os
 import resource
 import shutil
 import signal
 import tempfile
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
@@ -36,6 +37,7 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 """Of this process's environment; keys and tokens in it are nothing for a browser."""
 
+_NEEDED = ("playwright", "PIL", "h11", "psutil")
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
 
 
@@ -77,8 +79,33 @@ def find_chromium(executable: str = "", own: str = "") -> str:
     )
 
 
+def check_installed(executable: str = "") -> str:
+    """Return the Chromium, or the folder in which playwright keeps its own.
+
+    Raises:
+        MissingExtraError: with what has to be installed.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise MissingExtraError(
+            f"the environment browser needs the extra browser ({missing[0]} is not installed); install it with "
+            "`pip install 'agentorchestra[browser]'`, and a Chromium"
+        )
+    try:
+        return find_chromium(executable, _own_chromium())
+    except ToolError as exc:
+        raise MissingExtraError(f"the environment browser has no browser: {exc}") from None
+
+
+def _own_chromium() -> str:
+    """Return playwright's own Chromium, "" for none; playwright itself says so only when it runs."""
+    given = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
+    return next((str(one) for one in sorted(base.glob("chromium-*")) if one.is_dir()), "")
+
+
 def flags() -> list[str]:
-    """Return the arguments that the browser is started with."""
+    """Return what the browser is started with."""
     return ["--disable-dev-shm-usage", *FLAGS]
 
 
@@ -131,8 +158,8 @@ def _folder() -> Path:
 class _Launched:
     """A browser that was started, with the driver that was started for it."""
 
-    def __init__(self, guard: Guard) -> None:
-        self.guard = guard
+    def __init__(self) -> None:
+        self.guard = Guard()
         self.folder = _folder()
         self.artifacts = self.folder / "artifacts"
         self.artifacts.mkdir()
@@ -143,7 +170,7 @@ class _Launched:
         self.pid = self.driver = 0
         self._group = 0
         self._killed = False
-        guard.tell(f"folder {self.folder}")
+        self.guard.tell(f"folder {self.folder}")
 
     @property
     def alive(self) -> bool:
@@ -207,9 +234,9 @@ class _Launched:
                 lines.append(f"folder {self.profile}")
         self.guard.tell(*lines)
         assert self.browser is not None
-        self.browser.on("disconnected", lambda *_: self._disconnected())
+        self.browser.on("disconnected", self._withdraw)
 
-    def _disconnected(self) -> None:
+    def _withdraw(self, *_: Any) -> None:
         """Withdraw the processes of a browser that ended: their numbers may be those of others soon."""
         if not self._killed:
             self.guard.tell("gone", f"process {self.driver}" if self.driver else "")
@@ -235,14 +262,9 @@ class _Launched:
             if self.driver:
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(self.driver, signal.SIGKILL)
-        await asyncio.to_thread(self._remove)
-        self.guard.tell("nothing")
-
-    def _remove(self) -> None:
-        for folder in (self.folder, self.profile):
-            if folder is not None:
-                for _ in range(3):  # a process that is ending may still write
-                    shutil.rmtree(folder, ignore_errors=True)
+        for folder in 3 * [self.folder, *([self.profile] if self.profile is not None else [])]:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)  # a process that ends may still write
+        self.guard.end()
 
 
 async def within(call: Awaitable[T], seconds: float) -> T:
@@ -268,11 +290,10 @@ class SharedBrowser:
     def __init__(self, settings: BrowserSettings) -> None:
         self.settings = settings
         self._lock = asyncio.Lock()
-        self._guard: Guard | None = None
         self._now: _Launched | None = None
         self._users: set[object] = set()
         self._looks = asyncio.Semaphore(settings.looks_at_once)
-        self.generation = 0
+        self.generation = 0  # counts launches; pages and contexts of an earlier one are gone
 
     @property
     def alive(self) -> bool:
@@ -311,23 +332,17 @@ class SharedBrowser:
     async def _launch(self) -> None:
         playwright_api()
         await self._end()
-        if self._guard is None:
-            self._guard = Guard()
         self.generation += 1
-        self._now = _Launched(self._guard)
+        self._now = _Launched()
         try:
             await self._now.start(self.settings)
         except BaseException:
             await self._end()
-            if not self._users:
-                self._dismiss()
             raise
 
-    @contextlib.asynccontextmanager
-    async def look(self) -> AsyncIterator[None]:
-        """Wait for a turn to look at a page; few do at the same time, and the time in the queue is nobody's."""
-        async with self._looks:
-            yield
+    def look(self) -> asyncio.Semaphore:
+        """Return the queue for looks at pages; few look at the same time, and the time in it is nobody's."""
+        return self._looks
 
     async def answers(self, seconds: float) -> bool:
         """Return True if the browser itself does what it is asked to."""
@@ -354,17 +369,11 @@ class SharedBrowser:
             self._users.discard(user)
             if not self._users:
                 await self._end()
-                self._dismiss()
 
     async def _end(self) -> None:
         now, self._now = self._now, None
         if now is not None:
             await now.end(self.settings.call_s)
-
-    def _dismiss(self) -> None:
-        guard, self._guard = self._guard, None
-        if guard is not None:
-            guard.end()
 
 
 _SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
@@ -379,4 +388,4 @@ def shared_browser(settings: BrowserSettings) -> SharedBrowser:
     return found
 
 
-__all__ = ["SharedBrowser", "find_chromium", "first_line", "flags", "playwright_api", "shared_browser", "within"]
+__all__ = ["SharedBrowser", "check_installed", "find_chromium", "flags", "playwright_api", "shared_browser", "within"]

@@ -72,10 +72,6 @@ class Downloads:
         self._tasks: set[asyncio.Task[None]] = set()
         self.all: list[Loaded] = []
 
-    @property
-    def under_way(self) -> bool:
-        return bool(self._tasks)
-
     def begin(self, tab: Tab, download: Any, artifacts: Path | None) -> None:
         """Take a download that a page began."""
         one = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
@@ -102,8 +98,6 @@ class Downloads:
         except asyncio.CancelledError:
             one.state = "cut off"
             raise
-        except ToolError as exc:
-            one.state, one.why = "failed", str(exc)
         except Exception as exc:  # of Playwright, or of the disk
             one.state, one.why = "failed", first_line(exc)
         finally:
@@ -113,16 +107,14 @@ class Downloads:
     async def _wait(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
         """Wait until it has ended; one that grows too large is cancelled."""
         ended = asyncio.ensure_future(download.failure())
-        most = int(self._settings.download_mib * (1 << 20))
         name = _taken_from(tab.begun, download.url)
         try:
             while not ended.done():
                 await asyncio.wait({ended}, timeout=_LOOK_S)
                 name = name or await asyncio.to_thread(_newest, artifacts)
                 one.size = await asyncio.to_thread(_received, artifacts, name)
-                if one.size > most:
+                if self._too_large(one):
                     await within(download.cancel(), self._settings.call_s)
-                    one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
                     return
             problem = ended.result()
         finally:
@@ -130,14 +122,18 @@ class Downloads:
         if problem:
             one.state, one.why = "failed", str(problem)[:200]
 
+    def _too_large(self, one: Loaded) -> bool:
+        if one.size > int(self._settings.download_mib * (1 << 20)):
+            one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+        return one.state == "refused"
+
     async def _save(self, download: Any, one: Loaded) -> None:
         """Put it on disk and look whether it is there."""
         made = await asyncio.to_thread(self._ground.temporary)
         try:
             await within(download.save_as(made), self._settings.call_s + self._settings.download_s)
             one.size = (await asyncio.to_thread(made.stat)).st_size
-            if one.size > int(self._settings.download_mib * (1 << 20)):
-                one.state, one.why = "refused", f"it is larger than {self._settings.download_mib:g} MiB"
+            if self._too_large(one):
                 return
             one.path = await asyncio.to_thread(self._placed, made, one.name)
             one.state = "complete"
@@ -174,8 +170,6 @@ class Downloads:
             one.told = True
         return [f"download: {one.sentence}" for one in found]
 
-    # -- over a crash ------------------------------------------------------------------------------------------------
-
     def to_json(self) -> JsonValue:
         return [[one.name, one.url, one.state, one.path, one.size, one.why, one.told] for one in self.all]
 
@@ -191,10 +185,9 @@ class Downloads:
 
     async def close(self) -> None:
         """End what is under way."""
-        tasks = [*self._tasks]
-        for task in tasks:
+        for task in self._tasks:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await asyncio.gather(*self._tasks, return_exceptions=True)
 
 
 def _taken_from(begun: list[tuple[str, str]], url: str) -> str:
@@ -212,12 +205,12 @@ _KNOWN: set[str] = set()  # what the browser calls downloads that are taken care
 
 def _newest(artifacts: Path | None) -> str:
     """Return a download that the browser told nothing of: its page came for it alone. Blocks."""
-    found = [*artifacts.glob("*.crdownload")] if artifacts is not None else []
-    unknown = {one.stem: one for one in found if one.stem not in _KNOWN}
-    for name in sorted(unknown, key=lambda name: _changed(unknown[name]), reverse=True):
-        _KNOWN.add(name)
-        return name
-    return ""
+    found = artifacts.glob("*.crdownload") if artifacts is not None else ()
+    newest = max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)
+    if newest is None:
+        return ""
+    _KNOWN.add(newest.stem)
+    return newest.stem
 
 
 def _changed(path: Path) -> float:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
@@ -14,22 +14,9 @@ from agentorchestra.core.errors import AgentOrchestraError, ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.session.boundary import Boundary
-from agentorchestra.environments.browser.session.chromium import (
-    SharedBrowser,
-    first_line,
-    shared_browser,
-    within,
-)
+from agentorchestra.environments.browser.session.chromium import SharedBrowser, first_line, shared_browser, within
 from agentorchestra.environments.browser.session.downloads import Downloads
-from agentorchestra.environments.browser.session.persistence import (
-    CURRENT,
-    DOWNLOADS,
-    NEXT,
-    TABS,
-    Keeper,
-    addresses,
-    tabs_of,
-)
+from agentorchestra.environments.browser.session.persistence import Keeper, addresses, tabs_of
 from agentorchestra.environments.browser.session.proxy import BoundaryProxy
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab, refuse
 from agentorchestra.environments.browser.view.references import listen
@@ -43,6 +30,17 @@ AGAIN = (
     "tabs are opened again at their addresses, with cookies and stored data as they were last kept; what was typed "
     "into forms is gone"
 )
+
+
+@contextlib.contextmanager
+def explained(what: str) -> Iterator[None]:
+    """Turn Playwright's errors into one sentence."""
+    try:
+        yield
+    except AgentOrchestraError:
+        raise
+    except Exception as exc:
+        raise ToolError(f"{what}: {first_line(exc)}") from None
 
 
 class Pages:
@@ -66,25 +64,19 @@ class Pages:
         self.kept = kept
         self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
         self.downloads = Downloads(settings, ground)
-        self.tabs: dict[int, Tab] = {}
-        self.current: dict[str, int] = {}
         self._keeper = Keeper(ground, kept, settings.call_s)
         self._proxy: BoundaryProxy | None = None
         self._shared: SharedBrowser | None = None
         self._context: BrowserContext | None = None
         self._generation = 0
-        self._next = 1
         self._uses = 0
         self._tasks: set[asyncio.Task[Any]] = set()
-        self._take_up()
-
-    def _take_up(self) -> None:
-        """Load tabs and downloads as they are kept; no page is open."""
-        self.tabs = tabs_of(self.kept.get(TABS))
-        current, after = self.kept.get(CURRENT), self.kept.get(NEXT)
+        self.tabs = tabs_of(kept.get("tabs"))  # by their numbers; no page is open
+        current, after = kept.get("current"), kept.get("next")
+        # each agent's tab
         self.current = {name: int(str(n)) for name, n in current.items()} if isinstance(current, dict) else {}
         self._next = after if isinstance(after, int) else 1
-        self.downloads.take_up(self.kept.get(DOWNLOADS))
+        self.downloads.take_up(kept.get("downloads"))
 
     @property
     def shared(self) -> SharedBrowser:
@@ -102,7 +94,7 @@ class Pages:
 
     async def context(self) -> BrowserContext:
         """Return the run's context, opened with what is kept if there is none."""
-        if self._open and self._context is not None:
+        if self._context is not None and self._open:
             return self._context
         if self._context is not None:
             self._lose("the browser ended unexpectedly and was started again")
@@ -113,12 +105,8 @@ class Pages:
         except Exception:
             # Started, and not of use: it is ended, and another one started.
             self.shared.kill(self._generation)
-            try:
+            with explained("the browser does not work on this machine now"):
                 self._context = await self._opened()
-            except AgentOrchestraError:
-                raise
-            except Exception as exc:
-                raise ToolError(f"the browser does not work on this machine now: {first_line(exc)}") from None
         return self._context
 
     async def _opened(self) -> BrowserContext:
@@ -185,7 +173,6 @@ class Pages:
     def _watch(self, tab: Tab, page: Page) -> None:
         tab.watch(
             page,
-            closed=tab.stir,
             popped=lambda popup: self._popped(tab, popup),
             loads=lambda download: self.downloads.begin(tab, download, self.shared.artifacts),
         )
@@ -263,10 +250,8 @@ class Pages:
 
     async def save(self) -> None:
         """Note in `kept` what has to be there after a crash."""
-        self.kept[TABS] = addresses(self.tabs.values())
-        self.kept[CURRENT] = dict(self.current)
-        self.kept[NEXT] = self._next
-        self.kept[DOWNLOADS] = self.downloads.to_json()
+        self.kept |= {"tabs": addresses(self.tabs.values()), "current": dict(self.current), "next": self._next}
+        self.kept["downloads"] = self.downloads.to_json()
         if self._open and self._context is not None:
             await self._keeper.keep(self._context, self.tabs.values())
 
@@ -274,7 +259,7 @@ class Pages:
         """Leave nothing open."""
         context, self._context = self._context, None
         await self.downloads.close()
-        for task in [*self._tasks]:
+        for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._shared is not None:

@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 STORED = "stored"
 """In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`)."""
 
-TABS, CURRENT, NEXT, DOWNLOADS = "tabs", "current", "next", "downloads"
-"""In `kept`: [number, address] of each tab, each agent's tab, the next tab's number, the downloads."""
-
 MOST_BYTES = 16 << 20  # of what sites stored. Of more, only the cookies are kept.
 _MOST_FRAMES = 20
 _MOST_ADDRESS = 2_000
@@ -53,9 +50,8 @@ class Keeper:
     async def keep(self, context: BrowserContext, tabs: Iterable[Tab]) -> None:
         """Keep what sites stored; what cannot be read, because a page does not answer, is kept as it was."""
         tabs = [*tabs]
-        waits = any(tab.dialog is not None for tab in tabs)
         try:
-            if waits:
+            if any(tab.dialog is not None for tab in tabs):
                 raise TimeoutError
             self._state = dict(await within(context.storage_state(indexed_db=True), self._seconds))
         except Exception:  # a page that does not answer, or a browser that is gone
@@ -88,8 +84,7 @@ def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
     """Return the tabs for `kept`."""
     found: list[JsonValue] = []
     for tab in tabs:
-        if tab.page is not None and not tab.crashed:
-            tab.url = tab.page.url
+        tab.url = tab.url if tab.crashed else tab.address
         # What is longer is data, not an address that leads to the same page again.
         found.append([tab.number, tab.url if len(tab.url) <= _MOST_ADDRESS else BLANK])
     return found
@@ -97,12 +92,8 @@ def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
 
 def tabs_of(kept: JsonValue) -> dict[int, Tab]:
     """Return the tabs as they were kept, without pages."""
-    found = {}
-    for one in kept if isinstance(kept, list) else []:
-        if isinstance(one, list) and len(one) == 2:
-            number = int(str(one[0]))
-            found[number] = Tab(number, url=str(one[1]))
-    return found
+    pairs = [one for one in kept if isinstance(one, list) and len(one) == 2] if isinstance(kept, list) else []
+    return {int(str(number)): Tab(int(str(number)), url=str(url)) for number, url in pairs}
 
 
-__all__ = ["CURRENT", "DOWNLOADS", "NEXT", "STORED", "TABS", "Keeper", "addresses", "tabs_of"]
+__all__ = ["STORED", "Keeper", "addresses", "tabs_of"]

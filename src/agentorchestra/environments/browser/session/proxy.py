@@ -16,12 +16,13 @@ import ipaddress
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Self, cast
 
-from agentorchestra.core.errors import MissingExtraError, WebError
+import h11  # also without the extra: openai's client brings it
+
+from agentorchestra.core.errors import WebError
 from agentorchestra.environments.browser.session.boundary import BYPASS, Boundary
 from agentorchestra.tools.web.addresses import Address
 
 if TYPE_CHECKING:
-    import h11
     from playwright.async_api import ProxySettings
 
 _PIECE = 32 * 1024
@@ -37,16 +38,8 @@ _LINGER_S = 2.0
 
 _HOP_BY_HOP = frozenset(
     {
-        b"connection",
-        b"expect",
-        b"keep-alive",
-        b"proxy-authenticate",
-        b"proxy-authorization",
-        b"proxy-connection",
-        b"te",
-        b"trailer",
-        b"transfer-encoding",
-        b"upgrade",
+        *(b"connection", b"expect", b"keep-alive", b"proxy-authenticate", b"proxy-authorization"),
+        *(b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
     }
 )
 _Headers = list[tuple[bytes, bytes]]
@@ -64,21 +57,15 @@ class BoundaryProxy:
     """A forward proxy for one run; its boundary judges each connection and keeps the log."""
 
     def __init__(self, boundary: Boundary) -> None:
-        try:
-            import h11  # noqa: F401
-        except ImportError:
-            raise MissingExtraError(
-                "the environment `browser` needs the extra `browser`: pip install 'agentorchestra[browser]'"
-            ) from None
         self.boundary = boundary
         self._server: asyncio.Server | None = None
-        self._port = 0
+        self.port = 0  # on 127.0.0.1; 0 before it started
         self._open: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
         """Listen, at a port that is free."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_PIECE)
-        self._port = self._server.sockets[0].getsockname()[1]
+        self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
         """End every connection and stop listening."""
@@ -100,16 +87,9 @@ class BoundaryProxy:
         await self.close()
 
     @property
-    def port(self) -> int:
-        """Return where it listens on 127.0.0.1; 0 before it started."""
-        return self._port
-
-    @property
     def for_context(self) -> ProxySettings:
         """Return the argument for `browser.new_context(proxy=...)`."""
-        return {"server": f"http://127.0.0.1:{self._port}", "bypass": BYPASS}
-
-    # -- connections -------------------------------------------------------------------------------------------------
+        return {"server": f"http://127.0.0.1:{self.port}", "bypass": BYPASS}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of the browser."""
@@ -150,7 +130,7 @@ class BoundaryProxy:
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         why = ""
         for ip in found:
-            if address.port == self._port and ipaddress.ip_address(ip).is_loopback:
+            if address.port == self.port and ipaddress.ip_address(ip).is_loopback:
                 why = "it is the browser's own proxy"
                 break
             try:
@@ -175,9 +155,6 @@ class _Exchange:
     """One request of the browser, and its answer."""
 
     def __init__(self, proxy: BoundaryProxy, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        import h11
-
-        self._h11 = h11
         self._proxy = proxy
         self._reader, self._writer = reader, writer
         self._browser = h11.Connection(h11.SERVER, max_incomplete_event_size=_MAX_HEAD)
@@ -185,7 +162,6 @@ class _Exchange:
 
     async def run(self) -> None:
         """Serve it; every problem is an answer of one sentence, where there was none yet."""
-        h11 = self._h11
         try:
             async with asyncio.timeout(_HEAD_S):
                 request = await _event(self._browser, self._reader)
@@ -234,7 +210,7 @@ class _Exchange:
         try:
             async with asyncio.timeout(_IDLE_S) as limit:
                 alive = _longer(limit)
-                sent = self._h11.Request(method=request.method, target=path, headers=headers)
+                sent = h11.Request(method=request.method, target=path, headers=headers)
                 await _write(writer, self._site.send(sent) or b"")
                 body = asyncio.ensure_future(self._body(writer, alive))
                 answer = asyncio.ensure_future(self._relay(reader, alive))
@@ -244,7 +220,6 @@ class _Exchange:
 
     async def _body(self, writer: asyncio.StreamWriter, alive: Callable[[], None]) -> None:
         """Pass on what the browser sends along; ends with an error when the browser goes away."""
-        h11 = self._h11
         while True:
             if self._browser.they_are_waiting_for_100_continue:
                 go_on = h11.InformationalResponse(status_code=100, headers=[])
@@ -266,7 +241,6 @@ class _Exchange:
 
     async def _relay(self, reader: asyncio.StreamReader, alive: Callable[[], None]) -> None:
         """Pass on the site's answer to the browser."""
-        h11 = self._h11
         try:
             head = await _event(self._site, reader)
             while isinstance(head, h11.InformationalResponse):
@@ -299,7 +273,7 @@ class _Exchange:
 
     async def _answer(self, status: int, sentence: str) -> None:
         """Send an answer of the proxy's own, where the browser was told nothing yet."""
-        if self._browser.our_state not in (self._h11.IDLE, self._h11.SEND_RESPONSE):
+        if self._browser.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
         body = f"{sentence}\n".encode()
         head = (
@@ -319,8 +293,6 @@ class _Exchange:
 
 async def _event(connection: h11.Connection, reader: asyncio.StreamReader) -> Any:
     """Return the next event of a side."""
-    import h11
-
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:

@@ -21,7 +21,7 @@ from pydantic import JsonValue
 
 from agentorchestra.environments.browser.actions.arguments import point_of
 from agentorchestra.environments.browser.view.references import locate
-from agentorchestra.environments.browser.view.screenshots import BLACK, secret_fields
+from agentorchestra.environments.browser.view.screenshots import picture_options
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -37,6 +37,8 @@ FRAME_MS, LAST_FRAME_MS = 1_000, 3_000
 _SHOT_S, _POINT_S = 3.0, 0.3
 _JPEG_QUALITY = 50
 _MARK_RADIUS = 12
+
+Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,7 @@ def recorded_as(ctx: Any) -> str:
     return str(state.get(RECORD) or "") if state is not None else ""
 
 
-async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> tuple[float, float] | None:
+async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> Place | None:
     """Return where an action that is about to be recorded points: its position, or the middle of its element."""
     if page is None or not recorded_as(ctx):
         return None
@@ -78,11 +80,7 @@ async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonVa
 
 
 async def take_frame(
-    page: Page | None,
-    ctx: Any,
-    action: str,
-    looking: AbstractAsyncContextManager[None],
-    point: tuple[float, float] | None = None,
+    page: Page | None, ctx: Any, action: str, looking: AbstractAsyncContextManager[None], point: Place | None = None
 ) -> None:
     """Add a picture of a page (None if it does not answer) to the record that an action belongs to, if there is one."""
     name = recorded_as(ctx)
@@ -90,19 +88,12 @@ async def take_frame(
         return
     with contextlib.suppress(Exception):  # a page in trouble, a full disk: the action counts, not its picture
         async with asyncio.timeout(_SHOT_S), looking:
-            taken = await page.screenshot(
-                type="jpeg",
-                quality=_JPEG_QUALITY,
-                scale="css",
-                animations="allow",
-                mask=secret_fields(page),
-                mask_color=BLACK,
-                timeout=_SHOT_S * 1000,
-            )
+            options = picture_options(page) | {"quality": _JPEG_QUALITY, "timeout": _SHOT_S * 1000}
+            taken = await page.screenshot(type="jpeg", animations="allow", **options)
         await asyncio.to_thread(add_frame, record_folder(ctx.folder, name), taken, action, page.url, point)
 
 
-def add_frame(folder: Path, taken: bytes, action: str, address: str, point: tuple[float, float] | None) -> None:
+def add_frame(folder: Path, taken: bytes, action: str, address: str, point: Place | None) -> None:
     """Add a JPEG to a record, after an action at a point; of a long record every second one goes. Blocks."""
     frames = folder / FRAMES
     frames.mkdir(parents=True, exist_ok=True)
@@ -171,17 +162,4 @@ def moving_picture(folder: Path) -> bytes | None:
     return made.getvalue()
 
 
-__all__ = [
-    "FRAMES",
-    "MOST_FRAMES",
-    "PLACE",
-    "RECORD",
-    "Frame",
-    "add_frame",
-    "frames_of",
-    "moving_picture",
-    "pointed_at",
-    "record_folder",
-    "recorded_as",
-    "take_frame",
-]
+__all__ = ["PLACE", "RECORD", "add_frame", "frames_of", "moving_picture", "pointed_at", "record_folder", "take_frame"]

@@ -7,9 +7,9 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterable
 from typing import TypeVar
 
-from agentorchestra.core.errors import AgentOrchestraError, ToolError
+from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.session.chromium import first_line, playwright_api, within
-from agentorchestra.environments.browser.session.pages import AGAIN, Pages
+from agentorchestra.environments.browser.session.pages import AGAIN, Pages, explained
 from agentorchestra.environments.browser.session.tabs import BLANK, MOST_DIALOGS, Tab
 
 T = TypeVar("T")
@@ -40,16 +40,9 @@ class BrowserSession(Pages):
                 await self._open_page(context, tab)
             except Exception:
                 await self._begin_again()
-                await self._opened_once_more(tab)
+                with explained("the browser opens no pages on this machine now"):
+                    await self._open_page(await self.context(), tab)
         return tab
-
-    async def _opened_once_more(self, tab: Tab) -> None:
-        try:
-            await self._open_page(await self.context(), tab)
-        except AgentOrchestraError:
-            raise
-        except Exception as exc:
-            raise ToolError(f"the browser opens no pages on this machine now: {first_line(exc)}") from None
 
     def release(self, agents: Iterable[str]) -> None:
         """Take the tabs from agents that have ended; whoever wants one may take or close it."""
@@ -72,8 +65,6 @@ class BrowserSession(Pages):
         with contextlib.suppress(TimeoutError):
             await within(tab.stirred.wait(), 0.1)
 
-    # -- calls, and what helps when they do not end ------------------------------------------------------------------
-
     async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
 
@@ -81,7 +72,7 @@ class BrowserSession(Pages):
             DialogOpened: the call goes on when the dialog was answered.
             ToolError: one sentence with `what`; the page answers again, or was replaced.
         """
-        if tab.asks:
+        if tab.dialog is not None:
             raise DialogOpened
         api = playwright_api()
         limit = seconds if seconds is not None else self.settings.call_s
@@ -91,18 +82,18 @@ class BrowserSession(Pages):
         stir = asyncio.ensure_future(tab.stirred.wait())
         try:
             await asyncio.wait({call, stir}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if not call.done() and stir.done() and not tab.asks:
+            if not call.done() and stir.done() and tab.dialog is None:
                 # Of a page that is gone the call knows, too.
                 await asyncio.wait({call}, timeout=1)
             if call.done():
                 return call.result()
-            if tab.asks:
+            if tab.dialog is not None:
                 raise DialogOpened
             why = f"{what} took longer than {limit:g} s"
         except api.TimeoutError as exc:
             why = f"{what} was not possible in time ({first_line(exc)})"
         except api.Error as exc:
-            if tab.asks:
+            if tab.dialog is not None:
                 raise DialogOpened from None
             if self._open and not tab.crashed and not (tab.page is None or tab.page.is_closed()):
                 raise ToolError(f"{what} failed: {first_line(exc)}") from None
@@ -136,29 +127,25 @@ class BrowserSession(Pages):
             return f"the browser did not answer any more, and another one was started; {AGAIN}"
         if tab.cdp is not None:
             with contextlib.suppress(Exception):
-                await within(tab.cdp.send("Page.stopLoading"), self._ping_s)
+                await within(tab.cdp.send("Page.stopLoading"), self.settings.call_s / 2)
             if await self._answers(tab):
                 tab.loading = False
                 return "its loading was stopped; what is there can be used"
         return await self._replace(tab, "did not answer any more")
-
-    @property
-    def _ping_s(self) -> float:
-        return self.settings.call_s / 2
 
     async def _answers(self, tab: Tab) -> bool:
         """Return True if a page does what it is asked to."""
         if tab.page is None or tab.crashed or tab.page.is_closed():
             return False
         try:
-            await within(tab.page.evaluate("1"), self._ping_s)
+            await within(tab.page.evaluate("1"), self.settings.call_s / 2)
         except Exception:  # whatever is wrong with it
             return tab.dialog is not None
         return True
 
     async def _replace(self, tab: Tab, what: str) -> str:
         """Close a tab's page, which `what` (`crashed`) is wrong with, and give it an empty one."""
-        page, was = tab.page, (tab.page.url if tab.page is not None else tab.url)
+        page, was = tab.page, tab.address
         tab.lose()
         tab.url = BLANK
         told = f"the page {what} and was closed, its tab is empty now; open {was[:200]} again, or go another way"

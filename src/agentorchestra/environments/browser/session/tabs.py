@@ -46,12 +46,11 @@ class Tab:
     # set by that, and by a document that was asked for, came, or did not come
     changed: asyncio.Event = field(default_factory=asyncio.Event)
     begun: list[tuple[str, str]] = field(default_factory=list)  # downloads that the browser told of: address, its id
-    received: dict[str, float] = field(default_factory=dict)  # bytes of them so far, by that id
 
     @property
-    def asks(self) -> bool:
-        """Return True if a dialog waits."""
-        return self.dialog is not None
+    def address(self) -> str:
+        """Return the address of its page, or that at which it is opened again."""
+        return self.page.url if self.page is not None else self.url
 
     def note(self, sentence: str) -> None:
         """Keep a sentence for the agent."""
@@ -69,24 +68,14 @@ class Tab:
         self.crashed = self.loading = False
         self.media_type = self.error = ""
         self.begun.clear()
-        self.received.clear()
 
     def stir(self) -> None:
         """Wake whoever waits: something happened that no action waits beyond."""
         self.stirred.set()
         self.changed.set()
 
-    def watch(
-        self, page: Page, *, closed: Callable[[], None], popped: Callable[[Page], None], loads: Callable[[Any], None]
-    ) -> None:
-        """Take an open page and note what happens in it.
-
-        Args:
-            page: an open one.
-            closed: called when it is gone.
-            popped: called with a page that it opened.
-            loads: called with a download that it began.
-        """
+    def watch(self, page: Page, *, popped: Callable[[Page], None], loads: Callable[[Any], None]) -> None:
+        """Take an open page and note what happens in it; callbacks get pages that it opens, downloads it begins."""
         self.page = page
 
         def mine(then: Callable[..., None]) -> Callable[..., None]:
@@ -94,13 +83,13 @@ class Tab:
             return lambda *told: then(*told) if self.page is page else None
 
         page.on("dialog", mine(self._asked))
-        page.on("crash", mine(lambda *_: self._crashed()))
-        page.on("close", mine(lambda *_: closed()))
+        page.on("crash", mine(self._crashed))
+        page.on("close", mine(lambda *_: self.stir()))
         page.on("popup", mine(popped))
         page.on("download", lambda download: loads(download) if self.page is page else refuse(download))
         page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
-        page.on("request", mine(self._asks))
-        page.on("requestfailed", mine(self._failed))
+        page.on("request", mine(lambda request: self._load(request, True)))
+        page.on("requestfailed", mine(lambda request: self._load(request, False)))
         page.on("response", mine(self._answered))
         page.on("framenavigated", mine(self._moved))
 
@@ -113,7 +102,7 @@ class Tab:
         self.dialogs += 1
         self.stir()
 
-    def _crashed(self) -> None:
+    def _crashed(self, *_: Any) -> None:
         self.crashed, self.loading = True, False
         self.stir()
 
@@ -126,14 +115,9 @@ class Tab:
         except Exception:  # Playwright does not know the frame of a page that is just beginning
             return False
 
-    def _asks(self, request: Any) -> None:
+    def _load(self, request: Any, loading: bool) -> None:
         if self._of_the_document(request):
-            self.loading = True
-            self.changed.set()
-
-    def _failed(self, request: Any) -> None:
-        if self._of_the_document(request):
-            self.loading = False
+            self.loading = loading
             self.changed.set()
 
     def sources(self) -> list[str]:
@@ -142,11 +126,9 @@ class Tab:
         What a page shows in its frames, and what was there a moment ago, is not its own.
         """
         found, self.visited = self.visited, set()
-        page = self.page
-        first = page.url if page is not None else self.url
-        for frame in page.frames if page is not None else ():
+        for frame in self.page.frames if self.page is not None else ():
             _add_site(found, frame.url)
-        return [first, *sorted(found - {site_of(first)})]
+        return [self.address, *sorted(found - {site_of(self.address)})]
 
     def note_site(self, url: str) -> None:
         """Note that words of another document are told with those of this tab."""

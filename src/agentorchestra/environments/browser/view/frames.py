@@ -15,40 +15,12 @@ from agentorchestra.environments.browser.view.probe import Found, Probe
 from agentorchestra.environments.browser.view.snapshot import Box, Node
 from agentorchestra.environments.browser.view.text import quoted
 
-INTERACTIVE = frozenset(
-    [
-        "button",
-        "link",
-        "textbox",
-        "searchbox",
-        "combobox",
-        "checkbox",
-        "radio",
-        "switch",
-        "slider",
-        "spinbutton",
-        "option",
-        "tab",
-        "menuitem",
-        "menuitemcheckbox",
-        "menuitemradio",
-        "treeitem",
-        "listbox",
-        "scrollbar",
-        "gridcell",
-        "canvas",
-        "clickable",
-    ]
-)
 _TYPED = frozenset(("textbox", "searchbox", "combobox", "spinbutton"))
+_CHOSEN = frozenset(("checkbox", "radio", "switch", "option", "menuitemcheckbox", "menuitemradio", "listbox"))
+_PRESSED = frozenset(("button", "link", "tab", "menuitem", "treeitem", "gridcell", "clickable"))
+INTERACTIVE = _TYPED | _CHOSEN | _PRESSED | frozenset(("slider", "scrollbar", "canvas"))
 _CLICKS = frozenset(("listens", "pointer", "drags", "focus"))
-_ROLES = {
-    "canvas": "canvas",
-    "listens": "clickable",
-    "pointer": "clickable",
-    "drags": "clickable",
-    "focus": "clickable",
-}
+_ROLES = {"canvas": "canvas"} | dict.fromkeys(_CLICKS, "clickable")
 _FIELD_ROLES = {"select": "combobox", "checkbox": "checkbox", "radio": "radio", "submit": "button", "button": "button"}
 _NATIVE_ROLES = {"a": "link", "area": "link", "button": "button", "summary": "button", "option": "option"}
 HIDDEN_VALUE = "(the value is hidden)"
@@ -69,21 +41,28 @@ class Part:
         for one in self.inner.values():
             yield from one.parts()
 
+    def secrets(self) -> frozenset[str]:
+        """Return the values that must not be shown, of all frames in it."""
+        return frozenset(secret for one in self.parts() for secret in one.probe.secrets)
+
 
 Give = Callable[[Part, int], str]  # the reference of an element: its frame, its number there
 
 
 def join(page: Node, part: Part, give: Give) -> None:
     """Say in a snapshot's nodes what the frames say, add what the snapshot misses, and move all boxes to the page."""
-    secrets = frozenset(secret for one in part.parts() for secret in one.probe.secrets)
-    _join(page, part, give, secrets, (0, 0))
+    _join(page, part, give, part.secrets(), (0, 0))
 
 
 def join_drawn(page: Node, part: Part, give: Give) -> None:
     """Do the same for the plain views of the frames: their nodes have their elements' numbers for references."""
-    secrets = frozenset(secret for one in part.parts() for secret in one.probe.secrets)
-    page.children, page.above, page.below = part.probe.drawn.children, part.probe.drawn.above, part.probe.drawn.below
-    _join_drawn(page, part, give, secrets, (0, 0))
+    _show_drawn(page, part)
+    _join_drawn(page, part, give, part.secrets(), (0, 0))
+
+
+def _show_drawn(place: Node, part: Part) -> None:
+    drawn = part.probe.drawn
+    place.children, place.above, place.below = drawn.children, drawn.above, drawn.below
 
 
 def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
@@ -94,19 +73,14 @@ def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], or
     for node in _of_frame(place):
         about = found.get(node.ref, [])
         number = int(node.ref or 0)
-        if any(one.kind != "scrolls" for one in about):
-            _say(node, about)
-            node.ref = give(part, number)
-            if node.role == "generic":
-                node.role = "clickable"
-                node.interactive = True
-        else:
-            _say(node, about)
-            node.ref = ""
+        used = any(one.kind != "scrolls" for one in about)
+        _say(node, about)
+        node.ref = give(part, number) if used else ""
+        if used and node.role == "generic":
+            node.role, node.interactive = "clickable", True
         _mask(node, about, secrets)
         if (inner := part.inner.get(number)) is not None:
-            node.children = inner.probe.drawn.children
-            node.above, node.below = inner.probe.drawn.above, inner.probe.drawn.below
+            _show_drawn(node, inner)
             _join_drawn(node, inner, give, secrets, _inside(origin, about))
         _move(node, origin)
 
@@ -209,12 +183,9 @@ def _facts(one: Found) -> list[str]:
 
 def _mask(node: Node, about: list[Found], secrets: frozenset[str]) -> None:
     """Put nothing secret into words: by the field, and wherever the same value stands."""
-    secret = [one for one in about if one.secret]
-    if secret:
-        filled = any(one.filled for one in secret)
+    if secret := [one for one in about if one.secret]:
         node.children = [child for child in node.children if isinstance(child, Node)]
-        if filled:
-            node.children.append(HIDDEN_VALUE)
+        node.children += [HIDDEN_VALUE] if any(one.filled for one in secret) else []
     if secrets:
         node.children = [_masked(child, secrets) if isinstance(child, str) else child for child in node.children]
         node.name = _masked(node.name, secrets)
@@ -237,9 +208,6 @@ def unmatched_fields(page: Node, part: Part) -> list[Node]:
         for node in page.elements()
         if node.role in _TYPED and node.ref and node.box not in known and any(isinstance(c, str) for c in node.children)
     ]
-
-
-# -- what the snapshot misses -----------------------------------------------------------------------------------------
 
 
 def _add_missing(place: Node, nodes: list[Node], part: Part, give: Give) -> None:

@@ -17,17 +17,8 @@ _MOST_INDENT = 12
 _NAME_CHARS = 200
 _MOST_OPTIONS = 20
 _STEPS = (
-    (100_000, 1500),
-    (400, 800),
-    (200, 500),
-    (100, 300),
-    (60, 200),
-    (40, 160),
-    (25, 120),
-    (15, 100),
-    (10, 80),
-    (6, 60),
-    (4, 40),
+    *((100_000, 1500), (400, 800), (200, 500), (100, 300), (60, 200), (40, 160), (25, 120)),
+    *((15, 100), (10, 80), (6, 60), (4, 40)),
 )
 """How many children of a place, and how many characters of a text, are shown: the first that fits."""
 
@@ -103,25 +94,19 @@ def _common(one: Box, other: Box) -> Box:
     return x, y, max(right - x, 0), max(lower - y, 0)
 
 
-def tidy(page: Node) -> None:
+def tidy(node: Node) -> None:
     """Leave out what says nothing: elements without a meaning around others, names that repeat what is in them."""
-    _tidy(page)
-
-
-def _tidy(node: Node) -> None:
     children: list[Node | str] = []
     for child in node.children:
         if isinstance(child, str):
             if child.strip():
                 children.append(child)
             continue
-        _tidy(child)
+        tidy(child)
         if _says_nothing(child):
-            node.above, node.below, node.beside = (
-                node.above + child.above,
-                node.below + child.below,
-                node.beside + child.beside,
-            )
+            node.above += child.above
+            node.below += child.below
+            node.beside += child.beside
             children += child.children
         else:
             children.append(child)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.snapshot import Box, Node
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame
+
+T = TypeVar("T")
 
 _MOST_FOUND = 3000
 _MOST_NODES = 3000
@@ -121,49 +124,25 @@ def _broken(frame: Frame) -> Probe:
 
 
 def _read(said: dict[str, Any]) -> Probe:
-    scroll = said.get("scroll")
-    scroll = scroll if isinstance(scroll, dict) else {}
-    found = said.get("found")
-    secrets = said.get("secrets")
-    page = Node("page")
-    if isinstance(start := said.get("start"), dict):
-        page.above, page.below = _whole(start.get("above")), _whole(start.get("below"))
-        _nodes(start.get("children"), page)
-    return Probe(
+    start = _dict(said.get("start"))
+    page = Node("page", above=_whole(start.get("above")), below=_whole(start.get("below")))
+    _nodes(start.get("children"), page)
+    found = (_found(_dict(item)) for item in _list(said.get("found"))[:_MOST_FOUND])
+    return _typed(
+        Probe,
+        said,
         token=_text(said.get("token"))[:20],
-        url=_text(said.get("url")),
-        title=_text(said.get("title")),
-        elements=_whole(said.get("elements")),
-        weight=_whole(said.get("weight")),
-        depth=_whole(said.get("depth")),
-        stopped=bool(said.get("stopped")),
-        scroll=Scroll(*(_number(scroll.get(k)) for k in ("x", "y", "width", "height", "seenWidth", "seenHeight"))),
-        found=tuple(one for item in found[:_MOST_FOUND] if (one := _found(item)) is not None)
-        if isinstance(found, list)
-        else (),
-        secrets=frozenset(one for one in secrets if isinstance(one, str) and one)
-        if isinstance(secrets, list)
-        else frozenset(),
+        scroll=_typed(Scroll, _dict(said.get("scroll"))),
+        found=tuple(one for one in found if one is not None),
+        secrets=frozenset(one for one in _list(said.get("secrets")) if isinstance(one, str) and one),
         drawn=page,
+        broken=False,
     )
 
 
-def _found(item: Any) -> Found | None:
-    if not isinstance(item, dict) or (box := _box(item.get("box"))) is None:
-        return None
-    return Found(
-        kind=_text(item.get("kind")),
-        box=box,
-        tag=_text(item.get("tag"))[:40],
-        number=_whole(item.get("number")),
-        label=_text(item.get("label")),
-        hint=_text(item.get("hint")),
-        secret=bool(item.get("secret")),
-        filled=bool(item.get("filled")),
-        unseen=bool(item.get("unseen")),
-        covered=_text(item.get("covered")),
-        facts=item,
-    )
+def _found(item: dict[str, Any]) -> Found | None:
+    box = _box(item.get("box"))
+    return _typed(Found, item, box=box, tag=_text(item.get("tag"))[:40], facts=item) if box is not None else None
 
 
 def _nodes(tree: Any, page: Node) -> None:
@@ -171,7 +150,7 @@ def _nodes(tree: Any, page: Node) -> None:
     stack: list[tuple[Any, Node]] = [(tree, page)]
     while stack:
         items, parent = stack.pop()
-        for item in items if isinstance(items, list) else []:
+        for item in _list(items):
             if isinstance(item, str):
                 parent.children.append(item)
             elif isinstance(item, dict):
@@ -203,6 +182,23 @@ def _number(value: Any) -> float:
 
 def _whole(value: Any) -> int:
     return int(_number(value))
+
+
+def _dict(value: Any) -> dict[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _list(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else []
+
+
+_TYPES: dict[Any, Callable[[Any], Any]] = {"str": _text, "float": _number, "int": _whole, "bool": bool}
+
+
+def _typed(kind: Callable[..., T], said: dict[str, Any], **given: Any) -> T:
+    """Return a dataclass of what a script said, each field by its type: what is of another type is empty."""
+    named = {one.name: one.type for one in fields(kind) if one.name not in given}  # type: ignore[arg-type]
+    return kind(**{name: _TYPES[its](said.get(name)) for name, its in named.items()}, **given)
 
 
 def _box(value: Any) -> Box | None:

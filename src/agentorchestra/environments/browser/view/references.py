@@ -48,10 +48,7 @@ _numbers: WeakKeyDictionary[Page, Numbers] = WeakKeyDictionary()
 
 def numbers_of(page: Page) -> Numbers:
     """Return a page's own references; they end with it."""
-    found = _numbers.get(page)
-    if found is None:
-        found = _numbers[page] = Numbers()
-    return found
+    return _numbers.setdefault(page, Numbers())
 
 
 async def teach(playwright: Playwright) -> None:

@@ -6,6 +6,7 @@ import asyncio
 import io
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import MissingExtraError
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from PIL.Image import Image
     from PIL.ImageDraw import ImageDraw
     from PIL.ImageFont import FreeTypeFont
-    from playwright.async_api import Locator, Page
+    from playwright.async_api import Page
 
 _COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
 """Dark enough for white letters on them, and to be told apart."""
@@ -24,7 +25,6 @@ _CONTRAST = 60
 _FONT, _SMALL_FONT = 12, 9
 _MOST_MARKS = 400
 _MOST_FRAMES = 20
-BLACK = "#000000"
 _JPEG_QUALITY = 80
 _SECRET_FIELDS = (
     'input[type="password"], input[autocomplete*="cc-" i], input[autocomplete*="one-time-code" i], '
@@ -45,21 +45,16 @@ def wants_picture(setting: str, ctx: Any) -> bool:
     return model in manifest.media_models.get("image", ())
 
 
-def secret_fields(page: Page) -> list[Locator]:
-    """Return the fields that are black on every picture (`mask` of Playwright's screenshots), in frames too."""
-    return [frame.locator(_SECRET_FIELDS) for frame in page.frames[:_MOST_FRAMES]]
+def picture_options(page: Page) -> dict[str, Any]:
+    """Return what all screenshots of a page are taken with: in CSS pixels, secret fields black, in frames too."""
+    fields = [frame.locator(_SECRET_FIELDS) for frame in page.frames[:_MOST_FRAMES]]
+    return {"scale": "css", "mask": fields, "mask_color": "#000000"}
 
 
 async def clear_screenshot(page: Page, *, seconds: float = 5.0) -> bytes:
     """Return a PNG of what is seen of a page, in CSS pixels, which are places of the mouse. Secret fields are black."""
-    return await page.screenshot(
-        type="png",
-        scale="css",
-        animations="disabled",
-        timeout=seconds * 1000,
-        mask=secret_fields(page),
-        mask_color=BLACK,
-    )
+    options = picture_options(page)
+    return await page.screenshot(type="png", animations="disabled", timeout=seconds * 1000, **options)
 
 
 async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> bytes:
@@ -106,10 +101,11 @@ class Label:
 
 def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
     """Return where labels go on a picture without colours."""
-    from PIL import ImageDraw, ImageFont
+    from PIL import ImageDraw
+    from PIL.ImageFont import FreeTypeFont, load_default
 
     canvas = ImageDraw.Draw(grey)
-    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := ImageFont.load_default(size), _font_type())]
+    fonts = [font for size in (_FONT, _SMALL_FONT) if isinstance(font := load_default(size), FreeTypeFont)]
     # Small elements first: they have the least room.
     shown = sorted(marks, key=lambda mark: mark.box[2] * mark.box[3])[:_MOST_MARKS]
     boxes = [mark.box for mark in shown]
@@ -122,51 +118,27 @@ def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
     return labels
 
 
-def _font_type() -> type[FreeTypeFont]:
-    from PIL.ImageFont import FreeTypeFont
-
-    return FreeTypeFont
-
-
 def _place(
-    mark: Mark,
-    canvas: ImageDraw,
-    fonts: list[FreeTypeFont],
-    taken: list[Box],
-    boxes: list[Box],
-    grey: Image,
+    mark: Mark, canvas: ImageDraw, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image
 ) -> tuple[Box, FreeTypeFont]:
     """Return where a label goes, and its font."""
     x, y, width, height = mark.box
     for font in fonts:
         wide, high = _extent(mark.ref, canvas, font)
+        right, lower = x + width - wide, y + height - high
         around = [
-            (x - wide, y),
-            (x + width, y),
-            (x, y - high),
-            (x + width - wide, y - high),
-            (x, y + height),
-            (x + width - wide, y + height),
-            (x, y),
-            (x + width - wide, y),
-            (x, y + height - high),
-            (x + width - wide, y + height - high),
+            *((x - wide, y), (x + width, y), (x, y - high), (right, y - high), (x, y + height), (right, y + height)),
+            *((x, y), (right, y), (x, lower), (right, lower)),
         ]
         free = [one for left, upper in around if _fits(one := (left, upper, wide, high), grey.size, taken)]
         if free:
-            return min(
-                free, key=lambda one: (_hidden(one, mark, boxes) + _drawn(one, grey), around.index(one[:2]))
-            ), font
+            return min(free, key=lambda one: _hidden(one, mark, boxes) + _drawn(one, grey)), font
     wide, high = _extent(mark.ref, canvas, fonts[-1])
     for away in range(1, 30):
-        ring = [
-            (x + dx * wide, y + dy * high)
-            for dx in range(-away, away + 1)
-            for dy in range(-away, away + 1)
-            if max(abs(dx), abs(dy)) == away
-        ]
-        for left, upper in ring:
-            if _fits(one := (left, upper, wide, high), grey.size, taken):
+        steps = range(-away, away + 1)
+        for dx, dy in product(steps, steps):
+            one = (x + dx * wide, y + dy * high, wide, high)
+            if max(abs(dx), abs(dy)) == away and _fits(one, grey.size, taken):
                 return one, fonts[-1]
     return (x, y, wide, high), fonts[-1]
 
@@ -211,13 +183,4 @@ def _draw(canvas: ImageDraw, label: Label, colour: str) -> None:
     canvas.text((x + 2, y + 1), label.mark.ref, fill="white", font=label.font)
 
 
-__all__ = [
-    "BLACK",
-    "Label",
-    "clear_screenshot",
-    "draw_marks",
-    "marked_screenshot",
-    "place_labels",
-    "secret_fields",
-    "wants_picture",
-]
+__all__ = ["clear_screenshot", "draw_marks", "marked_screenshot", "picture_options", "place_labels", "wants_picture"]

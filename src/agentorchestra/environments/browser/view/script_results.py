@@ -22,15 +22,11 @@ class Scrolled(BaseModel):
 
 
 class Size(BaseModel):
-    """Of a whole page, in CSS pixels."""
-
     width: float
     height: float
 
 
 class Field(BaseModel):
-    """What is to be typed into."""
-
     tag: str
     type: str
     disabled: bool
@@ -40,16 +36,12 @@ class Field(BaseModel):
 
 
 class Option(BaseModel):
-    """Of a list."""
-
     label: str
     value: str
     disabled: bool = False
 
 
 class Options(BaseModel):
-    """Of a `<select>`."""
-
     multiple: bool
     options: list[Option]
 
@@ -76,24 +68,14 @@ class Rendered(BaseModel):
     cut: bool
 
 
-_ADAPTERS: dict[Any, TypeAdapter[Any]] = {}
-
-
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    if kind not in _ADAPTERS:
-        _ADAPTERS[kind] = TypeAdapter(kind)
-    return _ADAPTERS[kind]
-
-
 def as_told(kind: type[T], value: Any) -> T:
     """Return what a script said; a ToolError if it is something else: the page has changed what scripts are made of."""
     try:
-        found: T = _adapter(kind).validate_python(value)
+        return TypeAdapter(kind).validate_python(value)
     except ValidationError:
         raise ToolError(
             "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"
         ) from None
-    return found
 
 
 __all__ = ["Field", "Film", "Option", "Options", "Rendered", "Scrolled", "Size", "as_told"]

@@ -1,13 +1,14 @@
 """What an agent sees of a page: `look`.
 
-The accessibility snapshot that Playwright makes for models, with what it leaves out (joined.py), cut to what is in view
-and to a budget (shown.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
+The accessibility snapshot that Playwright makes for models, with what it leaves out (frames.py), cut to what is in view
+and to a budget (lines.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
 page draws itself in bounded time.
 """
 
 from __future__ import annotations
 
 import asyncio
+import difflib
 import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -28,6 +29,7 @@ MOST_ELEMENTS = 8000  # in a frame: a snapshot takes some 100 ms for 1,000 of th
 _MOST_WEIGHT = 3_000_000
 _MOST_DEPTH = 300
 _MOST_FRAMES = 20
+_MOST_COMPARED = 1500  # lines of a view that is compared with the one before
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +104,8 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
         join_drawn(tree, main, give)
     seen = main.probe.scroll
     if not whole:
-        keep_seen(tree, seen.seen_width, seen.seen_height, _floating(main))
+        floating = [one.box for one in main.probe.found if one.kind == "floats"]  # menus and dialogs
+        keep_seen(tree, seen.seen_width, seen.seen_height, floating)
     tidy(tree)
     numbers.views += 1
     return View(
@@ -206,11 +209,6 @@ async def _mask_exactly(page: Page, node: Node) -> None:
         node.children = [HIDDEN_VALUE]
 
 
-def _floating(main: Part) -> list[Box]:
-    """Return boxes of what no scrolling place cuts off; in the main frame, where menus and dialogs are."""
-    return [one.box for one in main.probe.found if one.kind == "floats"]
-
-
 def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
     marks = []
     for node in tree.elements():
@@ -222,4 +220,28 @@ def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
-__all__ = ["MOST_ELEMENTS", "Mark", "View", "look"]
+def difference(previous: View | None, now: View) -> str | None:
+    """Return what is different now, in lines that begin with `-` (gone) and `+` (new).
+
+    None if only the page itself says it: nothing was seen before, after a navigation, of another part of the page or in
+    another form, or where the changes are as long as the page.
+    """
+    if previous is None or previous.document != now.document or previous.number >= now.number:
+        return None
+    if (previous.whole, previous.drawn) != (now.whole, now.drawn):
+        return None
+    if max(len(previous.lines), len(now.lines)) > _MOST_COMPARED:
+        return None
+    changes = [
+        line
+        for line in difflib.unified_diff(previous.lines, now.lines, lineterm="", n=1)
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+    if not any(line[0] in "+-" for line in changes):
+        moved = "" if previous.scroll == now.scroll else f"; {now.place}"
+        return f"nothing changed since view {previous.number} of the page{moved}"
+    told = "\n".join((f"changed since view {previous.number} of the page (- gone, + new; {now.place}):", *changes))
+    return told if len(told) < sum(map(len, now.lines)) + len(now.lines) else None
+
+
+__all__ = ["MOST_ELEMENTS", "Mark", "View", "difference", "look"]

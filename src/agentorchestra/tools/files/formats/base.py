@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,33 +14,35 @@ MOST_DEPTH = 5  # archives and mails inside each other that are opened
 
 
 class Refused(Exception):
-    """A file that is not read.
-
-    Attributes:
-        code: which sentence says so (worker.py).
-        detail: what the sentence names.
-    """
+    """A file that is not read: `code` says which sentence tells so (worker.py), `detail` what that names."""
 
     def __init__(self, code: str, detail: str = "") -> None:
         super().__init__(code, detail)
         self.code, self.detail = code, detail
 
 
+Convert = Callable[["Job", bytes, str, int], dict[str, Any]]  # converts a member: job, bytes, name, depth
+
+
+@contextmanager
+def refusing(code: str) -> Iterator[None]:
+    """Turn whatever a library says of broken input into a refusal."""
+    try:
+        yield
+    except (Refused, MemoryError, RecursionError):
+        raise
+    except Exception as error:
+        raise Refused(code, f"{type(error).__name__}: {one_line(str(error))}") from None
+
+
 @dataclass
 class Job:
-    """One file that is read, and what is left of its bounds; members of archives share those of the whole.
+    """One file that is read, and what is left of its bounds; members of archives share those of the whole."""
 
-    Attributes:
-        check: only look whether it can be read.
-        deadline: (monotonic clock) after which what may be left out is left out.
-        numbers: the bounds, see `Limits`.
-        notes: what was left out, for the reader.
-    """
-
-    check: bool
-    deadline: float
-    numbers: dict[str, int]
-    notes: list[str] = field(default_factory=list)
+    check: bool  # only look whether it can be read
+    deadline: float  # (monotonic clock) after which what may be left out is left out
+    numbers: dict[str, int]  # the bounds, see `Limits`
+    notes: list[str] = field(default_factory=list)  # what was left out, for the reader
     _chars: int = 0
     _cells: int = 0
     _unpacked: int = 0
@@ -63,23 +67,19 @@ class Job:
             raise Refused("members")
 
     def take_cells(self, count: int) -> bool:
-        """Whether so many more cells may be kept."""
+        """Return True if so many more cells may be kept."""
         if self._cells + count > self.numbers["cells"]:
             return False
         self._cells += count
         return True
 
     def late(self) -> bool:
-        """Whether half of the time has gone."""
+        """Return True if half of the time has gone."""
         return time.monotonic() > self.deadline
 
 
 def need(module: str) -> Any:
-    """Import a library of the extra `files`.
-
-    Raises:
-        Refused: if it is not installed.
-    """
+    """Import a library of the extra `files`; Refused where it is not installed."""
     try:
         return importlib.import_module(module)
     except ModuleNotFoundError as error:
@@ -93,19 +93,19 @@ def check_installed(module: str) -> None:
 
 
 def clean(text: str) -> str:
-    """Text that UTF-8 can hold, without null characters, with bare newlines."""
+    """Return text that UTF-8 can hold, without null characters, with bare newlines."""
     text = text.replace("\r\n", "\n").replace("\r", "\n").replace("\x00", "")
     return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def one_line(text: str, most: int = 200) -> str:
-    """For names from outside: no control characters, no line breaks, not long."""
+    """Return a name from outside without control characters and line breaks, and not long."""
     shown = "".join(char if char.isprintable() else "?" for char in text)
     return shown if len(shown) <= most else shown[:most] + "…"
 
 
 def text_document(job: Job, text: str, media_type: str, form: str | None = None) -> dict[str, Any]:
-    """Text as a document; `form` says how it stands in its file, None that it was converted."""
+    """Return text as a document; `form` says how it stands in its file, None that it was converted."""
     text = clean(text)
     job.spend_chars(len(text), "the text")
     return {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
@@ -155,5 +155,5 @@ _REASONS = {
 
 
 def reason_of(error: Refused) -> str:
-    """Why a member is left out, for a list of them."""
+    """Return why a member is left out, for a list of them."""
     return _REASONS.get(error.code, error.detail or error.code)

@@ -31,17 +31,10 @@ _OF_SEVERAL_BYTES = {"gb18030", "gbk", "gb2312", "big5", "big5hkscs", "shift_jis
 
 
 def text_of(data: bytes, declared: str = "") -> tuple[str, str]:
-    """A page's text, and the charset it was read in.
+    """Return a page's text, and the charset it was read in.
 
     In this order: a byte order mark; UTF-8, if it is that beyond doubt; what the server declares, then what the page
     declares, where the bytes are valid in it; what the letters look like; then as files are read.
-
-    Args:
-        data: the page.
-        declared: what the server says, "" for nothing.
-
-    Raises:
-        Refused: the bytes are not text.
     """
     if data.startswith(_MARKS) or b"\x00" in data[:4000]:
         name = _known(declared)
@@ -95,7 +88,7 @@ def _single(name: str) -> bool:
 
 
 def _looks_wrong(text: str) -> bool:
-    """Whether a text in a charset of single bytes is mostly made of letters and signs that stand alone in none."""
+    """Return True if a text, read in a charset of single bytes, is mostly signs that stand alone in none."""
     strange = [char for char in text[:_SAMPLE] if char > "\x7f"]
     if len(strange) < 8:
         return False
@@ -104,7 +97,7 @@ def _looks_wrong(text: str) -> bool:
 
 
 def _guessed(data: bytes) -> str:
-    """What charset the letters look like, "" for no idea; the detector comes with the extra `reading`."""
+    """Return what charset the letters look like, "" for no idea; the detector comes with the extra `reading`."""
     try:
         normalizer = importlib.import_module("charset_normalizer")
     except ImportError:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from .archives import UNPACKERS, convert_packed, convert_tar, convert_zip, open_zip
+from .archives import (
+    UNPACKERS,
+    convert_packed,
+    convert_tar,
+    convert_zip,
+    member_named,
+    open_zip,
+    unpack,
+    unpacked_name,
+)
 from .base import Job, Refused, clean, text_document
-from .mail import MARK_OF_MSG, check_compound, convert_eml, convert_msg
+from .mail import MARK_OF_MSG, attachment_of, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
 from .office import convert_office, office_type
-from .oldsheets import convert_xls
 from .pdf import convert_pdf
 from .sniff import TABLE_SUFFIXES, foreign, sniff
 from .text import decoded, form_of, table_of
+from .xls import convert_xls
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
 _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "Book"))
@@ -21,16 +30,9 @@ _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "
 
 
 def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
-    """A document as JSON has it; to check, one that says the media type only.
+    """Return a document as JSON has it; to check, one that says the media type only.
 
-    Args:
-        job: the bounds.
-        data: the file's, or a member's, bytes.
-        name: its name, whose ending tells apart kinds of plain text.
-        depth: archives around it.
-
-    Raises:
-        Refused: if it is not read.
+    The ending of the name tells apart kinds of plain text; `depth` counts the archives around it.
     """
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
@@ -44,7 +46,7 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
         office = office_type(archive)
         if office is not None:
             return convert_office(job, data, archive, office)
-        return convert_zip(job, data, archive, depth, convert)
+        return convert_zip(job, archive, depth, convert)
     if media_type in UNPACKERS:
         return convert_packed(job, data, name, media_type, depth, convert)
     if media_type == "application/x-tar":
@@ -63,7 +65,7 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
 
 
 def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
-    """A message of Outlook's, or an old workbook."""
+    """Return a message of Outlook's, or an old workbook."""
     check_compound(data)
     if MARK_OF_MSG in data:
         return convert_msg(job, data, depth, convert)
@@ -92,3 +94,18 @@ def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
             }
         media_type = "text/plain"
     return text_document(job, text, media_type, form_of(found_text))
+
+
+def member_of(job: Job, data: bytes, name: str, path: list[str]) -> bytes:
+    """Return the bytes of a member, by the names of the parts that lead to it."""
+    media_type = sniff(data, name)
+    if media_type in UNPACKERS:
+        data = unpack(job, data, media_type)
+        name = unpacked_name(name)
+        media_type = sniff(data, name)
+    if not path:
+        return data
+    if media_type == "message/rfc822":
+        return member_of(job, attachment_of(data, path[0]), path[0], path[1:])
+    inside, data = member_named(job, data, media_type, path[0])
+    return member_of(job, data, inside, path[1:])

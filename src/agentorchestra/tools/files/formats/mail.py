@@ -8,8 +8,7 @@ import io
 from email.message import EmailMessage
 from typing import Any
 
-from .archives import Inner
-from .base import MOST_DEPTH, Job, Parts, Refused, need, one_line, reason_of, text_document
+from .base import MOST_DEPTH, Convert, Job, Parts, Refused, need, one_line, reason_of, refusing, text_document
 from .markup import html_text
 from .text import decode
 
@@ -20,8 +19,8 @@ _HEADERS = ("From", "To", "Cc", "Date", "Subject", "Reply-To", "Message-ID")
 MARK_OF_MSG = "__substg1.0_".encode("utf-16-le")
 
 
-def convert_eml(job: Job, data: bytes, depth: int, inner: Inner) -> dict[str, Any]:
-    """The message with its main headers, then each attachment as what it is."""
+def convert_eml(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
+    """Return the message with its main headers, then each attachment as what it is."""
     message = _parsed(data)
     parts = Parts(EML)
     lines = [f"{name}: {one_line(str(message[name]), 2_000)}" for name in _HEADERS if message[name]]
@@ -29,7 +28,7 @@ def convert_eml(job: Job, data: bytes, depth: int, inner: Inner) -> dict[str, An
     text = _body(body) if body is not None else ""
     parts.add("message", text_document(job, "\n".join(lines) + "\n\n" + text.strip() + "\n", EML))
     if not job.check:
-        _attachments(job, parts, _files(message), depth, inner)
+        _attachments(job, parts, _files(message), depth, convert)
     return parts.document()
 
 
@@ -77,7 +76,7 @@ def attachment_of(data: bytes, name: str) -> bytes:
     raise Refused("no_member", name)
 
 
-def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: int, inner: Inner) -> None:
+def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: int, convert: Convert) -> None:
     for name, data in files:
         job.spend_member()
         job.spend_unpacked(len(data))
@@ -85,7 +84,7 @@ def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: 
             parts.notes.append(f"{one_line(name)} is not read: it lies inside more than {MOST_DEPTH} others")
             continue
         try:
-            parts.add(name, inner(job, data, name, depth + 1), len(data))
+            parts.add(name, convert(job, data, name, depth + 1), len(data))
         except Refused as error:
             if error.code in ("unpacked", "members", "ratio", "chars"):
                 raise
@@ -95,27 +94,19 @@ def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: 
 def check_compound(data: bytes) -> None:
     """Raises: Refused: if sectors that a compound file lists are beyond its end; its library reads on without them."""
     olefile = need("olefile")
-    try:
-        with olefile.OleFileIO(io.BytesIO(data)) as file:
-            last = max((number for number, next_ in enumerate(file.fat) if next_ != olefile.FREESECT), default=0)
-            begins = (last + 1) * file.sector_size
-    except MemoryError:
-        raise
-    except Exception as error:  # whatever the library says of broken input
-        raise Refused(_kind_of(data), f"{type(error).__name__}: {one_line(str(error))}") from None
+    code = "mail" if MARK_OF_MSG in data else "office"
+    with refusing(code), olefile.OleFileIO(io.BytesIO(data)) as file:
+        last = max((number for number, next_ in enumerate(file.fat) if next_ != olefile.FREESECT), default=0)
+        begins = (last + 1) * file.sector_size
     if len(data) <= begins:
-        raise Refused(_kind_of(data), "it is cut off")
+        raise Refused(code, "it is cut off")
 
 
-def _kind_of(data: bytes) -> str:
-    return "mail" if MARK_OF_MSG in data else "office"
-
-
-def convert_msg(job: Job, data: bytes, depth: int, inner: Inner) -> dict[str, Any]:
-    """A message of Outlook's."""
+def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
+    """Return a message of Outlook's."""
     oxmsg = need("oxmsg")
     parts = Parts(MSG)
-    try:
+    with refusing("mail"):
         message = oxmsg.Message.load(io.BytesIO(data))
         headers = dict(message.message_headers)
         sent = message.sent_date
@@ -132,11 +123,7 @@ def convert_msg(job: Job, data: bytes, depth: int, inner: Inner) -> dict[str, An
             (one.file_name or f"attachment {number}", one.file_bytes or b"")
             for number, one in enumerate(message.attachments, 1)
         ]
-    except (Refused, MemoryError, RecursionError):
-        raise
-    except Exception as error:  # whatever the library says of broken input
-        raise Refused("mail", f"{type(error).__name__}: {one_line(str(error))}") from None
     parts.add("message", text_document(job, "\n".join(map(one_line, lines)) + "\n\n" + body.strip() + "\n", MSG))
     if not job.check:
-        _attachments(job, parts, files, depth, inner)
+        _attachments(job, parts, files, depth, convert)
     return parts.document()

@@ -13,7 +13,7 @@ _MOST_OUTPUT = 200_000
 
 
 def convert_json(job: Job, data: bytes) -> dict[str, Any]:
-    """JSON as it stands in the file; a notebook as its cells; what is no JSON as text."""
+    """Return JSON as it stands in the file; a notebook as its cells; what is no JSON as text."""
     found = decoded(data)
     text = with_newlines(found.text)
     try:
@@ -37,7 +37,7 @@ def _is_jsonl(text: str) -> bool:
 
 
 def _notebook(job: Job, notebook: dict[str, Any]) -> dict[str, Any]:
-    """Each cell with its outputs below it."""
+    """Return each cell with its outputs below it."""
     parts = Parts("application/x-ipynb+json")
     for number, cell in enumerate(notebook["cells"], 1):
         if not isinstance(cell, dict):
@@ -57,7 +57,7 @@ def _notebook(job: Job, notebook: dict[str, Any]) -> dict[str, Any]:
 
 
 def _joined(value: Any) -> str:
-    """Notebooks hold text as a string or as a list of lines."""
+    """Return text that a notebook holds as a string or as a list of lines."""
     if isinstance(value, list):
         return "".join(one for one in value if isinstance(one, str))
     return value if isinstance(value, str) else ""
@@ -82,14 +82,14 @@ def check_entities(data: bytes) -> None:
 
 
 def convert_xml(job: Job, data: bytes) -> dict[str, Any]:
-    """XML as it stands in the file, broken or not."""
+    """Return XML as it stands in the file, broken or not."""
     found = decoded(data)
     check_entities(data)
     return text_document(job, found.text, "application/xml", form_of(found))
 
 
 def convert_html(job: Job, data: bytes) -> dict[str, Any]:
-    """HTML as Markdown; pages nested too deep for that as their source."""
+    """Return HTML as Markdown; pages nested too deep for that as their source."""
     source = decode(data)
     if job.check:
         return text_document(job, source, "text/html")
@@ -102,7 +102,7 @@ def convert_html(job: Job, data: bytes) -> dict[str, Any]:
 
 
 def html_text(converters: Any, source: str) -> str:
-    """Markdown of a page."""
+    """Return the Markdown of a page."""
     from markitdown import StreamInfo
 
     info = StreamInfo(charset="utf-8", mimetype="text/html", extension=".html")

@@ -41,7 +41,7 @@ MOST_FRAMES = 12
 
 
 def describe_media(job: Job, data: bytes, media_type: str) -> str:
-    """A picture's size and metadata, a recording's length and streams, in lines."""
+    """Return a picture's size and metadata, a recording's length and streams, in lines."""
     del job
     lines = _picture(data) if media_type.startswith("image/") else _recording(data, media_type)
     return "\n".join([f"{media_type}, {len(data):,} bytes", *lines])
@@ -112,18 +112,14 @@ def _seconds(value: Any) -> float:
 
 
 def clock(seconds: float) -> str:
-    """`01:02:03`, `02:03`."""
+    """Return seconds as `01:02:03` or `02:03`."""
     whole = int(seconds)
     hours, minutes, rest = whole // 3600, whole // 60 % 60, whole % 60
     return f"{hours:02}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
 
 
 def frames(job: Job, data: bytes, media_type: str, at: list[float], count: int) -> list[dict[str, Any]]:
-    """Frames of a video: those at some seconds, or `count` of them evenly over its length.
-
-    Raises:
-        Refused: if it has none there, or ffmpeg is missing.
-    """
+    """Return frames of a video: those at some seconds, or `count` of them evenly over its length."""
     if not media_type.startswith("video/"):
         raise Refused("no_frames", f"it is {media_type}")
     duration = _seconds(_probe(data, media_type).get("format", {}).get("duration"))
@@ -160,12 +156,12 @@ def _probe(data: bytes, media_type: str) -> dict[str, Any]:
 
 
 def _only(media_type: str) -> list[str]:
-    """Options for the input: this format, from this file; a recording may name others, on the network too."""
+    """Return input options: this format, from this file; a recording may name others, on the network too."""
     return ["-protocol_whitelist", "file", "-f", _FORMATS[media_type]]
 
 
 def _run(program: str, arguments: list[str], data: bytes) -> bytes:
-    """What ffmpeg or ffprobe write; nothing where they fail. They inherit this process' limits and end with it."""
+    """Return what ffmpeg or ffprobe write, nothing where they fail. They have this process' limits and end with it."""
     path = shutil.which(program)
     if path is None:
         raise Refused("no_frames", f"{program} is not installed (Debian: apt install ffmpeg)")
@@ -189,7 +185,7 @@ def _die_with_parent() -> None:
 
 @contextmanager
 def _in_memory(data: bytes) -> Iterator[tuple[str, int]]:
-    """A file that has no name: members of archives have none, and these programs have to seek."""
+    """Hold bytes in a file that has no name: members of archives have none, and these programs have to seek."""
     fd = os.memfd_create("recording")
     try:
         view = memoryview(data)

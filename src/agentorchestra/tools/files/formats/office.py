@@ -9,16 +9,12 @@ import zipfile
 from typing import Any
 
 from .archives import check_zip, read_member
-from .base import Job, Parts, Refused, check_installed, clean, need, one_line, text_document
+from .base import Job, Parts, Refused, check_installed, clean, need, one_line, refusing, text_document
 from .markup import check_entities, html_text
+from .opendocument import convert_open_document
+from .sniff import DOCX, EPUB, ODS, ODT, PPTX, XLSX
 from .text import decode
-
-DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
-PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-EPUB = "application/epub+zip"
-ODS = "application/vnd.oasis.opendocument.spreadsheet"
-ODT = "application/vnd.oasis.opendocument.text"
+from .xlsx import convert_xlsx
 
 _MAIN = {"word/document.xml": DOCX, "ppt/presentation.xml": PPTX, "xl/workbook.xml": XLSX}
 _LIBRARIES = {
@@ -33,11 +29,7 @@ _OPEN_DOCUMENT = "application/vnd.oasis.opendocument."
 
 
 def office_type(archive: zipfile.ZipFile) -> str | None:
-    """The media type of an office document or a book, None for other archives.
-
-    Raises:
-        Refused: for those that are not read.
-    """
+    """Return the media type of an office document or a book, None for other archives."""
     names = set(archive.namelist())
     if "mimetype" in names:
         with archive.open("mimetype") as file:
@@ -59,40 +51,26 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
 
 
 def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: str) -> dict[str, Any]:
-    """A document, a presentation, a workbook or a book."""
+    """Return a document, a presentation, a workbook or a book."""
     with archive:
         _look_through(job, archive)
     for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
         check_installed(library)
     if media_type in (ODS, ODT):
-        from .opendocument import convert_open_document
-
         return convert_open_document(job, data, media_type)
     if job.check:
         return Parts(media_type).document()
     if media_type == XLSX:
-        from .sheets import convert_xlsx
-
         return convert_xlsx(job, data)
     if media_type == EPUB:
         return _book(job, data)
     converters = need("markitdown.converters")
-    try:
-        if media_type == DOCX:
-            return _word(job, data, converters)
-        return _slides(job, data, converters)
-    except (Refused, MemoryError, RecursionError):
-        raise
-    except Exception as error:  # whatever a library says of broken input
-        raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
+    with refusing("office"):
+        return _word(job, data, converters) if media_type == DOCX else _slides(job, data, converters)
 
 
 def _look_through(job: Job, archive: zipfile.ZipFile) -> None:
-    """Unpack every part once, within bounds, before a library does so without any.
-
-    Raises:
-        Refused: when a bound is met, a part is broken, or XML declares entities.
-    """
+    """Unpack every part once, within bounds, before a library does so without any."""
     check_zip(job, archive)
     for info in archive.infolist():
         job.spend_member()
@@ -113,7 +91,7 @@ def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
 
 
 def _margins(data: bytes) -> str:
-    """Headers and footers, which the conversion leaves out."""
+    """Return the headers and footers, which the conversion leaves out."""
     tree = need("defusedxml.ElementTree")
     found: list[str] = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -145,7 +123,7 @@ def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
 
 
 def _book(job: Job, data: bytes) -> dict[str, Any]:
-    """The chapters in the order of reading."""
+    """Return the chapters in the order of reading."""
     tree = need("defusedxml.ElementTree")
     converters = need("markitdown.converters")
     parts = Parts(EPUB)

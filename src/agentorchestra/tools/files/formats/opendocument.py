@@ -9,11 +9,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, one_line, text_document
-from .office import ODS, ODT
-from .sheets import LAST_ROW, add_sheet, all_cells, shown
-from .traits import MOST_COMMENTS, Collected
+from .sniff import ODS, ODT
+from .traits import CellTraits
+from .workbook import LAST_COLUMN, LAST_ROW, Sheet, shown, workbook
 
-_MOST_COLUMNS = 16_384
 _MOST_REPEATED = 1_000  # empty columns or rows with a fill that are told one by one: more are the sheet's background
 _CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")
 _COLOUR = re.compile(r"#([0-9A-Fa-f]{6})")
@@ -22,7 +21,7 @@ _HIDDEN = ("collapse", "filter")
 
 
 def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
-    """A workbook or a text; the archive was looked through already."""
+    """Return a workbook or a text; the archive was looked through already."""
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
         names = set(archive.namelist())
         if "META-INF/manifest.xml" in names and b"encryption-data" in archive.read("META-INF/manifest.xml"):
@@ -45,17 +44,17 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
 
 
 def _name(node: Any) -> str:
-    """The name of an element without its name space; "" for a comment."""
+    """Return the name of an element without its name space; "" for a comment."""
     return str(node.tag).rpartition("}")[2] if isinstance(node.tag, str) else ""
 
 
 def _said(node: Any, name: str) -> str:
-    """An attribute by its name without a name space, "" where it has none."""
+    """Return an attribute by its name without a name space, "" where it has none."""
     return next((value for key, value in node.items() if key.rpartition("}")[2] == name), "")
 
 
 def _number(node: Any, name: str, most: int) -> int:
-    """An attribute that counts: 1 at least."""
+    """Return an attribute that counts: 1 at least."""
     text = _said(node, name)
     return max(1, min(int(text), most)) if text.isdigit() else 1
 
@@ -81,7 +80,7 @@ class _Styles:
             elif family == "table" and any(_said(one, "display") == "false" for one in style):
                 self.hidden_tables.add(name)
 
-    def of(self, _: Any, key: tuple[str, str]) -> tuple[str, str, str]:
+    def of(self, key: tuple[str, str]) -> tuple[str, str, str]:
         """Fill, font colour and number format, each "" where it is the usual one; the format comes with the cell."""
         name, number_format = key
         font = self._resolved(name, 1)
@@ -102,63 +101,49 @@ class _Styles:
 
 def _workbook(job: Job, content: Any, styles: _Styles) -> dict[str, Any]:
     parts = Parts(ODS)
-    for sheet in (node for node in content if _name(node) == "table"):
-        traits = Collected(sheet, styles)
-        records, notes = _Sheet(job, sheet, traits).read()
-        found = traits.listed()
-        notes += traits.notes
-        if _said(sheet, "style-name") in styles.hidden_tables:
-            notes.append("this sheet is hidden")
-        add_sheet(parts, clean(_said(sheet, "name")), records, found, notes, ODS)
-    if not len(parts):
-        raise Refused("no_text", "this workbook has no sheet with content")
-    parts.notes.append("programs read .ods with pandas.read_excel(path, engine='calamine')")
-    return parts.document()
+    for node in (node for node in content if _name(node) == "table"):
+        found = Sheet(job, CellTraits(styles.of))
+        _Rows(found).read(node)
+        hidden = _said(node, "style-name") in styles.hidden_tables
+        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=hidden)
+    return workbook(parts, "programs read .ods with pandas.read_excel(path, engine='calamine')")
 
 
-class _Sheet:
-    """One sheet, row by row: repeated rows and cells are written once in the file."""
+class _Rows:
+    """Reads a sheet row by row: repeated rows and cells are written once in the file."""
 
-    def __init__(self, job: Job, sheet: Any, traits: Collected) -> None:
-        self._job, self._sheet, self._traits = job, sheet, traits
-        self._records: list[list[str]] = []
+    def __init__(self, found: Sheet) -> None:
+        self._found = found
         self._usual: list[str] = []
-        self._comments = 0
         self._areas: dict[str, list[tuple[int, int, int, int]]] = {
             "hidden rows": [],
             "hidden columns": [],
             "merged": [],
         }
 
-    def read(self) -> tuple[list[list[str]], list[str]]:
-        """The records, and what was left out."""
-        left = self._read()
-        for kind, areas in self._areas.items():
-            self._traits.other(kind, "", areas)
-        return self._records, [f"only the rows up to {len(self._records)} were read, {left}"] if left else []
-
-    def _read(self) -> str:
-        """Take row by row; why that is not possible to the end, "" when it is."""
+    def read(self, sheet: Any) -> None:
+        """Read the rows, then tell of what is hidden or merged."""
         number = 1
-        for node in _rows(self._sheet):
+        for node in _rows(sheet):
             if _name(node) == "table-column":
                 self._column(node)
                 continue
             repeated = _number(node, "number-rows-repeated", LAST_ROW + 1 - number)
             cells = list(self._cells(node))
             if _said(node, "visibility") in _HIDDEN:
-                self._areas["hidden rows"].append((number, 1, number + repeated - 1, _MOST_COLUMNS))
+                self._areas["hidden rows"].append((number, 1, number + repeated - 1, LAST_COLUMN))
             told = cells if repeated <= _MOST_REPEATED else [cell for cell in cells if cell["value"] is not None]
-            for at in range(number, number + repeated if told else number):
-                if left := self._row(at, told):
-                    return left
+            rows = range(number, number + repeated if told else number)
+            if not all(self._row(at, told) for at in rows):
+                break
             number += repeated
             if number > LAST_ROW:
                 break
-        return ""
+        for kind, areas in self._areas.items():
+            self._found.traits.other(kind, "", areas)
 
     def _column(self, node: Any) -> None:
-        first, room = len(self._usual) + 1, _MOST_COLUMNS - len(self._usual)
+        first, room = len(self._usual) + 1, LAST_COLUMN - len(self._usual)
         if not room:
             return
         count = _number(node, "number-columns-repeated", room)
@@ -167,13 +152,13 @@ class _Sheet:
         self._usual += [_said(node, "default-cell-style-name")] * count
 
     def _cells(self, row: Any) -> Iterator[dict[str, Any]]:
-        """The cells of a row that have a value, a fill or a comment, as `Collected` takes them."""
+        """Give the cells of a row that have a value, a fill or a comment, as `Sheet` takes them."""
         column = 1
         usual = _said(row, "default-cell-style-name")
         for node in row:
-            if _name(node) not in ("table-cell", "covered-table-cell") or column > _MOST_COLUMNS:
+            if _name(node) not in ("table-cell", "covered-table-cell") or column > LAST_COLUMN:
                 continue
-            repeated = _number(node, "number-columns-repeated", _MOST_COLUMNS + 1 - column)
+            repeated = _number(node, "number-columns-repeated", LAST_COLUMN + 1 - column)
             value, number_format = _value(node)
             own = _said(node, "style-name") or usual
             comment = next((one for one in node if _name(one) == "annotation"), None)
@@ -183,52 +168,29 @@ class _Sheet:
                     yield {
                         "column": at,
                         "value": value or None,
+                        "text": value,
                         "style_id": (own or by_column, number_format),
                         "formula": _formula(_said(node, "formula")),
                         "comment": _paragraphs(comment) if comment is not None else "",
-                        "span": (
-                            _number(node, "number-rows-spanned", 9_999),
-                            _number(node, "number-columns-spanned", 9_999),
-                        ),
+                        "rows": _number(node, "number-rows-spanned", 9_999),
+                        "columns": _number(node, "number-columns-spanned", 9_999),
                     }
             column += repeated
 
-    def _row(self, number: int, cells: list[dict[str, Any]]) -> str:
-        """Take a row; why that is not possible, "" when it is."""
-        filled = self._traits.row(number, cells)
-        width = max([filled, *(cell["column"] for cell in cells if cell["value"] is not None)])
-        if width:
-            missing = number - 1 - len(self._records)
-            if not self._job.take_cells(width + 1 + missing):
-                return all_cells(self._job)
-            if number % 1_000 == 0 and self._job.late():
-                return "for lack of time"
-            record = [""] * width
-            for cell in cells:
-                if cell["value"] is not None:
-                    record[cell["column"] - 1] = cell["value"]
-            self._job.spend_chars(sum(map(len, record)), f"row {number}")
-            self._records += [*([] for _ in range(missing)), record]
+    def _row(self, number: int, cells: list[dict[str, Any]]) -> bool:
+        if not self._found.row(number, cells):
+            return False
         for cell in cells:
-            self._told(number, cell)
-        return ""
-
-    def _told(self, row: int, cell: dict[str, Any]) -> None:
-        column, (rows, columns) = cell["column"], cell["span"]
-        if cell["formula"]:
-            self._traits.formula(row, column, cell["formula"])
-        if rows > 1 or columns > 1:
-            self._areas["merged"].append((row, column, row + rows - 1, column + columns - 1))
-        if cell["comment"]:
-            self._comments += 1
-            if self._comments <= MOST_COMMENTS:
-                self._traits.other("comment", cell["comment"], [(row, column, row, column)])
-            elif self._comments == MOST_COMMENTS + 1:
-                self._traits.notes.append(f"only the first {MOST_COMMENTS:,} comments are told")
+            column, rows, columns = cell["column"], cell["rows"], cell["columns"]
+            if rows > 1 or columns > 1:
+                self._areas["merged"].append((number, column, number + rows - 1, column + columns - 1))
+            if cell["comment"]:
+                self._found.traits.comment(number, column, cell["comment"])
+        return True
 
 
 def _rows(node: Any) -> Iterator[Any]:
-    """The rows and columns of a table, also those in groups and headers."""
+    """Give the rows and columns of a table, also those in groups and headers."""
     for one in node:
         if _name(one) in ("table-row", "table-column"):
             yield one
@@ -237,7 +199,7 @@ def _rows(node: Any) -> Iterator[Any]:
 
 
 def _value(cell: Any) -> tuple[str, str]:
-    """What a cell holds, and the kind of its number where that tells more."""
+    """Return what a cell holds, and the kind of its number where that tells more."""
     kind = _said(cell, "value-type")
     written = _paragraphs(cell) or clean(_said(cell, "string-value"))
     if kind in ("float", "percentage", "currency"):
@@ -255,7 +217,7 @@ def _value(cell: Any) -> tuple[str, str]:
 
 
 def _formula(text: str) -> str:
-    """As a person writes it: `of:=[.A1]*2` is `=A1*2`."""
+    """Return a formula as a person writes it: `of:=[.A1]*2` is `=A1*2`."""
     return clean(_CELL_REFERENCE.sub(lambda match: match[1].replace(":.", ":"), text.partition(":")[2] or text))
 
 
@@ -263,7 +225,7 @@ def _formula(text: str) -> str:
 
 
 def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
-    """A text as Markdown; headers and footers at the end."""
+    """Return a text as Markdown; headers and footers at the end."""
     blocks = list(_blocks(content))
     notes = []
     if any(_name(node) == "tracked-changes" for node in content):
@@ -278,7 +240,7 @@ def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
 
 
 def _blocks(node: Any) -> Iterator[str]:
-    """The paragraphs, headings, lists and tables of a part of a text."""
+    """Give the paragraphs, headings, lists and tables of a part of a text."""
     for one in node:
         name = _name(one)
         if name == "h":
@@ -326,7 +288,7 @@ def _line(node: Any) -> str:
 
 
 def _paragraphs(node: Any) -> str:
-    """The text of the paragraphs in an element, a line each, without comments."""
+    """Return the text of the paragraphs in an element, a line each, without comments."""
     return clean("\n".join(_inline(one) for one in node if _name(one) in ("p", "h")))
 
 
@@ -348,7 +310,7 @@ def _noted(note: Any) -> Iterator[str]:
 
 
 def _inline(node: Any) -> str:
-    """The text of a paragraph as it is read: spaces as they are counted, notes and comments in brackets."""
+    """Return the text of a paragraph as it is read: spaces as they are counted, notes and comments in brackets."""
     found = [node.text or ""]
     for one in node:
         name = _name(one)

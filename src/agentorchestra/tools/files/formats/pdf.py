@@ -24,7 +24,7 @@ _PAGE_PIXELS = 250_000  # a picture of a page has more; a logo on a page of few 
 
 
 def correct_space_widths() -> None:
-    """Let words apart in fonts that have no space of their own, as XeTeX writes them.
+    """Separate words in fonts that have no space of their own, as XeTeX writes them.
 
     pypdf 7.1 takes the default width of a CID font (1,000, an em) for the width of its space, so no gap between words
     is wide enough to count. There is no public setting for it; without the patch each line is one long word.
@@ -44,7 +44,7 @@ def correct_space_widths() -> None:
 
 
 def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
-    """The pages' texts and tables, and which pages are pictures; to check, up to the first page with text."""
+    """Return the pages' texts and tables, and which pages are pictures; to check, up to the first page with text."""
     if b"%%EOF" not in data[-8192:]:
         # Without its end a PDF has no table of objects: readers guess, and pages go missing silently.
         raise Refused("pdf_cut")
@@ -118,7 +118,7 @@ def _opened(job: Job, pypdf: Any, data: bytes) -> Any:
 
 
 def _is_picture(page: Any, text: str) -> bool:
-    """Whether what stands on a page can be looked at only: no text, or a scanner's line over a picture of the page."""
+    """Return True if a page can be looked at only: no text, or a scanner's line over a picture of the page."""
     if len(text) > _STAMP:
         return False
     try:
@@ -137,7 +137,7 @@ def _is_picture(page: Any, text: str) -> bool:
 
 
 def _is_ruled(page: Any) -> bool:
-    """Whether a page draws enough lines or rectangles for a table: looking for tables costs more than reading text."""
+    """Return True if a page has enough lines for a table: looking for tables costs more than reading text."""
     try:
         contents = page.get_contents()
         return contents is not None and len(_RULES.findall(contents.get_data())) >= 4
@@ -148,7 +148,7 @@ def _is_ruled(page: Any) -> bool:
 
 
 def _tables(job: Job, data: bytes, numbers: list[int]) -> tuple[list[list[Any]], list[str]]:
-    """The tables of pages; what there was no time for is said."""
+    """Return the tables of pages; what there was no time for is said."""
     if not numbers or importlib.util.find_spec("pdfplumber") is None:
         return [], []
     import pdfplumber

@@ -38,7 +38,7 @@ _PLAIN_VIDEO = ("video/mp4", "video/webm", "video/quicktime")
 
 
 def shaped(job: Job, data: bytes, media_type: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """One file in one form.
+    """Return one file in one form.
 
     Args:
         asked: `form` ("facts", "pictures", "sound", "frames", "clip"), and what it needs: `region` (fractions of width
@@ -46,9 +46,6 @@ def shaped(job: Job, data: bytes, media_type: str, asked: dict[str, Any]) -> dic
 
     Returns:
         `pieces` (each with `place`, `media_type` and `data` in base64), `notes`; of "facts" what it is.
-
-    Raises:
-        Refused: if it cannot be had in this form.
     """
     form = asked["form"]
     if form == "facts":
@@ -90,7 +87,7 @@ def _facts(data: bytes, media_type: str) -> dict[str, Any]:
 
 
 def _page_count(data: bytes) -> int:
-    """Pages of a PDF, 0 where they cannot be counted; who wants to see one is told why."""
+    """Return pages of a PDF, 0 where they cannot be counted; who wants to see one is told why."""
     pypdfium2 = need("pypdfium2")
     try:
         return len(pypdfium2.PdfDocument(data))
@@ -106,7 +103,7 @@ def _piece(place: str, media_type: str, data: bytes) -> dict[str, Any]:
 
 
 def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """The picture, or the pages of one that has several (TIFF, GIF)."""
+    """Return the picture, or the pages of one that has several (TIFF, GIF)."""
     image = _pillow()
     if media_type not in _READ_BY:
         raise Refused("medium", f"{media_type} is not read here; save it as PNG or JPEG")
@@ -132,7 +129,7 @@ def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list
 
 
 def _pages(data: bytes, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Pages of a PDF as pictures."""
+    """Return pages of a PDF as pictures."""
     _pillow()
     pypdfium2 = need("pypdfium2")
     try:
@@ -186,7 +183,7 @@ def _placed(place: str, asked: dict[str, Any]) -> str:
 
 
 def _drawn(picture: Any, region: list[float] | None) -> tuple[str, bytes]:
-    """Upright, cut to the region, on white, within `LONGEST`: as PNG where that is small, else as JPEG."""
+    """Return it upright, cut to the region, on white, within `LONGEST`: as PNG where that is small, else as JPEG."""
     from PIL import Image, ImageOps
 
     ImageOps.exif_transpose(picture, in_place=True)
@@ -238,7 +235,7 @@ def _probed(data: bytes, media_type: str) -> dict[str, Any]:
 
 
 def _range(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[float, float, list[str]]:
-    """The seconds that are asked for, within the recording, and what is left out of them."""
+    """Return the seconds that are asked for, within the recording, and what is left out of them."""
     duration = _seconds(_probed(data, media_type).get("format", {}).get("duration"))
     first, last = asked["from_s"] or 0.0, asked["to_s"] or duration or MOST_SOUND_S
     if duration and first >= duration:

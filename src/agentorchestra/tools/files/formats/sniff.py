@@ -8,6 +8,13 @@ from pathlib import PurePath
 TABLE_SUFFIXES = {".csv": "text/csv", ".tsv": "text/tab-separated-values"}
 MARKDOWN_SUFFIXES = {".md", ".markdown"}
 
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+EPUB = "application/epub+zip"
+ODS = "application/vnd.oasis.opendocument.spreadsheet"
+ODT = "application/vnd.oasis.opendocument.text"
+
 # Pictures and recordings, by their first bytes: (at, bytes, media type).
 _MEDIA: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89PNG\r\n\x1a\n", "image/png"),
@@ -67,7 +74,7 @@ _HTML = re.compile(rb"<!doctype\s+html|<html[\s>]", re.IGNORECASE)
 
 
 def media_type_of(data: bytes) -> str | None:
-    """The type of a picture or a recording by its first bytes, None for everything else."""
+    """Return the type of a picture or a recording by its first bytes, None for everything else."""
     head = data[:64]
     if b"\x00" not in data[:4096]:  # text may begin with the same letters
         return None
@@ -82,7 +89,7 @@ def media_type_of(data: bytes) -> str | None:
 
 
 def foreign(data: bytes) -> tuple[str, str] | None:
-    """What a file of a format that is not read is, and the way out."""
+    """Return what a file of a format that is not read is, and the way out."""
     for magic, what, way_out in _FOREIGN:
         # Text may begin with the same letters: then a zero byte decides.
         letters = magic.isascii() and magic.decode().isprintable() and not magic.startswith(b"%")
@@ -92,7 +99,7 @@ def foreign(data: bytes) -> tuple[str, str] | None:
 
 
 def sniff(data: bytes, name: str) -> str:
-    """The media type: exact for text and recordings, the container's for zip and OLE files, which have to be opened."""
+    """Return the media type: the container's for zip and OLE files, which have to be opened to know more."""
     if (media := media_type_of(data)) is not None:
         return media
     suffix = PurePath(name).suffix.lower()
@@ -130,7 +137,7 @@ def _text_type(start: bytes, suffix: str) -> str:
 
 
 def _is_mail(start: bytes, suffix: str) -> bool:
-    """Whether text begins with the headers of a mail: nothing but headers, three of them a mail's."""
+    """Return True if text begins with the headers of a mail: nothing but headers, three of them a mail's."""
     found = set()
     for number, line in enumerate(start.decode("latin-1").splitlines()):
         if not line.strip():

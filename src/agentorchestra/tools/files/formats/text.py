@@ -26,23 +26,14 @@ _LINE_END = re.compile("\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Decoded:
-    """What bytes say as text.
+    """What bytes say as text."""
 
-    Attributes:
-        text: with the line ends that it has; NUL characters are shown as `NUL`.
-        encoding: Python's name of it.
-        mark: the byte order mark in front.
-        undecoded: stretches of bytes that mean nothing in this encoding; each shows as U+FFFD.
-        first_undecoded: where the first of them stands in the text.
-        nuls: how many NUL characters there were.
-    """
-
-    text: str
-    encoding: str
-    mark: bytes = b""
-    undecoded: int = 0
-    first_undecoded: int = 0
-    nuls: int = 0
+    text: str  # with the line ends that it has; NUL characters are shown as `NUL`
+    encoding: str  # Python's name of it
+    mark: bytes = b""  # the byte order mark in front
+    undecoded: int = 0  # stretches of bytes that mean nothing in this encoding; each shows as U+FFFD
+    first_undecoded: int = 0  # where the first of them stands in the text
+    nuls: int = 0  # how many NUL characters there were
 
     @property
     def name(self) -> str:
@@ -51,25 +42,17 @@ class Decoded:
 
     @property
     def exact(self) -> bool:
-        """Whether the text, encoded again, is what was decoded."""
+        """True if the text, encoded again, is what was decoded."""
         return not self.undecoded and not self.nuls
 
 
 def decode(data: bytes) -> str:
-    """Bytes to text with bare newlines: by the byte order mark, else UTF-8, UTF-16 by its zeros, else Windows-1252.
-
-    Raises:
-        Refused: if the bytes are not text.
-    """
+    """Return text with bare newlines: by the byte order mark, else UTF-8, UTF-16 by its zeros, else Windows-1252."""
     return with_newlines(decoded(data).text)
 
 
 def decoded(data: bytes) -> Decoded:
-    """Bytes to text as `decode` does, and how they were read.
-
-    Raises:
-        Refused: if the bytes are not text.
-    """
+    """Decode as `decode` does, and say how; Refused if the bytes are not text."""
     found = _decoded(data)
     sample = found.text[:200_000]
     strange = sum(1 for char in sample if (char < " " and char not in "\t\n\r\x0b\x0c\x1b\x1a\x08") or char == "\x7f")
@@ -82,12 +65,12 @@ def decoded(data: bytes) -> Decoded:
 
 
 def with_newlines(text: str) -> str:
-    """Text whose lines end with a bare newline."""
+    """Return text whose lines end with a bare newline."""
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def form_of(found: Decoded) -> str:
-    """How a text stands in its file, in sentences; "" where that is as usual: UTF-8 with bare newlines."""
+    """Return how a text stands in its file, in sentences; "" where that is as usual: UTF-8 with bare newlines."""
     said = []
     if found.encoding != "utf-8":
         marked = " with a byte order mark" if found.mark else ""
@@ -146,7 +129,7 @@ def _decoded(data: bytes) -> Decoded:
 
 
 def _lenient(data: bytes, encoding: str, mark: bytes = b"") -> Decoded:
-    """Text with U+FFFD for what cannot be decoded; it may hold that character by itself too."""
+    """Return text with U+FFFD for what cannot be decoded; it may hold that character by itself too."""
     try:
         return Decoded(data.decode(encoding), encoding, mark)
     except UnicodeDecodeError as error:
@@ -163,7 +146,7 @@ def _non_ascii(text: str) -> int:
 def table_of(
     text: str, delimiter: str | None = None
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str] | None:
-    """Header (empty where there is none), the records below it and the delimiter; None when it is no table."""
+    """Return the header (empty for none), the records below it and the delimiter; None when it is no table."""
     delimiter = delimiter or sniff_delimiter(text)
     try:
         records = [tuple(record) for record in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
@@ -180,7 +163,7 @@ def table_of(
 
 
 def sniff_delimiter(text: str) -> str:
-    """The delimiter that cuts the first records into the same number of cells, most cells first."""
+    """Return the delimiter that cuts the first records into the same number of cells, most cells first."""
     sample = "\n".join(text[:65_536].split("\n")[:50])
     best, best_score = ",", 0.0
     for delimiter in ",;\t|":
@@ -204,7 +187,7 @@ _YEAR = re.compile(r"^[12]\d{3}$")
 
 
 def has_header(records: Sequence[Sequence[str]]) -> bool:
-    """Whether the first record names the columns: it holds no number, except years (`country, 1990, 2000`)."""
+    """Return True if the first record names the columns: it holds no number, except years (`country, 1990, 2000`)."""
     first = [cell.strip() for cell in records[0]]
     numbers = [cell for cell in first if _NUMBER.match(cell)]
     return any(first) and len(numbers) < len(first) and all(_YEAR.match(cell) for cell in numbers)

@@ -5,11 +5,9 @@ Cells are collected while rows are read, as areas: a column of a thousand green 
 
 from __future__ import annotations
 
-import colorsys
-import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 from .base import need
 
@@ -20,14 +18,11 @@ MOST_AREAS = 5_000  # of what is merged, hidden, or coloured by rules
 _USUAL = ("", "", "")  # the look of a cell that has none of its own
 
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
-_HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
 _KINDS = (
     *("fill", "font colour", "merged", "hidden rows", "hidden columns", "coloured by rule", "number format"),
     *("comment", "formula"),
 )
 """In the order in which they are told."""
-
-_PLAIN_FORMATS = ("General", "@", "")
 
 
 class Areas:
@@ -38,7 +33,7 @@ class Areas:
         self._open: dict[tuple[int, int], list[int]] = {}
 
     def add(self, row: int, first: int, last: int) -> None:
-        """Columns first to last of a row; rows come in order."""
+        """Take the columns first to last of a row; rows come in order."""
         above = self._open.get((first, last))
         if above is not None and above[2] == row - 1:
             above[2] = row
@@ -47,113 +42,30 @@ class Areas:
         self._done.append(area)
 
     def listed(self) -> list[list[int]]:
-        """The rectangles, in order."""
+        """Return the rectangles, in order."""
         return sorted(self._done)
 
 
-class Looks(Protocol):
-    """What the styles of a workbook look like, by whatever names them in its cells."""
+class CellTraits:
+    """The traits of one sheet, while its rows are read.
 
-    def of(self, sheet: Any, key: Any, /) -> tuple[str, str, str]:
-        """Fill, font colour and number format of a style, each "" where it is the usual one."""
-        ...
+    `look` gives the fill, font colour and number format of a style, each "" where it is the usual one.
+    """
 
-
-class Styles:
-    """What the styles of a workbook look like, by their numbers."""
-
-    def __init__(self, book: Any) -> None:
-        self._book = book
-        self._cell = need("openpyxl.cell.read_only").ReadOnlyCell
-        self._theme = _theme(book.loaded_theme)
-        self._known: dict[int, tuple[str, str, str]] = {}
-        self._usual = "000000"
-        for font in book._fonts[:1]:
-            self._usual = self._font(font) or self._usual
-
-    def of(self, sheet: Any, number: int) -> tuple[str, str, str]:
-        """Fill, font colour and number format of a style, each "" where it is the usual one."""
-        if number not in self._known:
-            try:
-                cell = self._cell(sheet, 1, 1, None, style_id=number)
-                found = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
-            except (IndexError, KeyError, AttributeError):  # a style that the file does not have
-                found = "", "", ""
-            self._known[number] = (*found[:2], "" if found[2] in _PLAIN_FORMATS else found[2])
-        return self._known[number]
-
-    def _fill(self, fill: Any) -> str:
-        kind = getattr(fill, "fill_type", None)
-        if kind is None:
-            return ""
-        if kind == "solid":
-            return self._colour(fill.fgColor)
-        if hasattr(fill, "stop"):
-            return "gradient " + "-".join(filter(None, (self._colour(stop.color) for stop in fill.stop)))
-        colours = [self._colour(fill.fgColor) or "000000", self._colour(fill.bgColor) or "FFFFFF"]
-        return f"{kind} {colours[0]} on {colours[1]}"
-
-    def _font(self, font: Any) -> str:
-        colour = self._colour(getattr(font, "color", None)) or "000000"
-        return "" if colour == self._usual else colour
-
-    def _colour(self, colour: Any) -> str:
-        """As RRGGBB; "" for the system's own."""
-        kind = getattr(colour, "type", None)
-        value: Any = ""
-        if kind == "rgb":
-            value = colour.rgb
-        elif kind == "indexed" and 0 <= colour.indexed < len(self._book._colors):
-            value = self._book._colors[colour.indexed]
-        elif kind == "theme" and 0 <= colour.theme < len(self._theme):
-            value = self._theme[colour.theme]
-        if not isinstance(value, str) or not _HEX.fullmatch(value):
-            return ""
-        return _tinted(value[-6:].upper(), float(colour.tint or 0.0))
-
-
-def _theme(xml: bytes | None) -> list[str]:
-    """The colours of a theme in the order in which cells number them."""
-    if not xml:
-        return []
-    root = need("openpyxl.xml.functions").fromstring(xml)
-    scheme = next((node for node in root.iter() if node.tag.endswith("}clrScheme")), None)
-    colours = []
-    for one in scheme if scheme is not None else ():
-        said = next(iter(one), None)
-        colours.append((said.get("lastClr") or said.get("val") or "") if said is not None else "")
-    if len(colours) >= 4:  # cells count light before dark
-        colours[:4] = [colours[1], colours[0], colours[3], colours[2]]
-    return colours
-
-
-def _tinted(colour: str, tint: float) -> str:
-    if not tint:
-        return colour
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4))
-    hue, light, full = colorsys.rgb_to_hls(red, green, blue)
-    light = light * (1 + tint) if tint < 0 else light * (1 - tint) + tint
-    shades = colorsys.hls_to_rgb(hue, min(1.0, max(0.0, light)), full)
-    return "".join(f"{round(one * 255):02X}" for one in shades)
-
-
-class Collected:
-    """The traits of one sheet, while its rows are read."""
-
-    def __init__(self, sheet: Any, styles: Looks) -> None:
-        self._sheet, self._styles = sheet, styles
+    def __init__(self, look: Callable[[Any], tuple[str, str, str]]) -> None:
+        self._look = look
         self._areas: dict[tuple[str, str], Areas] = {}
         self._counts = {"fill": 0, "font colour": 0, "number format": 0}
         self._full: dict[str, int] = {}
         self._formulas: list[tuple[int, int, str]] = []
         self._more_formulas = False
+        self._comments = 0
         self._others: list[tuple[str, str, list[list[int]]]] = []
         self.notes: list[str] = []
 
     def row(self, number: int, cells: Sequence[dict[str, Any]]) -> int:
-        """Take a row as openpyxl's parser gives it; the last of its columns with a fill, 0 for none."""
-        look_of, sheet = self._styles.of, self._sheet
-        styles = [(cell, look) for cell in cells if (look := look_of(sheet, cell["style_id"])) != _USUAL]
+        """Take a row; return the last of its columns with a fill, 0 for none."""
+        styles = [(cell, look) for cell in cells if (look := self._look(cell["style_id"])) != _USUAL]
         filled = 0
         if not styles:
             return filled
@@ -187,6 +99,15 @@ class Collected:
         """Take a hidden row."""
         self._areas.setdefault(("hidden rows", ""), Areas()).add(number, 1, _LAST_COLUMN)
 
+    def comment(self, row: int, column: int, text: str) -> bool:
+        """Take a comment; False where there were enough."""
+        self._comments += 1
+        if self._comments <= MOST_COMMENTS:
+            self.other("comment", text, [(row, column, row, column)])
+        elif self._comments == MOST_COMMENTS + 1:
+            self.notes.append(f"only the first {MOST_COMMENTS:,} comments are told")
+        return self._comments <= MOST_COMMENTS
+
     def other(self, kind: str, value: str, areas: Iterable[Sequence[int]]) -> None:
         """Take what is said of whole areas."""
         found = [list(area) for area in areas if area[0] <= _LAST_ROW and area[1] <= _LAST_COLUMN]
@@ -196,7 +117,7 @@ class Collected:
             self._others.append((kind, value, sorted(found[:MOST_AREAS])))
 
     def listed(self) -> list[list[Any]]:
-        """All of them as JSON has them; what was left out is in `notes`."""
+        """Return all of them as JSON has them; what was left out is in `notes`."""
         for kind, row in self._full.items():
             said = f"the {kind}s are told of the first {self._counts[kind]:,} cells that have one, up to row {row - 1}"
             self.notes.append(said)
@@ -210,14 +131,14 @@ class Collected:
 
 
 def _runs(cells: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Neighbours of a row with the same value."""
+    """Give neighbours of a row with the same value."""
     for (value, _), run in groupby(enumerate(cells), lambda one: (one[1][1], one[1][0] - one[0])):
         columns = [column for _, (column, _) in run]
         yield columns[0], columns[-1], value
 
 
 def filled_down(formulas: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str, list[int]]]:
-    """Formulas with their areas: one for those that were filled down from the first cell."""
+    """Give formulas with their areas: one for those that were filled down from the first cell."""
     formula = need("openpyxl.formula.translate")
     open_: tuple[str, list[int], Any] | None = None
     for row, column, text in sorted(formulas, key=lambda one: (one[1], one[0])):

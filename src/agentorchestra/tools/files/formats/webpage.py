@@ -30,16 +30,9 @@ _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 
 
 def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """A document, and what is known of the page.
+    """Return a document, and what is known of the page.
 
-    Args:
-        job: the bounds.
-        data: the bytes that came.
-        name: the last part of its path.
-        asked: `url`, `media_type` and `charset` as the server says, `raw` to leave HTML as it is.
-
-    Raises:
-        Refused: if it is not read.
+    `asked` has `url`, `media_type` and `charset` as the server says, and `raw` to leave HTML as it is.
     """
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
@@ -100,7 +93,7 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
 
 
 def _main_part(trafilatura: Any, tree: Any, base: str) -> str:
-    """The main content as Markdown, "" where none was found."""
+    """Return the main content as Markdown, "" where none was found."""
     found = trafilatura.extract(
         copy.deepcopy(tree),  # it takes the page apart
         url=base,
@@ -115,7 +108,7 @@ def _main_part(trafilatura: Any, tree: Any, base: str) -> str:
 
 
 def _parsed(trafilatura: Any, source: str) -> Any:
-    """The tree of a page; None where there is none to be made. Pages that lack `<html>` are pages too."""
+    """Return the tree of a page; None where there is none to be made. Pages that lack `<html>` are pages too."""
     tree = trafilatura.load_html(source)
     if tree is not None:
         return tree
@@ -127,7 +120,7 @@ def _parsed(trafilatura: Any, source: str) -> Any:
 
 
 def _without_library(job: Job, source: str) -> dict[str, Any]:
-    """The whole page by the library of the extra `files`."""
+    """Return the whole page by the library of the extra `files`."""
     try:
         return convert_html(job, source.encode())
     except Refused as error:
@@ -149,19 +142,19 @@ def _drop_hidden(tree: Any) -> None:
 
 
 def _base(tree: Any, url: str) -> str:
-    """What the links of a page are relative to."""
+    """Return what the links of a page are relative to."""
     found = tree.xpath("//base/@href")
     return urljoin(url, str(found[0])) if found else url
 
 
 def _about(found: Any) -> dict[str, Any]:
-    """What a page says of itself, short and in one line each."""
+    """Return what a page says of itself, short and in one line each."""
     said = {name: getattr(found, name, None) for name in ("title", "author", "date", "sitename")}
     return {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
 
 
 def _links(tree: Any, base: str) -> list[list[str]]:
-    """[words, address] of each link, in order, each address once. In the tree they are absolute afterwards."""
+    """Return [words, address] of each link, in order, each address once; make them absolute in the tree."""
     found: dict[str, str] = {}
     for number, node in enumerate(tree.iter("a")):
         target = _absolute(str(node.get("href") or ""), base) if number < 20 * MOST_LINKS else ""
@@ -172,7 +165,7 @@ def _links(tree: Any, base: str) -> list[list[str]]:
 
 
 def _pictures(tree: Any, base: str) -> list[list[str]]:
-    """[words, address] of the pictures of the main part, of the whole page where it names none; each address once."""
+    """Return [words, address] of the pictures of the main part, of the whole page where it names none."""
     parts = tree.xpath("//main | //article[not(ancestor::main)]")
     found: dict[str, str] = {}
     for node in (parts[0] if len(parts) == 1 else tree).iter("img"):
@@ -184,7 +177,7 @@ def _pictures(tree: Any, base: str) -> list[list[str]]:
 
 
 def _absolute(href: str, base: str) -> str:
-    """A link as an absolute address of the web, "" for any other."""
+    """Return a link as an absolute address of the web, "" for any other."""
     href = re.sub(r"[\t\r\n]", "", href).strip()
     if not href or href.startswith("#"):
         return ""
@@ -205,7 +198,7 @@ _BLOCKS = {
 
 
 def _whole(tree: Any) -> str:
-    """The words of a page in its order, with headings, items and links. Without recursion: pages nest without end."""
+    """Return the words of a page with headings, items and links. Without recursion: pages nest without end."""
     out: list[str] = []
     pending: list[tuple[Any, bool]] = [(tree, False)]
     while pending:
@@ -250,7 +243,7 @@ def _after(node: Any, tag: str) -> str:
 
 
 def _tidy(text: str) -> str:
-    """Without white space at the ends of lines and without heaps of empty lines."""
+    """Remove white space at the ends of lines, and heaps of empty lines."""
     lines = [line.rstrip() for line in clean(text).split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 

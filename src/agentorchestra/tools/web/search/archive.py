@@ -39,11 +39,7 @@ class Archive(Service):
         return [self._capture(page, time) for time in reversed(rows)]
 
     async def copy_of(self, address: str, day: date) -> SearchResult | None:
-        """Return the last capture of a page up to the end of a day; if there is none, the first one after it.
-
-        Raises:
-            EngineError: the archive does not answer.
-        """
+        """Return the last capture of a page up to the end of a day; if there is none, the first one after it."""
         rows = await self._captures(address, until=day, limit=-1)
         if rows:
             return self._capture(address, rows[-1])

@@ -15,7 +15,7 @@ _DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.44,
 
 
 def day_of(text: object, now: datetime | None = None) -> str | None:
-    """The day of a text as `2024-01-31`; None where it names none.
+    """Return the day of a text as `2024-01-31`, None where it names none.
 
     Args:
         text: `Oct 18, 2019`, `2019-10-18T08:00:00Z`, `18 Oct 2019`, `2019年10月18日`, `3 days ago`.

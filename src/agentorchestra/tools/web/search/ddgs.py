@@ -50,11 +50,7 @@ class _Cookies:
 
 
 class Ddgs(Service):
-    """One of the library's engines.
-
-    Args:
-        name: one of `NAMES`.
-    """
+    """One of the library's engines, by one of `NAMES`."""
 
     def __init__(self, name: str, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
         traits = Traits(about="the web, by its page for browsers")

@@ -49,7 +49,7 @@ def engines_of(
     environ: Mapping[str, str],
     given: Sequence[SearchEngine] = (),
 ) -> Engines:
-    """The engines that the settings name, and what those lack that cannot be asked.
+    """Return the engines that the settings name, and what those lack that cannot be asked.
 
     Args:
         settings: of search.
@@ -105,16 +105,12 @@ def engines_of(
 
 @functools.lru_cache(maxsize=1)
 def _installed(places: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """The engines of other distributions: looking for them opens a file of every one."""
+    """Return the engines of other distributions: looking for them opens a file of every one."""
     return tuple(entry_points(group=GROUP))
 
 
 def _check(name: str, said: SearchEngineSettings, used: tuple[str, ...] | None) -> None:
-    """Refuse what an engine would ignore, and an address that is none.
-
-    Raises:
-        SettingsError: with what it can have.
-    """
+    """Refuse what an engine would ignore, and an address that is none."""
     for field in sorted(said.model_fields_set):
         if used is not None and field not in used:
             can = f"it can have: {', '.join(used)}" if used else "an engine of your own has its settings in its code"
@@ -136,7 +132,7 @@ def _checked(one: Any) -> SearchEngine:
 
 
 def key_variables(settings: SearchSettings) -> tuple[str, ...]:
-    """The environment variables that hold keys of engines."""
+    """Return the environment variables that hold keys of engines."""
     theirs = {one.name: one.key_env for one in SERVICES if one.key_env}
     theirs |= {name: one.key_env for name, one in settings.engine.items() if one.key_env}
     return tuple(sorted({*theirs.values()}))

@@ -71,13 +71,7 @@ class _Files:
 
 
 class Local:
-    """The engine.
-
-    Args:
-        folder: of the workspace, where the index and the contents lie.
-        folders: that are searched besides the task's files.
-        near: what their paths are relative to.
-    """
+    """The engine; the index and the contents lie in the workspace's `folder`."""
 
     name = "local"
 
@@ -96,15 +90,15 @@ class Local:
 
     @property
     def has_folders(self) -> bool:
-        """Whether there is something to search in every run."""
+        """True if there is something to search in every run."""
         return bool(self._folders)
 
     def missing(self) -> str:
-        """Nothing: a run may have files."""
+        """Return "": a run may have files."""
         return ""
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """The files with the best passages, each with the passage that fits best."""
+        """Return the files with the best passages, each with the passage that fits best."""
         if not ctx.manifest.files and not self._folders:
             raise EngineError("has nothing to search: the task has no files, and search.folders names none")
         if not query_words(query.text):
@@ -125,7 +119,7 @@ class Local:
 
     @contextmanager
     def _kept(self) -> Iterator[Path]:
-        """A place for names of the folders' contents while they are searched."""
+        """Return a place for names of the folders' contents while they are searched."""
         if not self._folders:
             yield self._folder
             return
@@ -164,7 +158,7 @@ async def _hits(index: PassageIndex, query: Query, sha256s: Sequence[str]) -> li
 
 
 def _results(hits: Sequence[Hit], known: Sequence[_Known], limit: int) -> list[SearchResult]:
-    """One result for each file, with the place of its best passage and the words of its best few."""
+    """Return one result for each file, with the place of its best passage and the words of its best few."""
     by_hash: dict[str, _Known] = {}
     for one in known:
         by_hash.setdefault(one.ref.sha256, one)
@@ -192,7 +186,7 @@ def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
 
 
 def _address(known: _Known, head: str) -> str:
-    """Where a file is read: by its name, or at the site that it is a copy of."""
+    """Return where a file is read: by its name, or at the site that it is a copy of."""
     if not known.base:
         return known.name
     base = known.base.rstrip("/") + "/"

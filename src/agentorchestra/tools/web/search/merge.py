@@ -21,7 +21,7 @@ _OTHER_HOSTS = re.compile(r"^(www\d?|m|mobile|amp|wap|touch)\.(?=[^.]+\.)")
 
 
 def page_key(address: str) -> str:
-    """What two spellings of one page have in common; no address to read.
+    """Return what two spellings of one page have in common; no address to read.
 
     Without scheme, `www.`, mobile and AMP hosts and paths, default ports, tracking parameters, fragments (those that a
     page's own code reads as an address, `#!/...`, stay), index files and slashes at the end; escapes resolved and
@@ -58,19 +58,16 @@ def _is_tracking(name: str, value: str) -> bool:
 
 
 def _unpacked(path: str) -> str:
-    """The page behind `/c/s/example.org/news/` of an AMP cache."""
+    """Return the page behind `/c/s/example.org/news/` of an AMP cache."""
     match = re.match(r"/(?:amp/|[cv]/)(?:s/)?([\w-]+(?:\.[\w-]+)+/?.*)", path)
     return page_key(f"https://{match[1]}") if match else ""
 
 
 def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
-    """One list by reciprocal rank fusion: a result's score is the sum of 1 / (60 + rank) over the engines.
+    """Return one list by reciprocal rank fusion: a result's score is the sum of 1 / (60 + rank) over the engines.
 
     Title, address and snippet are those of the engine that ranks it best, of one that may make them up only where no
     other lists it; a date is taken from whoever knows one.
-
-    Args:
-        lists: what each engine listed, best first.
     """
     found: dict[str, list[tuple[int, str, SearchResult]]] = {}
     for engine, results in lists.items():
@@ -103,7 +100,7 @@ def merged(lists: Mapping[str, Sequence[SearchResult]]) -> list[SearchResult]:
 
 
 def first(results: Sequence[SearchResult], limit: int) -> list[SearchResult]:
-    """The first results, among them the best one of each engine: several that list the same do not drown another."""
+    """Return the first results, among them the best one of each engine: several that list the same drown no other."""
     best: dict[str, tuple[int, int]] = {}
     for at, one in enumerate(results):
         for source in one.sources:
@@ -120,7 +117,7 @@ def first(results: Sequence[SearchResult], limit: int) -> list[SearchResult]:
 def between(
     results: Sequence[SearchResult], since: date | None, until: date | None
 ) -> tuple[list[SearchResult], int, int]:
-    """Those that may lie between two days, how many do not, and how many have no known day."""
+    """Return those that may lie between two days, how many do not, and how many have no known day."""
     if since is None and until is None:
         return list(results), 0, 0
     kept = [one for one in results if one.date is None or _lies(one.date, since, until)]

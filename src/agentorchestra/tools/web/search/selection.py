@@ -39,7 +39,7 @@ _CHOSEN: dict[str, Any] = {
 
 
 def language_of(query: Query) -> str:
-    """The language that a query is in, where its writing says so and nothing else was said."""
+    """Return the language that a query is in, where its writing says so and nothing else was said."""
     if query.language:
         return query.language
     if _JAPANESE.search(query.text):
@@ -48,7 +48,7 @@ def language_of(query: Query) -> str:
 
 
 def by_rules(query: Query, ready: Sequence[SearchEngine], *, files: bool, most: int) -> dict[str, str]:
-    """The engines for a query and why each of them, by rules.
+    """Return the engines for a query and why each of them, by rules.
 
     What the question calls for comes first, then engines of the whole web in the order of the settings:
 
@@ -107,14 +107,7 @@ def _past(query: Query) -> str:
 async def by_model(
     query: Query, ready: Mapping[str, str], ctx: RunContext[Any], *, today: date, most: int
 ) -> dict[str, str]:
-    """The engines that the model of the role `search` chooses, with its reasons.
-
-    Args:
-        query: with the language it is in.
-        ready: the engines that can be asked, and what each is.
-        ctx: asks the model.
-        today: the day of the run.
-        most: engines at most.
+    """Return the engines that the model of the role `search` chooses, with its reasons.
 
     Raises:
         ToolError: it cannot be asked, or chooses none that there is.
@@ -146,11 +139,7 @@ async def by_model(
 
 
 def named(asked: Sequence[str], ready: Mapping[str, SearchEngine], others: Mapping[str, str]) -> dict[str, str]:
-    """The engines that the caller named.
-
-    Raises:
-        ToolError: there is none of a name, or it lacks something.
-    """
+    """Return the engines that the caller named; ToolError for one that is not there, or lacks something."""
     for name in asked:
         if name not in ready:
             known = ", ".join(sorted(ready)) or "none"

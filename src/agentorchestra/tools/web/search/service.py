@@ -33,14 +33,8 @@ Fields = tuple[Field, Field, Field, Field]  # where a row has its title, address
 class Service:
     """An engine that is asked over HTTP; each subclass says how.
 
-    Args:
-        name: the engine's.
-        web: asks it.
-        settings: of the engine.
-        environ: where the variable with its key is looked for, before a run is there.
-        base: the maker's own address of it.
-        traits: but for its cost and time limit, which are the settings'.
-        key_env: the variable that holds its key; "" for a service without one.
+    `traits` has all but its cost and time limit, which are the settings'; `environ` is where the variable with its key
+    is looked for, before a run is there.
     """
 
     def __init__(
@@ -71,11 +65,7 @@ class Service:
         return f"needs a key: set {self.key_env}" if self.key_env and not self._environ.get(self.key_env) else ""
 
     def key(self, ctx: RunContext[Any]) -> str:
-        """Return its key, which the log shows as the variable's name.
-
-        Raises:
-            EngineError: it is not set.
-        """
+        """Return its key, which the log shows as the variable's name."""
         try:
             return ctx.secret(self.key_env)
         except MissingKeyError:
@@ -171,11 +161,7 @@ def _unread(error: WebError) -> str:
 
 
 def rows(data: Any, *path: str) -> list[dict[str, Any]]:
-    """Return the objects of a list inside an answer; none where it is not there, as services leave out an empty one.
-
-    Raises:
-        EngineError: something else is there.
-    """
+    """Return the objects of a list inside an answer; none where it is not there, as services leave out an empty one."""
     for name in path:
         if not isinstance(data, dict):
             raise EngineError("answered JSON that is no list of results")

@@ -22,25 +22,16 @@ Asked = tuple[str, str, dict[str, Any]]  # method, path, options of `Service.jso
 
 @dataclass(frozen=True)
 class Api:
-    """How one service is asked, and where the results stand in its answer.
-
-    Attributes:
-        base: its maker's address of it, "" where the settings must give one.
-        key_env: the variable that holds its key, "" for a service without one.
-        ask: the request for a query, from the key and the settings.
-        path: the way to the list of results.
-        fields: where a result has its title, address, snippet and date.
-        needs: a setting it cannot be without, and how a message calls that.
-    """
+    """How one service is asked, and where the results stand in its answer."""
 
     name: str
-    base: str
-    key_env: str
+    base: str  # its maker's address of it, "" where the settings must give one
+    key_env: str  # the variable that holds its key, "" for a service without one
     traits: Traits
-    ask: Callable[[Query, str, SearchEngineSettings], Asked]
-    path: tuple[str, ...]
-    fields: Fields
-    needs: tuple[str, str] = ("", "")
+    ask: Callable[[Query, str, SearchEngineSettings], Asked]  # the request for a query, from the key and the settings
+    path: tuple[str, ...]  # the way to the list of results
+    fields: Fields  # where a result has its title, address, snippet and date
+    needs: tuple[str, str] = ("", "")  # a setting it cannot be without, and how a message calls that
 
 
 class ServiceEngine(Service):

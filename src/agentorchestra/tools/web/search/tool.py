@@ -53,20 +53,13 @@ class Engines:
 
     Each is a tool, whether it can be asked here or not: a run that was started with a key is replayed, and goes on,
     where there is none.
-
-    Attributes:
-        all: in the order of the settings.
-        lacking: those that cannot be asked, and what each lacks.
-        choice: who chooses among them: `rules` or `model`.
-        most: that are asked for one question.
-        timeout_s: of those that say nothing themselves.
     """
 
-    all: tuple[SearchEngine, ...]
-    lacking: Mapping[str, str]
-    choice: str = "rules"
-    most: int = 5
-    timeout_s: float = 10.0
+    all: tuple[SearchEngine, ...]  # in the order of the settings
+    lacking: Mapping[str, str]  # those that cannot be asked, and what each lacks
+    choice: str = "rules"  # who chooses among them: `rules` or `model`
+    most: int = 5  # that are asked for one question
+    timeout_s: float = 10.0  # of those that say nothing themselves
 
     @property
     def ready(self) -> tuple[SearchEngine, ...]:
@@ -80,7 +73,7 @@ class Engines:
 
 
 def search_tools(engines: Engines) -> tuple[Tool[..., Any], ...]:
-    """`search`, and `archived_page` where the archive may be asked; nothing without engines."""
+    """Return `search`, and `archived_page` where the archive may be asked; nothing without engines."""
     if not engines.all:
         return ()
     asking = {one.name: _engine_tool(one, engines.timeout_s) for one in engines.all}
@@ -163,7 +156,7 @@ class _Searching:
         return ToolResult(content=_shown(results, chosen, lists, failed, outside, undated))
 
     async def _chosen(self, choosing: Tool[..., Any], engines: Sequence[str] | None) -> dict[str, str]:
-        """The decision which engines are asked: an effect, so that the log has it and a fork can change it."""
+        """Return the decision which engines are asked: an effect, so that the log has it and a fork can change it."""
         asked: dict[str, JsonValue] = {**self.asked}
         if engines:
             asked["engines"] = [*engines]
@@ -176,7 +169,7 @@ class _Searching:
         return chosen
 
     async def _with_copies(self, results: list[SearchResult]) -> list[SearchResult]:
-        """For a day in the past: the first results with their copies of that day."""
+        """Give the first results their copies of the wanted day, where that is in the past."""
         until = self.wanted.until
         if self.copies is None or until is None or self.wanted.now is None or until >= self.wanted.now.date():
             return results
@@ -222,7 +215,7 @@ def _shown(
     outside: int,
     undated: int,
 ) -> dict[str, JsonValue]:
-    """What the agent reads."""
+    """Return what the agent reads."""
     room = max(120, _SHOWN // max(1, len(results)))
     listed: list[JsonValue] = []
     for one in results:
@@ -266,7 +259,7 @@ _ASKED: dict[str, Any] = {
 
 
 def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
-    """An engine as a tool: with its own limit of time, cost and tags."""
+    """Return an engine as a tool: with its own limit of time, cost and tags."""
     traits = engine.traits
 
     async def ask(ctx: RunContext[Any], query: str, limit: int = 10, **more: Any) -> ToolResult:
@@ -292,7 +285,7 @@ def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
 
 
 def _listed(found: Any) -> list[SearchResult]:
-    """What an engine gave, which may be anybody's code."""
+    """Return what an engine gave, which may be anybody's code."""
     if not isinstance(found, list) or not all(isinstance(one, SearchResult) for one in found):
         raise EngineError(f"gave {type(found).__name__} in place of a list of SearchResult")
     return found

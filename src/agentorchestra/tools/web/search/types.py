@@ -23,8 +23,7 @@ _LANGUAGE = re.compile(r"([a-z]{2,3})(?:[-_]([a-z]{2,4}))?", re.IGNORECASE)
 class EngineError(ToolError):
     """An engine that gave no results: the rest of a sentence that begins with its name.
 
-    Attributes:
-        wait_s: seconds that it asks to be left alone.
+    `wait_s` has the seconds that it asks to be left alone.
     """
 
     def __init__(self, message: str, *, wait_s: float = 0.0) -> None:
@@ -34,7 +33,7 @@ class EngineError(ToolError):
 
 @dataclass(frozen=True)
 class Query:
-    """What is searched for.
+    """The words to search for, and what narrows the search.
 
     Attributes:
         text: the words.
@@ -101,7 +100,7 @@ Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "l
 
 @dataclass(frozen=True)
 class Traits:
-    """What an engine says about itself.
+    """The properties of an engine.
 
     Attributes:
         strengths: what it is chosen for.
@@ -139,15 +138,15 @@ class SearchEngine(Protocol):
 
     @property
     def traits(self) -> Traits:
-        """What it says about itself."""
+        """Its properties."""
         ...
 
     def missing(self) -> str:
-        """What it needs and has not, as the rest of a sentence that begins with its name; "" if it is ready."""
+        """Return what it needs and has not, as the rest of a sentence that begins with its name; "" if it is ready."""
         ...
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """What it finds, best first.
+        """Return what it finds, best first.
 
         Raises:
             EngineError: it gave no results.
@@ -167,11 +166,7 @@ def query_of(
     site: str | None = None,
     now: datetime | None = None,
 ) -> Query:
-    """A query from what a model wrote.
-
-    Raises:
-        ToolError: with the value that does not fit and what does.
-    """
+    """Return a query from what a model wrote; a ToolError names the value that does not fit and what does."""
     words = " ".join(text.split())
     if not words:
         raise ToolError("The query is empty; give the words to search for.")
@@ -210,7 +205,7 @@ def _host(site: str | None) -> str:
 
 
 def _day(text: str | None, name: str, *, end: bool) -> date | None:
-    """`2024-01-31`, `2024-01` or `2024`: the first or last day of it."""
+    """Return the first or last day of `2024-01-31`, `2024-01` or `2024`."""
     if not text:
         return None
     match = re.fullmatch(r"(\d{4})(?:-(\d{2}))?(?:-(\d{2}))?(?:T.*)?", text.strip())

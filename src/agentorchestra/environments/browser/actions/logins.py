@@ -1,18 +1,25 @@
-"""Passwords that agents use and never see."""
+"""Passwords that agents use and never see, and what on a page is for a person: captchas and logins."""
 
 from __future__ import annotations
 
+import contextlib
+import re
 from typing import Any
 
 from agentorchestra.core.errors import MissingKeyError, ToolError
 from agentorchestra.environments.browser.actions.arguments import Ref, Site, host_of, same_site
-from agentorchestra.environments.browser.actions.keyboard import Typing, refuse
-from agentorchestra.environments.browser.view.obstacles import Walls
+from agentorchestra.environments.browser.actions.keyboard import KeyboardActions, refuse
+from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.view.script_results import Field, as_told
 from agentorchestra.tea.calling.environment import action
 
+_CAPTCHAS = re.compile(
+    r"^https?://[^/]*(?:recaptcha|hcaptcha|captcha-delivery|arkoselabs|funcaptcha|geetest|perimeterx|px-cloud)[^/]*/|"
+    r"/recaptcha/(?:api2|enterprise)/(?:anchor|bframe)|^https?://challenges\.cloudflare\.com/|/cdn-cgi/challenge-platform/"
+)
 
-class Logins(Typing, Walls):
+
+class LoginActions(KeyboardActions):
     """Passwords by their names."""
 
     @action(tags=("send",))
@@ -47,10 +54,20 @@ class Logins(Typing, Walls):
             raise ToolError(f"the secret {name} is not set in the environment; set it and run again") from None
 
     async def walls(self, ctx: Any) -> list[str]:
-        """Add what could be filled in where a password is wanted."""
-        said = await super().walls(ctx)
-        named = self.settings.logins.get(host_of((await self.tab(ctx)).url), ())
-        return [*said, f"Secrets for this site, by name with fill_secret: {', '.join(named)}."] if named else said
+        """Return a sentence for each wall that the page of this agent's tab looks like, and names of its secrets."""
+        page = await self.tab(ctx)
+        said = []
+        if any(_CAPTCHAS.search(frame.url) for frame in page.frames):
+            said.append("The page has a captcha. It is for a person: you may ask with browser_ask_human.")
+        with contextlib.suppress(ToolError):
+            if await self.within("looking for a login", lambda: page.evaluate(of_page("asksPassword"))):
+                said.append(
+                    "The page asks for a password. If the task needs it, use the one that the task gives; "
+                    "without one you may ask with browser_ask_human."
+                )
+        if named := self.settings.logins.get(host_of(page.url), ()):
+            said.append(f"Secrets for this site, by name with fill_secret: {', '.join(named)}.")
+        return said
 
 
-__all__ = ["Logins"]
+__all__ = ["LoginActions"]

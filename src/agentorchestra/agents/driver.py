@@ -1,0 +1,208 @@
+"""The ordinary agent: one prompt, its tools, step after step until it is done; and agents whose workflow is code."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.agents.agent import is_top, order_trust
+from agentorchestra.agents.compaction import Compaction, Summariser
+from agentorchestra.agents.decider import CodeDecider
+from agentorchestra.agents.first_view import shown_first
+from agentorchestra.agents.generation.delivery import Receiving
+from agentorchestra.agents.memory import memory_of
+from agentorchestra.agents.prompt import first_message, system_text, tail_text
+from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
+from agentorchestra.agents.state import agent_state
+from agentorchestra.agents.toolkit import toolset_of
+from agentorchestra.agents.types import Kit, System
+from agentorchestra.core.messages import Message, ModelSettings
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.protocols import instance_of
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.loop import (
+    ModelDecider,
+    Observe,
+    Parts,
+    Perceive,
+    State,
+    described,
+    environment_state,
+    inbox,
+    linear,
+)
+from agentorchestra.models.limits import USUAL
+from agentorchestra.models.prices import CHARS_PER_TOKEN
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.toolset import Offered
+from agentorchestra.tea.retrieval.discovery import Discovery
+
+RESULT_SHARE = 0.15
+"""Part of an agent's window that one result may take; what is longer is cut, the whole kept as an artifact."""
+
+
+@dataclass(frozen=True)
+class AgentParts:
+    """An agent's first state, its decider, what happens before its decisions and after its calls."""
+
+    state: State
+    decide: ModelDecider
+    environments: tuple[str, ...]
+    observe: tuple[Observe, ...]
+    perceive: tuple[Perceive, ...] = ()
+
+
+async def build_agent(
+    spec: AgentSpec,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    prompt: str,
+    offered: Sequence[Offered] = (),
+    receives: bool = True,
+) -> AgentParts:
+    """Build an agent from its spec and the prompt it speaks with.
+
+    Args:
+        spec: see AgentSpec.
+        session: its branch.
+        kit: see Kit.
+        prompt: the name of its system prompt, which may declare any of the variables of `prompt.system_text`.
+        offered: agents it may delegate to.
+        receives: whether it gets the tools that it asks for.
+    """
+    code = session.manifest.action == "code"
+    toolset, environments = await toolset_of(spec, session, kit, offered)
+    model = model_of(spec, session)
+    native, settings, profile_hash = request_settings(model, role_of(spec.role, session), session, kit)
+    told, sources = first_message(spec, session, kit)
+    agents = [one.schema for one in offered]
+    shown = await shown_first(
+        spec, session, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
+    )
+    tools = toolset if shown is None else shown.discovery
+    schemas = listed = toolset.schemas()
+    if shown is not None:
+        schemas, listed = shown.discovery.schemas(shown.opened), shown.discovery.core
+        agents = [one for one in agents if one in schemas]
+        told, sources = (*told, *shown.blocks), (*sources, *shown.provenance)
+    system = system_text(
+        prompt,
+        spec,
+        session,
+        kit,
+        native=native,
+        tools=toolset,
+        listed=listed,
+        agents=agents,
+        environments=environments,
+    )
+    session.seen.add((*sources, *described(schemas)))
+    state = State(
+        messages=(system_message(system), Message(role="user", content=told)),
+        max_steps=spec.max_steps,
+        sources=sources,
+        opened=shown.opened if shown is not None else (),
+    )
+    decide = (CodeDecider if code else ModelDecider)(
+        model=model,
+        tools=tools,
+        tail=tail_text(session, kit, tools, lists=not native and not code),
+        native=native and not code,
+        settings=settings,
+        content_hash=profile_hash,
+        max_calls=kit.max_calls,
+        role=spec.role,
+        plain=spec.output_schema is None,
+        text_ends=spec.finish == "text",
+        fields=session.manifest.reasoning == "fields",
+        keeps_tools=bool(session.manifest.first_tools),
+        forces=model in session.manifest.forced,
+    )
+    compaction = _compaction(spec, session, kit, model, settings)
+    agent_state(session).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
+    if kit.workshop is None or not receives:
+        return AgentParts(state, decide, tuple(environments), (compaction,))
+    discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
+    given = Receiving(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
+    return AgentParts(state, decide, tuple(environments), (given.observe, compaction), (given.perceive,))
+
+
+def _compaction(spec: AgentSpec, session: Session[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
+    role = role_of("summariser", session)
+    name = role.model or model
+    _, asked, profile_hash = request_settings(name, role, session, kit)
+    prompt = kit.prompts.get("summary")
+    summariser = Summariser(name, asked, window_of(name, session, kit), profile_hash, prompt)
+    window = window_of(model, session, kit)
+    return Compaction(window, settings.max_tokens or min(USUAL, window // 2), spec.instruction, summariser)
+
+
+async def run_agent(
+    spec: AgentSpec,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    prompt: str,
+    offered: Sequence[Offered] = (),
+    observe: tuple[Observe, ...] = (),
+    hear: Perceive = inbox,
+    receives: bool = True,
+) -> AgentResult:
+    """The ordinary agent: one prompt, its tools, step after step until it is done.
+
+    Args:
+        spec, session, kit: see System.
+        prompt: the name of its system prompt.
+        offered: agents it may delegate to.
+        observe: what happens after its calls, before its history is looked after.
+        hear: how a run's top agent takes what the user says in between.
+        receives: whether it gets the tools that it asks for; not one who is to see agents only.
+    """
+    agent = await build_agent(spec, session, kit, prompt=prompt, offered=offered, receives=receives)
+    shown = {name: kit.environments[name]() for name in agent.environments}
+    perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
+    top = is_top(session)
+    working = agent_state(session).memory  # of an agent with a workflow around this loop
+    memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
+    parts = Parts(
+        decide=agent.decide,
+        perceive=(*((hear,) if top else ()), *((memory.perceive,) if memory else ()), *agent.perceive, *perceive),
+        observe=(*observe, *((memory.observe,) if memory else ()), *agent.observe),
+        environments=agent.environments,
+    )
+    result = result_of(await linear(agent.state, session, parts))
+    if memory is not None and working is None:
+        await memory.end(result, session)
+    return result
+
+
+async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: System) -> AgentResult:
+    """An agent whose workflow is code: where it has a memory, it is told and written down around it.
+
+    The steps of a loop in it are written down as they come; without one, what the workflow called is.
+    """
+    top = is_top(session)
+    memory = memory_of(spec, session, kit, top=top, trust=order_trust(session))
+    if memory is None:
+        return await drive(spec, session, kit)
+    known = await memory.begin()
+    agent_state(session).memory = memory
+    result = await drive(spec.model_copy(update={"context": (*spec.context, *known)}), session, kit)
+    await memory.workflow(session)
+    await memory.end(result, session)
+    return result
+
+
+def result_of(state: State) -> AgentResult:
+    """The result of an ended state; work that the budget ended says so in its status."""
+    result = state.result or AgentResult(status=RunStatus.PARTIAL, steps=state.step, memory=state.memory)
+    if state.limited:
+        timed = "active seconds" in state.limited
+        status = RunStatus.TIMED_OUT if timed else RunStatus.BUDGET_EXHAUSTED
+        return result.model_copy(update={"status": status, "report": result.report or state.limited})
+    return result
+
+
+__all__ = ["AgentParts", "Kit", "System", "build_agent", "result_of", "run_agent", "run_workflow"]

@@ -1,0 +1,92 @@
+"""The handler of InvokeAgent and Spawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import Any
+
+from agentorchestra.agents.driver import run_agent, run_workflow
+from agentorchestra.agents.identity import remembering
+from agentorchestra.agents.types import Kit, System
+from agentorchestra.agents.user_messages import told_block
+from agentorchestra.core.budget import NO_COST, Bound
+from agentorchestra.core.content import Trust, lowest
+from agentorchestra.core.effects import Effect, Mode, Outcome, failed
+from agentorchestra.core.errors import BudgetExhaustedError, UnknownSystemError
+from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.runtime.session import Session
+
+
+class AgentHandler:
+    """Executes InvokeAgent and Spawn: finds the system and hands it the child session."""
+
+    def __init__(self, kit: Callable[[], Kit]) -> None:
+        self._kit = kit
+
+    def mode(self, effect: Effect) -> Mode:
+        """Composite: entered again after a crash."""
+        return Mode.COMPOSITE
+
+    def bound(self, effect: Effect) -> Bound:
+        """Composites reserve nothing themselves."""
+        return NO_COST
+
+    def redact(self, effect: Effect) -> Effect:
+        """The effect as it is."""
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
+        """The result of the agent. A sub-agent without budget is an outcome: its caller can still answer."""
+        kit = self._kit()
+        spec = AgentSpec.model_validate(effect.arguments)
+        if told := told_block(ctx, kit.prompts, spec.instruction):
+            spec = spec.model_copy(update={"context": (*told, *spec.context)})
+        try:
+            result = await self._drive(spec, ctx, kit)
+        except BudgetExhaustedError as exc:
+            top = ctx.parent is None or ctx.parent.parent is None
+            if top and exc.scope != ctx.branch:
+                raise  # nothing is left for anybody: the end of the run
+            return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
+        # An answer is trusted no further than what the agent saw, or content from outside would be laundered by it.
+        return Outcome(value=result.model_dump(mode="json"), trust=lowest(Trust.AGENT, ctx.seen_trust))
+
+    async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit) -> AgentResult:
+        agent = kit.agents.get(spec.system)
+        if agent is None:
+            return await find_system(spec.system, kit.systems, kit.absent)(spec, ctx, kit)
+        own = agent.drive
+        drive: System = partial(run_agent, prompt=agent.prompt) if own is None else partial(run_workflow, drive=own)
+        instance = spec.instance or (agent.name if agent.remembers else "")
+        if not instance:
+            return await drive(spec, ctx, kit)
+        return await remembering(spec, ctx, kit, drive, agent=agent.name, instance=instance)
+
+
+def find_system(
+    name: str, systems: Mapping[str, System], absent: Mapping[str, Sequence[str]] = MappingProxyType({})
+) -> System:
+    """A system by name.
+
+    Args:
+        name: of the system.
+        systems: those there are.
+        absent: agents that a run does not have, with the environments and tools that it would have to have for them.
+
+    Raises:
+        UnknownSystemError: with the names there are.
+    """
+    if name in absent:
+        raise UnknownSystemError(
+            f"the agent {name!r} is not in this run: it is there in runs that have {', '.join(absent[name])}; name "
+            "environments with environments=[...], and see that the settings leave the tools on"
+        )
+    try:
+        return systems[name]
+    except KeyError:
+        raise UnknownSystemError(f"no system {name!r}; the systems: {', '.join(sorted(systems))}") from None
+
+
+__all__ = ["AgentHandler", "find_system"]

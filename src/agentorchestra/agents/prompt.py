@@ -1,0 +1,155 @@
+"""What an agent is told: its system prompt, its first message, and the tail that changes from step to step."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from agentorchestra.agents.agent import is_top, order_trust
+from agentorchestra.agents.first_view import files_shown
+from agentorchestra.agents.state import agent_state
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.effects import Provenance, provenance_of
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import AgentSpec
+from agentorchestra.loop import STALLS_NOTED, Seen, State
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.toolset import AgentToolset
+from agentorchestra.tea.programs.functions import Functions, python_name
+from agentorchestra.tea.programs.handler import MOST_CALLS
+from agentorchestra.tea.prompts.prompt import Prompt
+from agentorchestra.tea.retrieval.discovery import Discovery
+from agentorchestra.tea.retrieval.shelf import Shelf
+from agentorchestra.tools.files.folders import listing
+from agentorchestra.tools.todo import render_todo
+
+
+def render(prompt: Prompt, **values: Any) -> str:
+    """Render a prompt with those of the values that it declares: a pinned copy may be from before others."""
+    return prompt.render(**{name: one for name, one in values.items() if name in prompt.variables})
+
+
+def first_message(spec: AgentSpec, session: Session[Any], kit: Kit) -> tuple[tuple[Block, ...], tuple[Provenance, ...]]:
+    """Return what an agent is told first, and where that came from."""
+    manifest, top, trust = session.manifest, is_top(session), order_trust(session)
+    text = render(
+        kit.prompts.get("task"),
+        task=spec.instruction,
+        original="" if top or manifest.task == spec.instruction else manifest.task,
+        **listing(manifest.files),
+        left_out=manifest.left_out,
+        in_view=sorted(files_shown(spec.context)),
+        output_schema=json.dumps(spec.output_schema, sort_keys=True) if spec.output_schema else "",
+    )
+    before: list[Block] = []
+    if top and manifest.earlier and not manifest.memory:  # a memory system says what is told of them
+        # Answers of earlier runs may hold anything their agents read.
+        earlier = kit.prompts.get("earlier").render(
+            earlier=[one.model_dump(mode="json") for one in manifest.earlier], session=manifest.session or ""
+        )
+        before.append(TextBlock(text=earlier, source=Source(kind="memory", ref="session"), trust=Trust.UNTRUSTED))
+    # Without a source: what an agent is told is its order, whoever gives it, and never shown as material.
+    order = TextBlock(text=text, trust=trust)
+    origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
+    # Whoever gives a file its name writes into the prompt of everybody who is told of it.
+    named = (Provenance(kind="file", ref="names", trust=Trust.UNTRUSTED),) if manifest.files else ()
+    return (*before, order, *spec.context), (origin, *named, *provenance_of([*before, *spec.context]))
+
+
+def system_text(
+    prompt: str,
+    spec: AgentSpec,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    native: bool,
+    tools: AgentToolset,
+    listed: Sequence[ToolSchema],
+    agents: Sequence[ToolSchema],
+    environments: Mapping[str, Environment],
+) -> str:
+    """Return an agent's system prompt; for one that acts by programs, with the functions that these may call.
+
+    Args:
+        prompt: its name.
+        spec, session, kit: of the agent.
+        native: whether its model takes native calls.
+        tools: what it may call.
+        listed, agents: of these, what stands in the prompt, and the agents among what is offered.
+        environments: it works in, by name.
+    """
+    code = session.manifest.action == "code"
+    fields = session.manifest.reasoning == "fields"
+    text = render(
+        kit.prompts.get(prompt),
+        native=native or code,  # no JSON format beside the one that programs have
+        code=code,
+        max_tools=kit.max_calls,
+        tools=_entries(listed),
+        environments=[{"name": name, "rules": one.rules()} for name, one in environments.items()],
+        has_todo="todo" in tools.names,
+        agents=[{"name": one.name, "description": one.description} for one in agents],
+        max_steps=spec.max_steps,
+        finish=spec.finish,
+        fields=fields,
+    )
+    if not code:
+        return text
+    agent_state(session).functions = functions = Functions(tools)
+    acting = render(
+        kit.prompts.get("code"),
+        functions=[functions.text(python_name(one.name)) for one in listed],
+        most_calls=MOST_CALLS,
+        sandbox=session.manifest.sandbox not in ("", "none"),
+        fields=fields,
+    )
+    return f"{text}\n\n{acting}"
+
+
+def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
+    """Return tools as prompts list them for models that take no native calls."""
+    return [
+        {"name": one.name, "description": one.description, "parameters": json.dumps(one.parameters, sort_keys=True)}
+        for one in schemas
+    ]
+
+
+def tail_text(
+    session: Session[Any], kit: Kit, tools: AgentToolset | Discovery | Shelf, *, lists: bool
+) -> Callable[[State, list[Seen]], str]:
+    """Return what renders the end of the prompt.
+
+    Args:
+        session, kit: of the agent.
+        tools: what it may call.
+        lists: whether the prompt lists tools that were opened meanwhile: its model takes no native calls.
+    """
+    prompt = kit.prompts.get("tail")
+    opened_prompt = kit.prompts.get("opened") if lists else None
+
+    def tail(state: State, view: list[Seen]) -> str:
+        text = prompt.render(
+            step=state.step + 1,
+            max_steps=state.max_steps,
+            memory=state.memory if session.manifest.reasoning == "fields" else "",
+            todo=render_todo(session.vars),
+            repeated=state.repeated,
+            repeats=state.repeats,
+            stalls=state.stalls if state.stalls >= STALLS_NOTED else 0,
+            problem=state.problem or "",
+            must_answer=state.must_answer,
+            candidate=state.candidate,
+        )
+        opened = () if opened_prompt is None or state.must_answer else tools.opened(state.opened)
+        if opened_prompt is None or not opened:
+            return text
+        # In every step anew: what is said only once may be taken out of a long history.
+        return f"{opened_prompt.render(tools=_entries(opened))}\n\n{text}"
+
+    return tail
+
+
+__all__ = ["first_message", "render", "system_text", "tail_text"]

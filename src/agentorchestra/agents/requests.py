@@ -1,0 +1,179 @@
+"""Requests to models: the model of a role, its parameters, and questions beside the steps of an agent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Block, TextBlock, Trust
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, joined, provenance_of
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.messages import Message, ModelRequest, ModelSettings
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.settings import RoleSettings
+from agentorchestra.core.spec import AgentSpec
+from agentorchestra.runtime.session import Session
+
+_OF_ROLES = ("temperature", "max_tokens", "reasoning_effort", "thinking_tokens")
+
+
+def model_of(spec: AgentSpec, session: Session[Any]) -> str:
+    """Return an agent's model: the delegation's choice, else its role's, else the run's."""
+    return spec.model or role_of(spec.role, session).model or session.model
+
+
+def role_of(role: str, session: Session[Any]) -> RoleSettings:
+    """Return what the run sets for a role."""
+    return session.manifest.roles.get(role, RoleSettings())
+
+
+def window_of(model: str, session: Session[Any], kit: Kit) -> int:
+    """Return the tokens a model can read, as the run was created: a replay without its client takes out the same."""
+    pinned = session.manifest.context_windows.get(model)
+    return pinned if pinned is not None else kit.models.client(model).profile.context_window
+
+
+def request_settings(
+    model: str, role: RoleSettings, session: Session[Any], kit: Kit, *, beside: bool = False
+) -> tuple[bool, ModelSettings, str]:
+    """Return whether a model takes native calls, the parameters of its requests in a role, and its profile's hash.
+
+    A replay asks no model, so it needs neither key nor client: what it cannot look up it takes from the recording. For
+    a request beside an agent's work nothing is refused here: its outcome says why the model cannot be asked.
+    """
+    native, settings, profile_hash = _model_facts(model, session, kit, beside=beside)
+    own = {name: value for name in _OF_ROLES if (value := getattr(role, name)) is not None}
+    return native, settings.model_copy(update=own), profile_hash
+
+
+def _model_facts(
+    model: str, session: Session[Any], kit: Kit, *, beside: bool = False
+) -> tuple[bool, ModelSettings, str]:
+    try:
+        if not beside and any(node.limits.cost_usd is not None for node in session.node.chain()):
+            for one in kit.models.chain(model):
+                kit.models.require_price(one)  # dollars cannot be held for a model without a price
+        client = kit.models.client(model)
+    except UsageError:
+        if not session.run.replaying and not beside:
+            raise
+        recorded = recorded_request(session, model)
+        if recorded is None:  # of this agent the recording ends before a request: nothing depends on the model
+            return True, ModelSettings(), ""
+        return bool(recorded.tools), recorded.settings, ""
+    profile = client.profile
+    settings = ModelSettings(
+        max_tokens=profile.max_tokens,
+        temperature=profile.temperature,
+        reasoning_effort=profile.reasoning_effort,
+        thinking_tokens=profile.thinking_tokens,
+        timeout_s=profile.timeout_s,
+    )
+    return client.native_tools, settings, sha256_json(profile.model_dump(mode="json"))
+
+
+def model_effect(
+    model: str,
+    messages: tuple[Message, ...],
+    settings: ModelSettings,
+    profile_hash: str,
+    *,
+    role: str,
+    purpose: str,
+    provenance: tuple[Provenance, ...],
+) -> Effect:
+    """Return RequestModel for a question beside the steps of an agent."""
+    return Effect(
+        kind=EffectKind.REQUEST_MODEL,
+        component=f"{model}@1.0.0",
+        content_hash=profile_hash,
+        request=ModelRequest(model=model, messages=messages, settings=settings),
+        mode=Mode.REPEATABLE,
+        role=role,
+        purpose=purpose,
+        provenance=provenance,
+    )
+
+
+async def ask_model(
+    role: str,
+    prompt: str,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    purpose: str,
+    trust: Trust,
+    output_schema: dict[str, Any] | None = None,
+) -> str:
+    """Ask beside the steps of an agent (a judge, a formatter); return the reply, "" where nobody may be asked.
+
+    Args:
+        role: whose model and parameters it uses.
+        prompt: the rendered prompt.
+        session: the asking agent's.
+        kit: see Kit.
+        purpose: says in the log what it was for.
+        trust: of what stands in the prompt.
+        output_schema: asks for JSON that fits it; `read_output` reads the reply.
+    """
+    chosen = role_of(role, session)
+    model = chosen.model or session.model
+    _, settings, profile_hash = request_settings(model, chosen, session, kit)
+    if output_schema is not None:
+        settings = settings.model_copy(update={"output_schema": output_schema})
+    message = Message(role="user", content=(TextBlock(text=prompt, trust=Trust.SYSTEM),))
+    provenance = (Provenance(kind="agent", ref=session.actor, trust=trust),)
+    outcome = await session.perform(
+        model_effect(model, (message,), settings, profile_hash, role=role, purpose=purpose, provenance=provenance)
+    )
+    return outcome.response.text if outcome.ok else ""
+
+
+def request_effect(
+    kit: Kit,
+    session: Session[Any],
+    prompt: str,
+    content: Sequence[Block],
+    *,
+    role: str,
+    model: str,
+    media: Literal["named", "required"],
+    values: Mapping[str, Any],
+) -> Effect:
+    """Return RequestModel for a question of a component's (`ctx.ask_model`).
+
+    Raises:
+        PromptError: there is no such prompt, or its variables are others.
+    """
+    chosen = role_of(role, session)
+    name = model or chosen.model or session.model
+    _, settings, profile_hash = request_settings(name, chosen, session, kit, beside=True)
+    if media == "required":
+        settings = settings.model_copy(update={"media": media})
+    rules, told = kit.prompts.get(prompt).messages(**values)
+    asked = (TextBlock(text=told, trust=Trust.SYSTEM),) if told else ()
+    messages = (system_message(rules), Message(role="user", content=(*asked, *content)))
+    provenance = joined(session.provenance, provenance_of(tuple(content)))
+    return model_effect(name, messages, settings, profile_hash, role=role, purpose="tool", provenance=provenance)
+
+
+def recorded_request(session: Session[Any], model: str = "") -> ModelRequest | None:
+    """Return the first model request the log has of a branch, to this model where it has one; None without any."""
+    ledger = session.run.ledger
+    found = [
+        (key.n, record)
+        for key, record in ledger.records.items()
+        if key.branch == session.branch and record.effect.get("kind") == EffectKind.REQUEST_MODEL
+    ]
+    first: ModelRequest | None = None
+    for _, record in sorted(found, key=lambda one: one[0]):
+        request = ledger.codec.decode(record.effect).request
+        first = first or request
+        if request is not None and model in ("", request.model):
+            return request
+    return first
+
+
+__all__ = ["ask_model", "model_effect", "model_of", "request_effect", "request_settings", "role_of", "window_of"]

@@ -1,0 +1,61 @@
+"""What an agent may call: its tools, those made for it, the actions of its environments, other agents."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from agentorchestra.agents.state import agent_state
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import AgentSpec
+from agentorchestra.runtime.permission import OF_EVERY_AGENT
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolset import AgentToolset, Offered
+from agentorchestra.tools.done import done_tool
+
+CODE_TOOL = "python"
+"""Who has this tool may run programs in the sandbox, and so may call what is one."""
+
+
+async def toolset_of(
+    spec: AgentSpec, session: Session[Any], kit: Kit, offered: Sequence[Offered]
+) -> tuple[AgentToolset, Mapping[str, Environment]]:
+    """Return what an agent may call, and the environments it works in.
+
+    Raises:
+        UnknownComponentError: for a tool that is not registered.
+    """
+    named = _named_tools(spec, kit)
+    made = await _made_tools(spec, session, kit)
+    tools = [*(tool for tool in named if tool.name not in made), *made.values()]
+    agent_state(session).own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools} | made
+    environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
+    return AgentToolset(tools, environments, offered=offered, role=spec.role), environments
+
+
+def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
+    """Return the tools a spec names, plus `done` with the schema of its answer."""
+    found: list[Tool[..., Any]] = []
+    for name in spec.tools:
+        if name in kit.environments or name in OF_EVERY_AGENT:
+            continue  # environments give actions; these every agent has of its own
+        tool = kit.tools.get(name)
+        if tool is None:
+            raise UnknownComponentError(f"no tool {name!r} is registered; registered: {', '.join(sorted(kit.tools))}")
+        found.append(tool)
+    return [*found, done_tool(spec.output_schema)]
+
+
+async def _made_tools(spec: AgentSpec, session: Session[Any], kit: Kit) -> dict[str, Tool[..., Any]]:
+    """Return the tools that were generated in this run so far, for an agent that may run such code itself."""
+    agent = kit.agents.get(spec.system)
+    runs_code = CODE_TOOL in spec.tools or (agent is not None and agent.tools is None)
+    if kit.workshop is None or not runs_code:
+        return {}
+    return {one.name: one for one in await kit.workshop.made(session)}
+
+
+__all__ = ["toolset_of"]

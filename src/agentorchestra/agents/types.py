@@ -1,0 +1,124 @@
+"""What the workspace hands to systems and agents."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from agentorchestra.agents.agent import Agent, Delegate, System
+from agentorchestra.agents.generation.workshop import Workshop
+from agentorchestra.core.content import Trust, lowest
+from agentorchestra.core.protocols import Environment
+from agentorchestra.models.manager import ModelManager
+from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.memory.base import MemoryFactory
+from agentorchestra.tea.prompts.catalog import PromptLibrary
+from agentorchestra.tea.retrieval.discovery import Finder
+
+
+@dataclass(frozen=True)
+class Kit:
+    """What the workspace hands to systems.
+
+    Attributes:
+        tools: every registered tool by name.
+        environments: factories by name.
+        prompts: packaged prompts and the workspace's overrides.
+        models: profiles and clients.
+        systems: by name, for sub-agents.
+        agents: by name, for planners and other agents that delegate.
+        given: names of the tools and environments that the user gave, besides the packaged ones.
+        choices: names of the models a delegation may choose from.
+        max_calls: calls accepted in one decision.
+        finder: where the tools of agents that have very many are looked for; None for one of each agent's own.
+        behind: names of agents that stand behind a tool or an environment: nobody delegates to them.
+        memories: makers of memory systems by name.
+        apart: names of the packaged environments that only the agents have whose makers named them.
+        workshop: where tools are made, None where they cannot be.
+        packaged: names of the agents that come with the package, in their order.
+        absent: names of the agents that are in other runs only, with what those have: environments they name, tools.
+    """
+
+    tools: Mapping[str, Tool[..., Any]]
+    environments: Mapping[str, Callable[[], Environment]]
+    prompts: PromptLibrary
+    models: ModelManager
+    systems: Mapping[str, System]
+    agents: Mapping[str, Agent] = field(default_factory=dict)
+    given: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
+    max_calls: int = 16
+    finder: Finder | None = None
+    behind: frozenset[str] = frozenset()
+    memories: Mapping[str, MemoryFactory] = field(default_factory=dict)
+    apart: frozenset[str] = frozenset()
+    absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    workshop: Workshop | None = None
+    packaged: tuple[str, ...] = ()
+
+    def delegates(
+        self, session: Session[Any], *, but: tuple[str, ...] = (), leader: str = "", task: str = ""
+    ) -> list[Delegate]:
+        """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
+
+        Args:
+            session: the caller's.
+            but: names left out (the caller's own, for one).
+            leader: the caller's name, for one that agents work for alone.
+            task: the caller's own, which is handed over where a call names none.
+        """
+        found = []
+        manifest = session.manifest
+        choices = self.choices if manifest.choices is None else manifest.choices
+        # What was registered since the run was created is not in it, or no resume would ask as it did.
+        pinned = manifest.system != CALLS
+        given = tuple(one for one in self.given if one in manifest.tools or not pinned)
+        for name, agent in sorted(self.agents.items()):
+            if pinned and manifest.agents and name not in manifest.agents:
+                continue
+            wanted = agent.reach(given)
+            if name in but or name in self.behind or (agent.tools is None and not wanted):
+                continue
+            if agent.within and leader not in agent.within:
+                continue
+            held = session.capabilities
+            own = agent.uses | (self.apart & {*agent.environments})
+            tools = tuple(tool for tool in wanted if held is None or tool in held or tool in own)
+            trust = Trust.SYSTEM
+            if agent.tools is None:
+                # What the user's tools are for nobody else can say: without it no planner would know when to ask.
+                said, named = self._abilities(tools, session.manifest.prompt_tool_chars // 4)
+                agent = replace(agent, description=f"{agent.description} It can: {said}.")
+                trust = lowest(*(self.tools[name].schema.trust for name in named if name in self.tools))
+            # Where it works of its own accord is no more the caller's concern than the tools it holds.
+            said_of = replace(agent, environments=tuple(one for one in agent.environments if one not in self.apart))
+            if said_of.profile:
+                agent = replace(agent, description=f"{agent.description}\n{said_of.profile}")
+            found.append(Delegate(agent, tools, choices, trust, task))
+        return found
+
+    def _abilities(self, tools: Sequence[str], room: int) -> tuple[str, Sequence[str]]:
+        """What tools and environments are for, a phrase each, never how they are called; and of which it is said.
+
+        Args:
+            tools: their names.
+            room: characters that are said of them, at most; 0 for any number.
+        """
+        said: list[str] = []
+        left = room or math.inf
+        for name in tools:
+            text = self.tools[name].description if name in self.tools else f"act on {name}"
+            first = text.strip().splitlines()[0].strip() if text.strip() else name.replace("_", " ")
+            left -= len(first)
+            if left < 0:
+                said.append(f"and {len(tools) - len(said):,} further things, for which it finds the tool itself")
+                return "; ".join(said), tools[: len(said) - 1]
+            said.append(first.rstrip("."))
+        return "; ".join(said), tools
+
+
+__all__ = ["Kit", "System"]

@@ -1,0 +1,95 @@
+"""Workbooks as Excel wrote them until 2003 (.xls): the same tables as those of .xlsx, but for their formulas."""
+
+from __future__ import annotations
+
+import io
+from typing import Any
+
+from .base import Job, Parts, Refused, clean, need, refusing
+from .traits import CellTraits
+from .workbook import LAST_ROW, Sheet, shown, workbook
+
+XLS = "application/vnd.ms-excel"
+
+_EMPTY, _TEXT, _NUMBER, _DATE, _BOOLEAN, _ERROR, _BLANK = range(7)
+
+
+def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
+    """Return the sheets, with formulas as the values saved with them."""
+    xlrd = need("xlrd")
+    parts = Parts(XLS)
+    if job.check:
+        return parts.document()
+    options = {"formatting_info": True, "ragged_rows": True, "on_demand": True, "logfile": io.StringIO()}
+    try:
+        with refusing("office"), xlrd.open_workbook(file_contents=data, **options) as book:
+            for number in range(book.nsheets):
+                sheet = book.sheet_by_index(number)
+                found = Sheet(job, CellTraits(_Styles(book).of))
+                _read(book, sheet, found)
+                found.add_to(parts, clean(sheet.name), XLS, hidden=bool(sheet.visibility))
+                book.unload_sheet(number)
+    except Refused as error:
+        encrypted = error.code == "office" and "encrypted" in error.detail
+        raise Refused("encrypted_office" if encrypted else error.code, error.detail) from None
+    return workbook(parts, "formulas of .xls files are not told, only their values; save it as .xlsx to have them")
+
+
+class _Styles:
+    """The looks of the formats of cells, by their numbers."""
+
+    def __init__(self, book: Any) -> None:
+        self._book = book
+        self._usual = self._colour(book.font_list[0].colour_index) or "000000"
+        self._known: dict[int, tuple[str, str, str]] = {}
+
+    def of(self, number: int) -> tuple[str, str, str]:
+        """Return fill, font colour and number format, each "" where it is the usual one."""
+        if number not in self._known:
+            look = self._book.xf_list[number]
+            fill = look.background
+            font = self._colour(self._book.font_list[look.font_index].colour_index) or "000000"
+            code = str(self._book.format_map[look.format_key].format_str)
+            self._known[number] = (
+                self._colour(fill.pattern_colour_index) if fill.fill_pattern else "",
+                "" if font == self._usual else font,
+                "" if code.lower() in ("general", "@", "") else code,
+            )
+        return self._known[number]
+
+    def _colour(self, number: int) -> str:
+        return "".join(f"{one:02X}" for one in self._book.colour_map.get(number) or ())
+
+
+def _read(book: Any, sheet: Any, found: Sheet) -> None:
+    """Read the rows of a sheet, then what stands beside them."""
+    for number in range(1, sheet.nrows + 1):
+        info = sheet.rowinfo_map.get(number - 1)
+        values = [(cell, _value(book, cell)) for cell in sheet.row(number - 1)]
+        cells = [
+            {"column": column, "value": value or None, "text": value, "style_id": cell.xf_index}
+            for column, (cell, value) in enumerate(values, 1)
+            if cell.ctype != _EMPTY
+        ]
+        if not found.row(number, cells, hidden=info is not None and bool(info.hidden)):
+            break
+    hidden = sorted(column + 1 for column, info in sheet.colinfo_map.items() if info.hidden and column < 256)
+    found.traits.other("hidden columns", "", ((1, column, LAST_ROW, column) for column in hidden))
+    spans = ((top + 1, left + 1, bottom, right) for top, bottom, left, right in sheet.merged_cells)
+    found.traits.other("merged", "", spans)
+    for (row, column), comment in sorted(sheet.cell_note_map.items()):
+        found.traits.comment(row + 1, column + 1, clean(str(comment.text)).strip())
+
+
+def _value(book: Any, cell: Any) -> str:
+    xlrd = need("xlrd")
+    if cell.ctype in (_EMPTY, _BLANK):
+        return ""
+    if cell.ctype == _ERROR:
+        return str(xlrd.error_text_from_code.get(cell.value, "#ERROR!"))
+    if cell.ctype == _DATE:
+        try:
+            return shown(xlrd.xldate.xldate_as_datetime(cell.value, book.datemode))
+        except (ValueError, OverflowError):  # a number that is no date, with the format of one
+            return shown(cell.value)
+    return shown(bool(cell.value) if cell.ctype == _BOOLEAN else cell.value)

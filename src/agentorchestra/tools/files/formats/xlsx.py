@@ -1,0 +1,216 @@
+"""Workbooks of Excel (.xlsx): every sheet as a table, and what its cells have besides values."""
+
+from __future__ import annotations
+
+import colorsys
+import io
+import re
+from types import SimpleNamespace
+from typing import Any
+
+from .base import Job, Parts, clean, need, refusing
+from .sniff import XLSX
+from .traits import CellTraits
+from .workbook import LAST_COLUMN, LAST_ROW, Sheet, shown, workbook
+
+_YES = ("1", "true")
+_HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
+_PLAIN_FORMATS = ("General", "@", "")
+
+
+def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
+    """Return the sheets; a formula as the value saved with it, as itself where none was saved."""
+    openpyxl = need("openpyxl")
+    _trust_no_dimensions()
+    parts = Parts(XLSX)
+    with refusing("office"):
+        book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
+        styles = _Styles(book)
+        for sheet in book.worksheets:
+            found = Sheet(job, CellTraits(styles.of))
+            _read(sheet, found)
+            _comments(job, book, sheet, found.traits)
+            found.add_to(parts, clean(str(sheet.title)), XLSX, hidden=sheet.sheet_state != "visible")
+    return workbook(parts)
+
+
+def _trust_no_dimensions() -> None:
+    """Keep openpyxl from looking for the size of a sheet when it opens one: nobody here believes it.
+
+    Where a file does not say it, that means parsing the whole sheet (57 s for a million rows). There is no setting.
+    """
+    sheet = need("openpyxl.worksheet._read_only").ReadOnlyWorksheet
+    if hasattr(sheet, "_get_size"):
+        sheet._get_size = lambda self: None
+
+
+def _read(sheet: Any, found: Sheet) -> None:
+    """Read the rows of a sheet, and what stands behind them."""
+    unsaved = astray = 0
+    complete = True
+    with sheet._get_source() as source:
+        parser = _parser(sheet, source)
+        for number, cells in parser.parse():
+            size = parser.row_dimensions.pop(str(number), {})
+            if len(found.records) >= number:
+                astray += 1
+                continue
+            cells = [cell for cell in cells if 1 <= cell["column"] <= LAST_COLUMN]
+            for cell in cells:
+                cell["text"] = shown(cell["value"])
+                if cell["value"] is None and cell.get("formula"):
+                    cell["text"] = cell.pop("formula")
+                    unsaved += 1
+            complete = found.row(number, cells, hidden=size.get("hidden") in _YES)
+            if not complete:
+                break
+        _areas(parser, found.traits)
+    if not complete:
+        found.notes.append("merged cells and colours by rule are not told: the file lists them behind its rows")
+    if astray:
+        found.notes.append(f"{astray} row(s) that the file holds twice, or behind later ones, were left out")
+    if unsaved:
+        found.notes.append(f"{unsaved} formula(s) without a saved value are given as formulas")
+
+
+def _parser(sheet: Any, source: Any) -> Any:
+    """Return openpyxl's parser of a sheet, which also gives the formula of each cell that has one."""
+    reader = need("openpyxl.worksheet._reader")
+    book = sheet.parent
+    parser = reader.WorkSheetParser(
+        source,
+        sheet._shared_strings,
+        data_only=True,
+        epoch=book.epoch,
+        date_formats=book._date_formats,
+        timedelta_formats=book._timedelta_formats,
+    )
+    values = parser.parse_cell
+
+    def parse_cell(element: Any) -> dict[str, Any]:
+        found: dict[str, Any] = values(element)
+        if element.find(reader.FORMULA_TAG) is not None:
+            found["formula"] = _formula(parser.parse_formula(element))
+        return found
+
+    parser.parse_cell = parse_cell
+    return parser
+
+
+def _formula(written: Any) -> str:
+    """Return a formula as a cell shows it; that of an array stands in its first cell."""
+    text = written if isinstance(written, str) else str(getattr(written, "text", None) or "")
+    text = text if text.startswith("=") else f"={text}"
+    return clean(text) if text != "=" else ""
+
+
+def _areas(parser: Any, traits: CellTraits) -> None:
+    """Take what a sheet says of whole columns and, behind its rows, of areas."""
+    columns = [one for one in parser.column_dimensions.values() if one.get("hidden") in _YES]
+    spans = ((1, int(one["min"]), LAST_ROW, min(int(one["max"]), LAST_COLUMN)) for one in columns)
+    traits.other("hidden columns", "", spans)
+    merged = parser.merged_cells.mergeCell if parser.merged_cells is not None else ()
+    traits.other("merged", "", (_area(one) for one in merged))
+    ruled = [part for one in parser.formatting for part in one.cells.ranges]
+    traits.other("coloured by rule", "", (_area(one) for one in ruled))
+
+
+def _area(found: Any) -> tuple[int, int, int, int]:
+    return found.min_row, found.min_col, found.max_row, found.max_col
+
+
+def _comments(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
+    """Take the comments of a sheet, which stand in a part of their own."""
+    relations = need("openpyxl.packaging.relationship")
+    said = need("openpyxl.comments.comment_sheet")
+    kind = need("openpyxl.xml.constants").COMMENTS_NS
+    path = relations.get_rels_path(sheet._worksheet_path)
+    if path not in book._archive.namelist():
+        return
+    for relation in relations.get_dependents(book._archive, path).find(kind):
+        root = need("openpyxl.xml.functions").fromstring(book._archive.read(relation.target))
+        for address, comment in said.CommentSheet.from_tree(root).comments:
+            row, column = need("openpyxl.utils.cell").coordinate_to_tuple(address)
+            text = clean(str(comment.text or "")).strip()
+            if not traits.comment(row, column, text):
+                return
+            job.spend_chars(len(text), f"the comment on {address}")
+
+
+class _Styles:
+    """What the styles of a workbook look like, by their numbers."""
+
+    def __init__(self, book: Any) -> None:
+        self._book = book
+        self._cell = need("openpyxl.cell.read_only").ReadOnlyCell
+        self._sheet = SimpleNamespace(parent=book)  # all that a cell asks of its sheet
+        self._theme = _theme(book.loaded_theme)
+        self._known: dict[int, tuple[str, str, str]] = {}
+        self._usual = "000000"
+        for font in book._fonts[:1]:
+            self._usual = self._font(font) or self._usual
+
+    def of(self, number: int) -> tuple[str, str, str]:
+        """Return fill, font colour and number format of a style, each "" where it is the usual one."""
+        if number not in self._known:
+            try:
+                cell = self._cell(self._sheet, 1, 1, None, style_id=number)
+                found = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
+            except (IndexError, KeyError, AttributeError):  # a style that the file does not have
+                found = "", "", ""
+            self._known[number] = (*found[:2], "" if found[2] in _PLAIN_FORMATS else found[2])
+        return self._known[number]
+
+    def _fill(self, fill: Any) -> str:
+        kind = getattr(fill, "fill_type", None)
+        if kind is None:
+            return ""
+        if kind == "solid":
+            return self._colour(fill.fgColor)
+        if hasattr(fill, "stop"):
+            return "gradient " + "-".join(filter(None, (self._colour(stop.color) for stop in fill.stop)))
+        colours = [self._colour(fill.fgColor) or "000000", self._colour(fill.bgColor) or "FFFFFF"]
+        return f"{kind} {colours[0]} on {colours[1]}"
+
+    def _font(self, font: Any) -> str:
+        colour = self._colour(getattr(font, "color", None)) or "000000"
+        return "" if colour == self._usual else colour
+
+    def _colour(self, colour: Any) -> str:
+        """Return it as RRGGBB; "" for the system's own."""
+        kind = getattr(colour, "type", None)
+        value: Any = ""
+        if kind == "rgb":
+            value = colour.rgb
+        elif kind == "indexed" and 0 <= colour.indexed < len(self._book._colors):
+            value = self._book._colors[colour.indexed]
+        elif kind == "theme" and 0 <= colour.theme < len(self._theme):
+            value = self._theme[colour.theme]
+        if not isinstance(value, str) or not _HEX.fullmatch(value):
+            return ""
+        return _tinted(value[-6:].upper(), float(colour.tint or 0.0))
+
+
+def _theme(xml: bytes | None) -> list[str]:
+    """Return the colours of a theme in the order in which cells number them."""
+    if not xml:
+        return []
+    root = need("openpyxl.xml.functions").fromstring(xml)
+    scheme = next((node for node in root.iter() if node.tag.endswith("}clrScheme")), None)
+    colours = []
+    for one in scheme if scheme is not None else ():
+        said = next(iter(one), None)
+        colours.append((said.get("lastClr") or said.get("val") or "") if said is not None else "")
+    if len(colours) >= 4:  # cells count light before dark
+        colours[:4] = [colours[1], colours[0], colours[3], colours[2]]
+    return colours
+
+
+def _tinted(colour: str, tint: float) -> str:
+    if not tint:
+        return colour
+    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (0, 2, 4))
+    hue, light, full = colorsys.rgb_to_hls(red, green, blue)
+    light = light * (1 + tint) if tint < 0 else light * (1 - tint) + tint
+    shades = colorsys.hls_to_rgb(hue, min(1.0, max(0.0, light)), full)
+    return "".join(f"{round(one * 255):02X}" for one in shades)
