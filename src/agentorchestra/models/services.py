@@ -22,10 +22,6 @@ T = TypeVar("T")
 class _SideHandler(RequestModelHandler):
     """What both have in common: the model's name is an argument of the effect."""
 
-    def redact(self, effect: Effect) -> Effect:
-        """The effect as it is: the door replaces the values of known secrets."""
-        return effect
-
     def bound(self, effect: Effect) -> Bound:
         """At the dearest price of the chain."""
         try:

@@ -36,10 +36,6 @@ class CodeHandler:
         """Return the interpreter's."""
         return self._of(effect).bound(effect)
 
-    def redact(self, effect: Effect) -> Effect:
-        """Return the interpreter's."""
-        return self._of(effect).redact(effect)
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Run it."""
         return await self._of(effect).execute(effect, ctx)

@@ -163,7 +163,7 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
     if not effect.content_hash:
         # Every effect names the code that executes it; a component without a hash of its own is its handler.
         effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
-    effect = branch.seen.merged_into(run.redactor.effect(handler.redact(effect)))
+    effect = branch.seen.merged_into(run.redactor.effect(effect))
     return Passage(
         run,
         branch,

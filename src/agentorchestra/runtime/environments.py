@@ -6,32 +6,16 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import StoreError, ToolError
+from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.log.folders import MAIN
 from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded, open_at
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import ENV_STATE, last_snapshot, new_environment, past_snapshots, was_changed
-
-
-class BaseHandler:
-    """A handler with the effect's own mode, no cost and nothing to redact."""
-
-    def mode(self, effect: Effect) -> Mode:
-        """Return the effect's mode."""
-        return effect.mode
-
-    def bound(self, effect: Effect) -> Bound:
-        """Return nothing: it costs nothing."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is."""
-        return effect
 
 
 class EnvironmentHandler(BaseHandler):
@@ -272,4 +256,4 @@ STATE_ACTION = "state"
 """The action every environment has: what an agent sees of it now."""
 
 
-__all__ = ["STATE_ACTION", "BaseHandler", "EnvironmentHandler"]
+__all__ = ["STATE_ACTION", "EnvironmentHandler"]

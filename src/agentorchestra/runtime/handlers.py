@@ -13,10 +13,10 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.errors import DoorError, SuspendedError
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.protocols import Handler
+from agentorchestra.core.protocols import BaseHandler, Handler
 from agentorchestra.core.spec import Question
 from agentorchestra.runtime.answers import settle
-from agentorchestra.runtime.environments import STATE_ACTION, BaseHandler, EnvironmentHandler
+from agentorchestra.runtime.environments import STATE_ACTION, EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
 from agentorchestra.runtime.run import Run
@@ -27,9 +27,7 @@ from agentorchestra.trust.approvals import question_of
 class AskHumanHandler(BaseHandler):
     """Questions to a human: an answer in the log, a terminal, or the run waits."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Return repeatable: it is asked again under its recorded key."""
-        return Mode.REPEATABLE
+    fixed_mode = Mode.REPEATABLE  # asked again under its recorded key
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Return the answer; raise SuspendedError where nobody can give one now.
@@ -82,9 +80,7 @@ class AskHumanHandler(BaseHandler):
 class SendMessageHandler(BaseHandler):
     """Mail between actors: the record is the effect."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Return pure: nothing happens but the record."""
-        return Mode.PURE
+    fixed_mode = Mode.PURE  # nothing happens but the record
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
@@ -97,9 +93,7 @@ class SendMessageHandler(BaseHandler):
 class ReceiveHandler(BaseHandler):
     """The inbox of a running task: what was told since the last look, recorded even if empty."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Return pure: it reads the log."""
-        return Mode.PURE
+    fixed_mode = Mode.PURE  # it reads the log
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Return what was told to the task since the last look."""
@@ -114,9 +108,7 @@ class ReceiveHandler(BaseHandler):
 class WaitHandler(BaseHandler):
     """Waiting for mail or a timer; records the ids it took and the last sequence, never the messages again."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Return repeatable."""
-        return Mode.REPEATABLE
+    fixed_mode = Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Return `{"reason": mail|timeout|all_waiting, "messages": [ids], "last": seq}`."""
@@ -184,9 +176,7 @@ def due_at(arguments: Mapping[str, JsonValue], began: datetime) -> datetime | No
 class JoinHandler(BaseHandler):
     """Joins spawned agents."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Return repeatable."""
-        return Mode.REPEATABLE
+    fixed_mode = Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Return `{"results": {key: value}, "winner": key}`; raise what a joined agent raised."""
@@ -269,7 +259,6 @@ def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[Effect
 __all__ = [
     "STATE_ACTION",
     "AskHumanHandler",
-    "BaseHandler",
     "DoorError",
     "EnvironmentHandler",
     "JoinHandler",

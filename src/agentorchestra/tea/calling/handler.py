@@ -131,10 +131,6 @@ class ToolHandler:
         tool = self._tool(effect)
         return NO_COST if tool is None else tool.bound
 
-    def redact(self, effect: Effect) -> Effect:
-        """The effect as it is: the door replaces the values of known secrets."""
-        return effect
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Call the tool.
 
