@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -106,3 +108,27 @@ def test_other_rooms_may_use_the_clock() -> None:
     code = "import random\nimport time\n"
     for place in ("src/agentorchestra/runtime/a.py", "src/agentorchestra/core/clock.py", "tests/test_a.py"):
         assert not banned_names(place, code)
+
+
+def imported_modules(file: Path, modules: dict[str, Path]) -> set[str]:
+    """Return the modules of the package that a file imports anywhere, for types too."""
+    found = set()
+    for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            names = [f"{node.module}.{one.name}" for one in node.names]
+            found |= {name if name in modules else node.module for name in names}
+        elif isinstance(node, ast.Import):
+            found |= {one.name for one in node.names}
+    return found & modules.keys()
+
+
+def test_no_files_import_each_other() -> None:
+    modules = {
+        ".".join(file.relative_to(PACKAGE.parent).with_suffix("").parts).removesuffix(".__init__"): file
+        for file in PACKAGE.rglob("*.py")
+    }
+    graph = {name: imported_modules(file, modules) - {name} for name, file in modules.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        pytest.fail(f"these import each other: {' -> '.join(error.args[1])}")
