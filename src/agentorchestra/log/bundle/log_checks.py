@@ -26,7 +26,7 @@ from agentorchestra.log.bundle.lines import NOTHING, first_problem, from_line
 from agentorchestra.log.ledger import Ledger, status_of
 
 _MISFITS = (AgentOrchestraError, LookupError, TypeError, ValueError, AttributeError, RecursionError, AssertionError)
-"""What reading a log with parts of the wrong shape raises (pydantic's errors are ValueErrors)."""
+"""Errors from reading a log with parts of the wrong shape (pydantic's are ValueErrors)."""
 
 
 @dataclass

@@ -32,7 +32,7 @@ from agentorchestra.core.errors import (
     WorkspaceNotWritableError,
 )
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.log.store.database import READERS, Draw
+from agentorchestra.log.store.database import READERS, Draw, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 
@@ -102,23 +102,17 @@ class SqliteStore(SqlStore):
         connection = sqlite3.connect(
             f"{self.database.as_uri()}?mode=rw", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
         )
-        try:
+        with closed_on_error(connection):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _connect_writer(self) -> sqlite3.Connection:
         connection = self._connect()
-        try:
-            if self.max_bytes is not None:
+        if self.max_bytes is not None:
+            with closed_on_error(connection):
                 (page_size,) = connection.execute("PRAGMA page_size").fetchone()
                 connection.execute(f"PRAGMA max_page_count = {max(self.max_bytes // page_size, 1)}").fetchone()
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _connect_reader(self) -> sqlite3.Connection:
