@@ -19,9 +19,8 @@ from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.docker import LABEL, Docker, remove_orphans
 from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.shell_driver import DrivenShell, Inside, World
-from tests.sandbox.test_lifecycle import PROJECT, Seen, nothing_left, temporary
+from tests.support.processes import PROJECT, Seen, nothing_left
 
-__all__ = ["temporary"]  # the fixture
 LIMITS = SandboxLimits(seconds=20)
 
 
