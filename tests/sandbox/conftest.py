@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -32,3 +33,12 @@ def safe(request: pytest.FixtureRequest) -> Sandbox:
 def bubblewrap() -> Sandbox:
     """The one with a filter of system calls of ours."""
     return usable("bubblewrap")
+
+
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary files of this process go."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+    return folder

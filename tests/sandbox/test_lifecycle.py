@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import signal
 import subprocess
 import sys
@@ -18,65 +17,9 @@ from pydantic import JsonValue
 
 from agentorchestra.sandbox import Program, Sandbox, SandboxLimits
 from tests.sandbox.support import run
+from tests.support.processes import PROJECT, Seen, nothing_left
 
-PROJECT = Path(__file__).parents[2]
 LIMITS = SandboxLimits(seconds=100)
-
-
-class Seen:
-    """The processes that were seen below one, to be asked later whether they are gone."""
-
-    def __init__(self, pid: int | None = None) -> None:
-        self._above = psutil.Process(pid)
-        self._before = set(self._below()) if pid is None else set[psutil.Process]()
-        self.processes: set[psutil.Process] = set()
-
-    def _below(self) -> list[psutil.Process]:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            return self._above.children(recursive=True)
-        return []
-
-    def look(self) -> None:
-        self.processes |= set(self._below()) - self._before
-
-    async def keep_looking(self) -> None:
-        while True:
-            self.look()
-            await asyncio.sleep(0.01)
-
-    def alive(self) -> list[psutil.Process]:
-        found = []
-        for process in self.processes:
-            with contextlib.suppress(psutil.NoSuchProcess):
-                if process.is_running() and process.status() != psutil.STATUS_ZOMBIE:
-                    found.append(process)
-        return found
-
-    async def gone(self) -> None:
-        """Wait until all are gone; the test's own limit says when that takes too long."""
-        while self.alive():  # noqa: ASYNC110 - other processes set no event
-            await asyncio.sleep(0.02)
-
-
-@pytest.fixture
-def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Where temporary files of this process go."""
-    folder = tmp_path / "temporary"
-    folder.mkdir()
-    monkeypatch.setattr("tempfile.tempdir", str(folder))
-    return folder
-
-
-@contextlib.contextmanager
-def nothing_left(temporary: Path) -> Iterator[None]:
-    """No descriptor, no mount, no file."""
-    gc.collect()
-    files, mounts = psutil.Process().num_fds(), Path("/proc/self/mountinfo").read_text()
-    yield
-    gc.collect()
-    assert psutil.Process().num_fds() <= files  # fewer: what an earlier test left to the garbage collector
-    assert Path("/proc/self/mountinfo").read_text() == mounts
-    assert list(temporary.iterdir()) == []
 
 
 async def many(sandbox: Sandbox, count: int) -> Seen:

@@ -18,10 +18,9 @@ from agentorchestra.sandbox import shell_driver as shelldrive
 from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.docker import LABEL, Docker, remove_orphans
 from agentorchestra.sandbox.pipe import Launch
-from agentorchestra.sandbox.shell_driver import DrivenShell, Inside
-from tests.sandbox.test_lifecycle import PROJECT, Seen, nothing_left, temporary
+from agentorchestra.sandbox.shell_driver import DrivenShell, Inside, World
+from tests.support.processes import PROJECT, Seen, nothing_left
 
-__all__ = ["temporary"]  # the fixture
 LIMITS = SandboxLimits(seconds=20)
 
 
@@ -194,9 +193,8 @@ async def test_a_sandbox_that_cannot_be_started(command: list[str], said: str, t
 
 
 def test_the_container_of_a_shell(tmp_path: Path) -> None:
-    words = Docker("image").shell_command(
-        tmp_path, LIMITS, "agentorchestra-x", 1234, inputs=tmp_path / "in", network=False
-    )
+    world = World(tmp_path, LIMITS, inputs=tmp_path / "in")
+    words = Docker("image").shell_command(world, "agentorchestra-x", 1234)
     line = " ".join(words)
     for part in (
         f"--label {LABEL}={os.getpid()}@",

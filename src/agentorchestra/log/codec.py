@@ -1,4 +1,4 @@
-"""How effects are written to the log: model requests as a hash chain, tool schemas once per run.
+"""The stored form of effects: model requests as a hash chain, tool schemas once per run.
 
 A request of step 300 repeats the messages of step 299. Its stored form names the longest prefix that the run already
 holds and gives only the messages appended to it, so a run's log grows linearly with its length.

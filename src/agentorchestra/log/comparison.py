@@ -46,7 +46,7 @@ class Step(BaseModel):
 
 
 class Difference(BaseModel):
-    """Where two runs first differ.
+    """The first difference of two runs.
 
     Attributes:
         key: of the effect.

@@ -11,10 +11,10 @@ MAIN = "main"
 """The world that is the run's: the user finds its folder after the run."""
 
 WORLDS = "environments"
-"""Where environments keep what they have on disk, below a run's folder; a folder for each world."""
+"""The folder of environments below a run's folder, with a folder for each world."""
 
 _OF_A_PROCESS = ("temporary", "display")
-"""What lies in a world's folder only while a process works in it."""
+"""Names in a world's folder that are there only while a process works in it."""
 
 
 def world_folder(run_folder: Path, world: str) -> Path:

@@ -18,7 +18,7 @@ from agentorchestra.log.folders import left_behind
 from agentorchestra.log.store.rows import NEEDED
 
 ENDED = FINAL | {RunStatus.FAILED, RunStatus.CANCELLED, RunStatus.TIMED_OUT, RunStatus.BUDGET_EXHAUSTED}
-"""What is deleted when no status is named: runs that came to an end, whatever it was."""
+"""Runs that are deleted when no status is named: those that came to an end, whatever it was."""
 
 GRACE_S = 86_400.0
 """Blobs, files and folders this young stay: a run that is about to refer to them may not yet be in the log."""
@@ -26,7 +26,7 @@ GRACE_S = 86_400.0
 
 @dataclass(frozen=True)
 class Collected:
-    """What was deleted, or would be.
+    """The result of a collection, or of a dry run.
 
     Attributes:
         runs: their ids, newest first.

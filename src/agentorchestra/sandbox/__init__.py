@@ -1,4 +1,4 @@
-"""Where code that a model wrote may run: one interface, several backends."""
+"""Sandboxes for code that a model wrote: one interface, several backends."""
 
 from agentorchestra.sandbox.base import POSITIONAL, HostCall, Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox.shell import Job, Shell, ShellRan, ShellSandbox, ShellState

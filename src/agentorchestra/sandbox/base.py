@@ -23,7 +23,7 @@ MIB = 1 << 20
 
 @dataclass(frozen=True)
 class SandboxLimits:
-    """What one program may use.
+    """Limits of one program.
 
     Attributes:
         seconds: of wall-clock time; the time the host takes for the calls of its tools does not count.
@@ -54,7 +54,7 @@ class SandboxLimits:
 
 @dataclass(frozen=True)
 class Program:
-    """What is run.
+    """A program to be run.
 
     Attributes:
         language: `python` (the value of the last expression is printed) or `bash`.
@@ -85,7 +85,7 @@ Ending = Literal["exited", "time", "memory", "flood", "files", "lost"]
 
 @dataclass(frozen=True)
 class Ran:
-    """What came of it.
+    """The result of a program.
 
     Attributes:
         ending: `exited` by itself; stopped for `time`, `memory`, a `flood` of output, too many or too large `files`;

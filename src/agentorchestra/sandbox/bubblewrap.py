@@ -25,8 +25,8 @@ from agentorchestra.sandbox.ground import FIRST_USER, mount_point, new_user, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
 from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.seccomp import filter_for
-from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
-from agentorchestra.sandbox.shell_driver import SHELL_FILES, DrivenShell, Inside
+from agentorchestra.sandbox.shell import Mount, Shell, ShellState
+from agentorchestra.sandbox.shell_driver import SHELL_FILES, Backend, DrivenShell, Inside, World
 
 HERE = Path(__file__).parent
 OURS = "/opt/agentorchestra"
@@ -53,7 +53,7 @@ _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime",
 _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
 
 
-class Bubblewrap(ShellSandbox):
+class Bubblewrap(Backend):
     """Programs in bubblewrap.
 
     Args:
@@ -103,39 +103,26 @@ class Bubblewrap(ShellSandbox):
         return await self._run(program, limits, call)
 
     async def _run(self, program: Program, limits: SandboxLimits, call: HostCall | None) -> Ran:
-        world = self._world(limits, inputs=program.folder, network=program.network)
+        systems = self._file_systems(limits, inputs=program.folder, network=program.network)
         user = new_user() if _as_root() else None
-        launch = _launch(world, network=program.network, user=user, script="_supervisor.py")
+        launch = _launch(systems, network=program.network, user=user, script="_supervisor.py")
         place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
         return await Driver(launch, program, limits, place, call=call).run()
 
-    async def shell(
-        self,
-        folder: Path,
-        limits: SandboxLimits | None = None,
-        *,
-        inputs: Path | None = None,
-        network: bool = False,
-        state: ShellState | None = None,
-        mounts: Sequence[Mount] = (),
-    ) -> Shell:
-        await check_usable(self)
-        limits = limits or SandboxLimits()
-        folder = folder.absolute()
-        user = own(folder, chosen=_as_root())
-        if inputs is not None:
-            mount_point(folder)
+    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
+        user = own(world.folder, chosen=_as_root())
+        if world.inputs is not None:
+            mount_point(world.folder)
 
         def launch() -> Launch:
-            world = self._world(limits, work=folder, inputs=inputs, network=network, mounts=mounts)
-            return _launch(world, network=network, user=user, script="_shell.py")
+            systems = self._file_systems(
+                world.limits, work=world.folder, inputs=world.inputs, network=world.network, mounts=world.mounts
+            )
+            return _launch(systems, network=world.network, user=user, script="_shell.py")
 
-        return DrivenShell(launch, folder, limits, Inside(root=WORK, user=user), state)
+        return DrivenShell(launch, world.folder, world.limits, Inside(root=WORK, user=user), state)
 
-    async def aclose(self) -> None:
-        pass  # nothing is kept between programs; a shell is closed by whoever has it
-
-    def _world(
+    def _file_systems(
         self,
         limits: SandboxLimits,
         *,
@@ -153,44 +140,44 @@ class Bubblewrap(ShellSandbox):
             network: whether names of the network have to be found.
             mounts: more of the host's folders.
         """
-        world = ["--ro-bind", "/usr", "/usr"]
+        systems = ["--ro-bind", "/usr", "/usr"]
         for name in ("bin", "lib", "lib64", "sbin"):
             path = Path("/") / name
             if path.is_symlink():
-                world += ["--symlink", str(path.readlink()), str(path)]
+                systems += ["--symlink", str(path.readlink()), str(path)]
             elif path.is_dir():
-                world += ["--ro-bind", str(path), str(path)]
-        world += ["--perms", "0755", "--dir", "/etc"]  # by hand: bubblewrap would close it to other users
+                systems += ["--ro-bind", str(path), str(path)]
+        systems += ["--perms", "0755", "--dir", "/etc"]  # by hand: bubblewrap would close it to other users
         for path_ in (*_ETC, *(_ETC_NETWORK if network else ())):
-            world += ["--ro-bind-try", path_, path_]
+            systems += ["--ro-bind-try", path_, path_]
         base = str(Path(sys.base_prefix).resolve())
         if not base.startswith("/usr/") and base != "/usr":
             for parent in reversed(Path(base).parents[:-1]):
-                world += ["--perms", "0755", "--dir", str(parent)]
-            world += ["--ro-bind", base, base]
-        world += ["--dev", "/dev", "--proc", "/proc"]
+                systems += ["--perms", "0755", "--dir", str(parent)]
+            systems += ["--ro-bind", base, base]
+        systems += ["--dev", "/dev", "--proc", "/proc"]
         for folder in (*(() if work is not None else (WORK,)), "/tmp", "/dev/shm"):
-            world += ["--perms", "1777", "--size", str(limits.work_bytes), "--tmpfs", folder]
+            systems += ["--perms", "1777", "--size", str(limits.work_bytes), "--tmpfs", folder]
         for folder in ("/opt", OURS, LIBRARIES):
-            world += ["--perms", "0755", "--dir", folder]
+            systems += ["--perms", "0755", "--dir", folder]
         for name in ("_supervisor.py", "_program.py") if work is None else SHELL_FILES:
-            world += ["--ro-bind", str(HERE / name), f"{OURS}/{name}"]
+            systems += ["--ro-bind", str(HERE / name), f"{OURS}/{name}"]
         for name, path in library_paths(self._libraries)[0].items():
-            world += ["--ro-bind", str(path), f"{LIBRARIES}/{name}"]
+            systems += ["--ro-bind", str(path), f"{LIBRARIES}/{name}"]
         if work is not None:
-            world += ["--bind", str(work), WORK]
+            systems += ["--bind", str(work), WORK]
         if inputs is not None:
-            world += ["--ro-bind", str(inputs), INPUTS if work is None else f"{WORK}/files"]
+            systems += ["--ro-bind", str(inputs), INPUTS if work is None else f"{WORK}/files"]
         for one in mounts:
-            world += ["--bind" if one.writable else "--ro-bind", str(one.folder.absolute()), one.inside]
-        return [*world, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
+            systems += ["--bind" if one.writable else "--ro-bind", str(one.folder.absolute()), one.inside]
+        return [*systems, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
 
 
-def _launch(world: list[str], *, network: bool, user: int | None, script: str) -> Launch:
+def _launch(systems: list[str], *, network: bool, user: int | None, script: str) -> Launch:
     """Return what starts a script inside.
 
     Args:
-        world: the file systems, as arguments of bubblewrap.
+        systems: the file systems, as arguments of bubblewrap.
         network: whether it reaches the network of the host.
         user: the number it runs under; None where it cannot be chosen.
         script: its name.
@@ -203,7 +190,7 @@ def _launch(world: list[str], *, network: bool, user: int | None, script: str) -
     path = dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin"))
     for name, value in {**_ENVIRONMENT, "PATH": ":".join(path)}.items():
         outer += ["--setenv", name, value]
-    outer += world
+    outer += systems
     closing = ["--disable-userns", "--uid", NOBODY, "--gid", NOBODY, "--cap-drop", "ALL"]
     closing += ["--seccomp", str(fd)] if fd is not None else []
     if user is not None:

@@ -13,7 +13,6 @@ import secrets
 import shutil
 import socket
 import subprocess
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,8 +24,8 @@ from agentorchestra.sandbox.ground import INPUTS as GIVEN
 from agentorchestra.sandbox.ground import mount_point, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
 from agentorchestra.sandbox.pipe import Launch
-from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
-from agentorchestra.sandbox.shell_driver import SHELL_FILES, DrivenShell, Inside
+from agentorchestra.sandbox.shell import Shell, ShellState
+from agentorchestra.sandbox.shell_driver import SHELL_FILES, Backend, DrivenShell, Inside, World
 
 HERE = Path(__file__).parent
 DEFAULT_IMAGE = "agentorchestra-sandbox"
@@ -50,7 +49,7 @@ def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
     )
 
 
-class Docker(ShellSandbox):
+class Docker(Backend):
     """Programs in containers.
 
     Args:
@@ -97,57 +96,33 @@ class Docker(ShellSandbox):
         place = Place(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
         launch = Launch(self.command(program, limits, name), on_kill=lambda: _remove(name))
         # The engine's own limits hold: there is nothing to watch.
-        ran = await Driver(launch, program, limits, place, call=call, watch=False).run()
+        ran = await Driver(launch, program, limits, place, call=call, watched=False).run()
         if ran.ending == "lost" and "status 137" in ran.detail:
             return replace(ran, ending="memory", detail="it used more memory than allowed")
         return ran
 
-    async def shell(
-        self,
-        folder: Path,
-        limits: SandboxLimits | None = None,
-        *,
-        inputs: Path | None = None,
-        network: bool = False,
-        state: ShellState | None = None,
-        mounts: Sequence[Mount] = (),
-    ) -> Shell:
-        await check_usable(self)
+    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
         await remove_orphans()
-        limits = limits or SandboxLimits()
-        folder = folder.absolute()
-        root = os.geteuid() == 0
-        user = own(folder, chosen=root)
-        if inputs is not None:
-            mount_point(folder)
+        user = own(world.folder, chosen=os.geteuid() == 0)
+        if world.inputs is not None:
+            mount_point(world.folder)
 
         def launch() -> Launch:
             name = f"agentorchestra-{secrets.token_hex(8)}"
             owner = user if user is not None else os.geteuid()
-            command = self.shell_command(folder, limits, name, owner, inputs=inputs, network=network, mounts=mounts)
-            return Launch(command, on_kill=lambda: _remove(name))
+            return Launch(self.shell_command(world, name, owner), on_kill=lambda: _remove(name))
 
         # The engine limits the processes; its kernel would count all of this user's.
         inside = Inside(root=WORK, own_user=False, watched=None, user=user)
-        return DrivenShell(launch, folder, limits, inside, state)
+        return DrivenShell(launch, world.folder, world.limits, inside, state)
 
-    def shell_command(
-        self,
-        folder: Path,
-        limits: SandboxLimits,
-        name: str,
-        user: int,
-        *,
-        inputs: Path | None,
-        network: bool,
-        mounts: Sequence[Mount] = (),
-    ) -> list[str]:
+    def shell_command(self, world: World, name: str, user: int) -> list[str]:
         """Return the command that starts a shell in a container of this name."""
-        command = self._container(limits, name, network=network, user=user, temporary=("/tmp",))
-        command += ["--volume", f"{folder}:{WORK}", "--workdir", WORK]
-        if inputs is not None:
-            command += ["--volume", f"{inputs.absolute()}:{WORK}/{GIVEN}:ro"]
-        for one in mounts:
+        command = self._container(world.limits, name, network=world.network, user=user, temporary=("/tmp",))
+        command += ["--volume", f"{world.folder}:{WORK}", "--workdir", WORK]
+        if world.inputs is not None:
+            command += ["--volume", f"{world.inputs.absolute()}:{WORK}/{GIVEN}:ro"]
+        for one in world.mounts:
             command += ["--volume", f"{one.folder.absolute()}:{one.inside}" + ("" if one.writable else ":ro")]
         for file in SHELL_FILES:
             command += ["--volume", f"{HERE / file}:{OURS}/{file}:ro"]
@@ -181,9 +156,6 @@ class Docker(ShellSandbox):
         for variable in ("HOME=/tmp", "LANG=C.UTF-8", "MPLBACKEND=Agg", "MPLCONFIGDIR=/tmp", "PYTHONUNBUFFERED=1"):
             command += ["--env", variable]
         return command
-
-    async def aclose(self) -> None:
-        pass  # nothing is kept between programs: a container removes itself when the supervisor's pipe is closed
 
 
 def _last(text: str) -> str:

@@ -37,7 +37,7 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Place:
-    """Where the supervisor finds what it needs, inside.
+    """The places inside where the supervisor finds what it needs.
 
     Attributes:
         inputs: the folder with the read-only files, "" for none; `files` in the working folder leads there.
@@ -52,32 +52,25 @@ class Place:
     own_user: bool = True
 
 
+@dataclass
 class Driver:
     """One program in one sandbox.
 
-    Args:
+    Attributes:
         launch: starts the supervisor.
         program, limits, call: as for `Sandbox.run`.
         place: where the supervisor finds what it needs.
-        watch: whether processes and temporary files can be looked at from here (not in a container's engine).
+        watched: whether processes and temporary files can be looked at from here (not in a container's engine).
     """
 
-    def __init__(
-        self,
-        launch: Launch,
-        program: Program,
-        limits: SandboxLimits,
-        place: Place,
-        *,
-        call: HostCall | None = None,
-        watch: bool = True,
-    ) -> None:
-        self._launch = launch
-        self._program = program
-        self._limits = limits
-        self._place = place
-        self._call = call
-        self._watching = watch
+    launch: Launch
+    program: Program
+    limits: SandboxLimits
+    place: Place
+    call: HostCall | None = None
+    watched: bool = True
+
+    def __post_init__(self) -> None:
         self._outputs = {1: Output(), 2: Output()}
         self._made: dict[str, bytes] = {}
         self._parts: dict[str, bytearray] = {}
@@ -89,10 +82,10 @@ class Driver:
 
     async def run(self) -> Ran:
         """Start, feed, listen, end; leaves no process behind however it is left."""
-        pipe = await Pipe.open(self._launch)
-        watch = Watch(pipe.process.pid, self._limits)
+        pipe = await Pipe.open(self.launch)
+        watch = Watch(pipe.process.pid, self.limits)
         listening = asyncio.create_task(self._listen(pipe))
-        watching = asyncio.create_task(watch.run()) if self._watching else None
+        watching = asyncio.create_task(watch.run()) if self.watched else None
         try:
             waited: list[asyncio.Task[Any]] = [listening] if watching is None else [listening, watching]
             await asyncio.wait(waited, return_when=asyncio.FIRST_COMPLETED)
@@ -126,7 +119,7 @@ class Driver:
         for _ in range(int(_LAST_S / EVERY_S)):
             done, _ = await asyncio.wait({listening}, timeout=EVERY_S)
             watch.look()
-            if done or watch.used > self._limits.memory_bytes * _OVER:
+            if done or watch.used > self.limits.memory_bytes * _OVER:
                 return
 
     # -- the pipe ----------------------------------------------------------------------------------------------------
@@ -150,13 +143,13 @@ class Driver:
         sending = asyncio.create_task(self._start(pipe))
         try:
             loop = asyncio.get_running_loop()
-            deadline = loop.time() + self._limits.seconds + _GRACE_S
+            deadline = loop.time() + self.limits.seconds + _GRACE_S
             async with asyncio.timeout_at(deadline) as clock:
                 while True:
                     message = await self._message(pipe)
                     kind = message.get("kind")
                     if kind == "out":
-                        if self._heard(message) > self._limits.flood_bytes + (1 << 20):
+                        if self._heard(message) > self.limits.flood_bytes + (1 << 20):
                             return Ran("flood", detail="it printed without end and was killed")
                     elif kind == "call" and self._over:
                         continue  # what is being ended calls nothing any more
@@ -189,7 +182,7 @@ class Driver:
         return message
 
     async def _start(self, pipe: Pipe) -> None:
-        program = self._program
+        program = self.program
         start = {
             "kind": "start",
             "language": program.language,
@@ -197,8 +190,8 @@ class Driver:
             "seed": program.seed,
             "names": list(program.names),
             "functions": list(program.functions),
-            **asdict(self._place),
-            "limits": asdict(self._limits),
+            **asdict(self.place),
+            "limits": asdict(self.limits),
         }
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # the listener hears that it is gone
             await pipe.send(start)
@@ -225,7 +218,7 @@ class Driver:
     def _file(self, message: dict[str, Any]) -> None:
         name, data = message.get("name"), decoded(message)
         self._received += len(data)
-        if self._received > self._limits.kept_bytes + (1 << 20):
+        if self._received > self.limits.kept_bytes + (1 << 20):
             raise Broken("it sent more files than allowed")
         problem = name_problem(name)
         if not isinstance(name, str) or problem:
@@ -234,7 +227,7 @@ class Driver:
                 self._refused.add(called)
                 self._note(f"the file {called} was not kept: {problem}")
             return
-        if name not in self._parts and len(self._parts) >= self._limits.kept_files:
+        if name not in self._parts and len(self._parts) >= self.limits.kept_files:
             raise Broken("it sent more files than allowed")
         self._parts.setdefault(name, bytearray()).extend(data)
         if message.get("last"):
@@ -249,9 +242,9 @@ class Driver:
             answer |= {"error": str(exc), "type": type(exc).__name__}
         else:
             size = len(json.dumps(answer))
-            if size > self._limits.call_bytes:
+            if size > self.limits.call_bytes:
                 del answer["value"]
-                answer["error"] = f"the result has {size:,} bytes; at most {self._limits.call_bytes:,} can be given"
+                answer["error"] = f"the result has {size:,} bytes; at most {self.limits.call_bytes:,} can be given"
         return answer
 
     async def _called(self, message: dict[str, Any]) -> JsonValue:
@@ -260,21 +253,21 @@ class Driver:
             raise Broken("it made a call without a number")
         if not isinstance(name, str) or not isinstance(arguments, dict):
             raise ToolError("a call needs a name and arguments by name")
-        if self._calls > self._limits.calls:
-            raise ToolError(f"one program may call {self._limits.calls} tools at most; do the rest in another one")
-        if self._call is None or name not in self._program.tools:
-            known = ", ".join(self._program.tools) if self._call is not None else ""
+        if self._calls > self.limits.calls:
+            raise ToolError(f"one program may call {self.limits.calls} tools at most; do the rest in another one")
+        if self.call is None or name not in self.program.tools:
+            known = ", ".join(self.program.tools) if self.call is not None else ""
             raise ToolError(f"there is no tool {printable(name)[:100]!r} here; the tools: {known or 'none'}")
         problem = _value_problem(arguments)
         if problem:
             raise ToolError(f"the arguments of {name} cannot be passed on: {problem}")
-        return await self._call(name, arguments)
+        return await self.call(name, arguments)
 
     def _ended(self, message: dict[str, Any]) -> Ran:
         code, stopped, removed = message.get("exit_code"), message.get("stopped"), message.get("removed")
         if type(code) is not int or abs(code) > 255 or not isinstance(removed, list):
             raise Broken("it ended without saying how")
-        gone = tuple(one for one in removed if isinstance(one, str) and one in self._program.kept)
+        gone = tuple(one for one in removed if isinstance(one, str) and one in self.program.kept)
         if stopped == "call":
             return Ran("lost", code, removed=gone, detail="it sent a call that is not one, and was stopped")
         ending: Ending = "time" if stopped == "time" else "flood" if stopped == "flood" else "exited"

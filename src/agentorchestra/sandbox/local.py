@@ -7,7 +7,6 @@ import os
 import secrets
 import sys
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 
 import psutil
@@ -16,14 +15,14 @@ from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.sandbox.driver import Driver, Place
 from agentorchestra.sandbox.ground import INPUTS, mount_point
 from agentorchestra.sandbox.pipe import Launch
-from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
-from agentorchestra.sandbox.shell_driver import DrivenShell, Inside
+from agentorchestra.sandbox.shell import Shell, ShellState
+from agentorchestra.sandbox.shell_driver import Backend, DrivenShell, Inside, World
 
 HERE = Path(__file__).parent
 _MARK = "AGENTORCHESTRA_SHELL"
 
 
-class UnsafeLocal(ShellSandbox):
+class UnsafeLocal(Backend):
     """Programs as plain processes in a temporary folder: limits of time, memory and output hold, nothing else does."""
 
     name = "unsafe-local"
@@ -46,28 +45,18 @@ class UnsafeLocal(ShellSandbox):
             command = [sys.executable, "-I", "-B", str(HERE / "_supervisor.py"), str(work)]
             return await Driver(Launch(command, _environment(str(temporary))), program, limits, place, call=call).run()
 
-    async def shell(
-        self,
-        folder: Path,
-        limits: SandboxLimits | None = None,
-        *,
-        inputs: Path | None = None,
-        network: bool = False,
-        state: ShellState | None = None,
-        mounts: Sequence[Mount] = (),
-    ) -> Shell:
+    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
         """Start a shell on this machine as it is, with its network and all folders; the given files are a link."""
-        folder = folder.absolute()
         temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True)
-        given = folder / INPUTS
-        if inputs is not None:
-            mount_point(folder)
+        given = world.folder / INPUTS
+        if world.inputs is not None:
+            mount_point(world.folder)
             given.rmdir()
-            given.symlink_to(inputs.absolute())
+            given.symlink_to(world.inputs.absolute())
 
         def launch() -> Launch:
             mark = secrets.token_hex(16)
-            command = [sys.executable, "-E", "-s", "-B", str(HERE / "_shell.py"), str(folder)]
+            command = [sys.executable, "-E", "-s", "-B", str(HERE / "_shell.py"), str(world.folder)]
             return Launch(command, {**_environment(temporary.name), _MARK: mark}, done=lambda: _end_marked(mark))
 
         def done() -> None:
@@ -75,11 +64,8 @@ class UnsafeLocal(ShellSandbox):
                 given.unlink()
             temporary.cleanup()
 
-        inside = Inside(root=str(folder), temporary=temporary.name, own_user=False, watched=())
-        return DrivenShell(launch, folder, limits or SandboxLimits(), inside, state, done)
-
-    async def aclose(self) -> None:
-        pass  # nothing is kept between programs
+        inside = Inside(root=str(world.folder), temporary=temporary.name, own_user=False, watched=())
+        return DrivenShell(launch, world.folder, world.limits, inside, state, done)
 
 
 def _environment(temporary: str) -> dict[str, str]:

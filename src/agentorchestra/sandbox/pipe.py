@@ -28,7 +28,7 @@ def clean_environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Launch:
-    """How a process is started.
+    """The start of a process.
 
     Attributes:
         command: starts `_supervisor.py` or `_shell.py` in the sandbox.

@@ -27,7 +27,7 @@ ShellEnding = Literal["exited", "interrupted", "time", "flood", "memory", "files
 
 @dataclass(frozen=True)
 class ShellState:
-    """What a shell had when its last command ended.
+    """The state of a shell when its last command ended.
 
     The values are what bash itself wrote (`declare -p`), and only a bash in a sandbox ever reads them.
 
@@ -92,7 +92,7 @@ def _is_text(value: object) -> bool:
 
 @dataclass(frozen=True)
 class ShellRan:
-    """What came of a command.
+    """The result of a command.
 
     Attributes:
         ending: `exited` by itself; stopped: `interrupted`, after its `time`, for a `flood` of output, for more
@@ -150,12 +150,12 @@ class Shell(Protocol):
 
     @property
     def state(self) -> ShellState:
-        """As of the end of the last command."""
+        """The state at the end of the last command."""
         ...
 
     @property
     def root(self) -> str:
-        """What the working folder is called inside."""
+        """The working folder's name inside."""
         ...
 
     async def run(
@@ -237,7 +237,7 @@ class Mount:
 
 
 class ShellOptions(TypedDict, total=False):
-    """What `ShellSandbox.shell` takes by name."""
+    """The keyword arguments of `ShellSandbox.shell`."""
 
     inputs: Path | None
     network: bool

@@ -9,21 +9,22 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
-from collections.abc import Callable
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.sandbox._supervisor import Output
-from agentorchestra.sandbox.base import SandboxLimits
+from agentorchestra.sandbox.base import SandboxLimits, check_usable
 from agentorchestra.sandbox.ground import close_to_others, give
 from agentorchestra.sandbox.monitor import watched_shell
 from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
-from agentorchestra.sandbox.shell import Job, OnOutput, Shell, ShellEnding, ShellRan, ShellState
+from agentorchestra.sandbox.shell import Job, Mount, OnOutput, Shell, ShellEnding, ShellRan, ShellSandbox, ShellState
 
 SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_after.sh")
-"""What has to be there inside."""
+"""The files that have to be there inside."""
 
 _START_S = 30.0
 _GRACE_S = 8.0
@@ -37,7 +38,7 @@ _UNASKED = 1_000
 
 @dataclass(frozen=True)
 class Inside:
-    """What a shell finds inside.
+    """The inside of a shell's sandbox.
 
     Attributes:
         root: the working folder's name there.
@@ -52,6 +53,21 @@ class Inside:
     own_user: bool = True
     watched: tuple[str, ...] | None = ("tmp", "dev/shm")
     user: int | None = None
+
+
+@dataclass(frozen=True)
+class World:
+    """The world that the commands of a shell see.
+
+    Attributes:
+        folder, limits, inputs, network, mounts: as for `ShellSandbox.shell`.
+    """
+
+    folder: Path
+    limits: SandboxLimits
+    inputs: Path | None = None
+    network: bool = False
+    mounts: Sequence[Mount] = ()
 
 
 class Lost(Exception):
@@ -410,6 +426,31 @@ class DrivenShell(Shell):
             await asyncio.shield(self._ending)
         if done is not None:
             done()
+
+
+class Backend(ShellSandbox):
+    """A sandbox that starts a process for each program and for each shell; it keeps nothing between them."""
+
+    async def shell(
+        self,
+        folder: Path,
+        limits: SandboxLimits | None = None,
+        *,
+        inputs: Path | None = None,
+        network: bool = False,
+        state: ShellState | None = None,
+        mounts: Sequence[Mount] = (),
+    ) -> Shell:
+        await check_usable(self)
+        world = World(folder.absolute(), limits or SandboxLimits(), inputs, network, mounts)
+        return await self._open_shell(world, state)
+
+    @abstractmethod
+    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
+        """Make a shell ready to be started."""
+
+    async def aclose(self) -> None:
+        pass  # a shell is closed by whoever has it
 
 
 def _check_command(command: str) -> None:

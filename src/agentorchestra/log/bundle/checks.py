@@ -37,7 +37,7 @@ _DAMAGED = (
     struct.error,
     zlib.error,
 )
-"""What zipfile says of archives that are none."""
+"""Errors of zipfile for archives that are none."""
 
 
 class Bundle:

@@ -100,7 +100,7 @@ class Header(BaseModel):
 
 
 class Sum(BaseModel):
-    """What `sums.json` says of a member; `size` in bytes."""
+    """A member's entry in `sums.json`; `size` in bytes."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -121,7 +121,7 @@ class Exported(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """What an import did with a run.
+    """The import of a run.
 
     Attributes:
         identical: it was there already, event for event, and nothing was written.

@@ -19,7 +19,7 @@ _LARGEST_SMALL = 2**31 - 1
 
 
 class _Line(BaseModel):
-    """What a line must hold: the names and types of an event, nothing else."""
+    """The fields of a line: the names and types of an event, nothing else."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 

@@ -6,7 +6,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
@@ -26,7 +26,7 @@ from agentorchestra.log.bundle.lines import NOTHING, first_problem, from_line
 from agentorchestra.log.ledger import Ledger, status_of
 
 _MISFITS = (AgentOrchestraError, LookupError, TypeError, ValueError, AttributeError, RecursionError, AssertionError)
-"""What reading a log with parts of the wrong shape raises (pydantic's errors are ValueErrors)."""
+"""Errors from reading a log with parts of the wrong shape (pydantic's are ValueErrors)."""
 
 
 @dataclass
@@ -80,9 +80,7 @@ def checked_log(
         raise BundleError(f"{where}: the manifest's time {own.created} has no zone; {NOTHING}")
     try:
         found = status_of(events)
-        shapes = _Shapes()
-        for event in events:
-            shapes.check(event)
+        _check_shapes(events)
         Ledger.of(events)
     except _MISFITS as exc:
         raise BundleError(
@@ -103,32 +101,26 @@ def checked_log(
     return Log(record, events, max(epochs, default=0))
 
 
-class _Shapes:
-    """Refuses rows of another shape than their effect's, which whoever reads a log counts on (ValueError, LookupError).
-
-    Messages are read by the ledger.
-    """
-
-    def __init__(self) -> None:
-        self._kinds: dict[tuple[str, int | None], EffectKind] = {}
-
-    def check(self, event: Event) -> None:
+def _check_shapes(events: Iterable[Event]) -> None:
+    """Refuse rows of another shape than their effect's (ValueError, LookupError); messages are read by the ledger."""
+    kinds: dict[tuple[str, int | None], EffectKind] = {}
+    for event in events:
         body, key = event.body, (event.branch, event.n)
         effect = body.get("effect")
         if effect is not None:
             plain = {name: value for name, value in effect.items() if name != "request"}
             canonical_json(effect)  # it has a fingerprint: NaN and infinities have none
-            self._kinds[key] = kind = Effect.model_validate(plain).kind
+            kinds[key] = kind = Effect.model_validate(plain).kind
             if (kind is EffectKind.REQUEST_MODEL) != isinstance(effect.get("request"), dict):
                 raise ValueError(f"event {event.seq} has a request that does not belong to it, or none")
         if event.type == "completed":
-            if key not in self._kinds:
+            if key not in kinds:
                 raise LookupError(f"event {event.seq} completes an effect that nothing says")
             outcome = Outcome.model_validate(body["outcome"])
             value = outcome.value
-            if (outcome.ok or value is not None) and self._kinds[key] is EffectKind.REQUEST_MODEL:
+            if (outcome.ok or value is not None) and kinds[key] is EffectKind.REQUEST_MODEL:
                 ModelResponse.model_validate(value)
-            elif value is not None and self._kinds[key] is EffectKind.INVOKE_AGENT:
+            elif value is not None and kinds[key] is EffectKind.INVOKE_AGENT:
                 AgentResult.model_validate(value)
         elif event.type == "run_ended" and body.get("result"):
             AgentResult.model_validate(body["result"])

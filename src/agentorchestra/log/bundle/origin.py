@@ -1,4 +1,4 @@
-"""What a bundle says of the machine it was made on: packages, revision, settings - nothing secret."""
+"""The origin of a bundle, the machine it was made on: packages, revision, settings - nothing secret."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GIT_S = 10.0
 
 
 class Origin(NamedTuple):
-    """What a bundle says of the machine it was made on.
+    """A bundle's word on the machine it was made on.
 
     Attributes:
         settings: without what is secret.

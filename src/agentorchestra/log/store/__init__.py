@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.log.store.memory import MemoryStore
@@ -15,12 +16,7 @@ __all__ = ["MemoryStore", "PostgresStore", "SqliteStore"]
 
 def __getattr__(name: str) -> Any:
     # SQLAlchemy is only loaded where a database is used (PEP 562).
-    if name == "SqliteStore":
-        from agentorchestra.log.store.sqlite import SqliteStore
-
-        return SqliteStore
-    if name == "PostgresStore":
-        from agentorchestra.log.store.postgres import PostgresStore
-
-        return PostgresStore
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in ("SqliteStore", "PostgresStore"):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = import_module(f"{__name__}.{name.removesuffix('Store').lower()}")
+    return getattr(module, name)

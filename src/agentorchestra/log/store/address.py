@@ -1,4 +1,4 @@
-"""Where a PostgreSQL database is, and how that is shown: never with its password."""
+"""The address of a PostgreSQL database, and how it is shown: never with its password."""
 
 from __future__ import annotations
 

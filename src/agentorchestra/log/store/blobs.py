@@ -15,7 +15,7 @@ from pathlib import Path
 from agentorchestra.core.errors import StoreError
 
 FULL_ERRNOS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
-"""What the system says when a disk, a quota or the limit of a file's size is reached."""
+"""The system's errors when a disk, a quota or the limit of a file's size is reached."""
 
 _STALE_S = 24 * 3600.0
 

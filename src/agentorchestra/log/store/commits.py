@@ -35,7 +35,8 @@ class Landing(Future[T]):
             if self._awaiting is not None:
                 self._awaiting.append(made)
                 return made
-        _wake([(made, self)])
+        error = self.exception()
+        _wake([(made, None if error is not None else self.result(), error)])
         return made
 
     def land(self, result: Any, error: BaseException | None) -> list[asyncio.Future[T]]:
@@ -51,21 +52,20 @@ class Landing(Future[T]):
 
 def land(landings: Iterable[tuple[Landing[Any], Any, BaseException | None]]) -> None:
     """Set results or errors, and wake each loop once."""
-    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Landing[Any]]]] = {}
+    loops: dict[asyncio.AbstractEventLoop, list[tuple[asyncio.Future[Any], Any, BaseException | None]]] = {}
     for landing, result, error in landings:
         for waiter in landing.land(result, error):
-            loops.setdefault(waiter.get_loop(), []).append((waiter, landing))
+            loops.setdefault(waiter.get_loop(), []).append((waiter, result, error))
     for loop, waiters in loops.items():
         with suppress(RuntimeError):  # a loop that was closed meanwhile has nobody who waits
             loop.call_soon_threadsafe(_wake, waiters)
 
 
-def _wake(waiters: list[tuple[asyncio.Future[Any], Landing[Any]]]) -> None:
-    for waiter, landing in waiters:
+def _wake(waiters: list[tuple[asyncio.Future[Any], Any, BaseException | None]]) -> None:
+    for waiter, result, error in waiters:
         if waiter.done():
             continue
-        error = landing.exception()
         if error is not None:
             waiter.set_exception(error)
         else:
-            waiter.set_result(landing.result())
+            waiter.set_result(result)

@@ -1,4 +1,4 @@
-"""What writer and reader have in common: connections, opening and closing, and what differs between databases."""
+"""The common part of writer and reader: connections, opening and closing, and what differs between databases."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import queue
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
@@ -402,6 +402,16 @@ class Database(ABC):
     @abstractmethod
     def _meaning(self, exc: BaseException) -> AgentOrchestraError:
         """Return the package's error for one of the driver, of SQLAlchemy or of the system."""
+
+
+@contextmanager
+def closed_on_error(connection: Any) -> Iterator[None]:
+    """Close a driver's connection that could not be made ready."""
+    try:
+        yield
+    except BaseException:
+        connection.close()
+        raise
 
 
 async def _in_thread(name: str, task: Callable[[], None]) -> None:

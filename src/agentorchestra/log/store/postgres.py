@@ -11,8 +11,6 @@ import logging
 import os
 import time
 import uuid
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,7 +28,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.log.store.address import Address, check_schema, load_driver
 from agentorchestra.log.store.blobs import FULL_ERRNOS
-from agentorchestra.log.store.database import READERS, Draw, Patience
+from agentorchestra.log.store.database import READERS, Draw, Patience, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 
@@ -92,7 +90,7 @@ _log = logging.getLogger("agentorchestra.store")
 
 @dataclass(frozen=True)
 class Examined:
-    """What a database holds.
+    """The state of a database.
 
     Attributes:
         version: of the server.
@@ -147,7 +145,7 @@ class PostgresStore(SqlStore):
         if str(given.get("host", "")).startswith("/"):
             del added["tcp_user_timeout"]
         connection = self._driver.connect(self.address.url, **added)
-        with _closed_on_error(connection):
+        with closed_on_error(connection):
             # The server ends what this process cannot: a lock that is not given, a transaction it was stopped in.
             connection.execute(f"SET search_path TO {self.schema}")
             connection.execute(f"SET lock_timeout TO '{_LOCKED_S}s'")
@@ -157,7 +155,7 @@ class PostgresStore(SqlStore):
 
     def _connect_writer(self) -> Any:
         connection = self._connect()
-        with _closed_on_error(connection):
+        with closed_on_error(connection):
             # What `off` acknowledges may be lost; what is stronger than `on` is the server's choice.
             if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
                 connection.execute("SET synchronous_commit TO on")
@@ -170,7 +168,7 @@ class PostgresStore(SqlStore):
 
     def _connect_reader(self) -> Any:
         connection = self._connect()
-        with _closed_on_error(connection):
+        with closed_on_error(connection):
             connection.execute("SET default_transaction_read_only TO on")
             connection.commit()
         return connection
@@ -416,15 +414,6 @@ class PostgresStore(SqlStore):
             f"no space left for the log in the database {self.address.shown} ({reason}); nothing of this step was "
             "recorded. Free space there, then resume the run"
         )
-
-
-@contextmanager
-def _closed_on_error(connection: Any) -> Iterator[None]:
-    try:
-        yield
-    except BaseException:
-        connection.close()
-        raise
 
 
 def _reason(exc: BaseException) -> str:

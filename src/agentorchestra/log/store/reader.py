@@ -32,7 +32,7 @@ _BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
 
 
 class Reader(Database):
-    """What the log, the jobs, the blobs and the histories of components hold."""
+    """Reads of the log, the jobs, the blobs and the histories of components."""
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
         statement = select(*events.c).where(events.c.run == run, events.c.seq > after).order_by(events.c.seq)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import json
 import os
 import sqlite3
 import time
@@ -32,7 +31,7 @@ from agentorchestra.core.errors import (
     WorkspaceNotWritableError,
 )
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.log.store.database import READERS, Draw
+from agentorchestra.log.store.database import READERS, Draw, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 
@@ -42,7 +41,6 @@ BUSY_S = 30.0
 """How long a write waits for another process's transaction (they take milliseconds)."""
 
 _OLDEST = (3, 35)  # RETURNING
-_JSON = (3, 38)  # ->>
 
 # SQLite says SQLITE_FULL for ENOSPC and for max_page_count, but "disk I/O error" for the limit of a file's size and for
 # quotas; the extended code tells that it happened while it wrote.
@@ -50,19 +48,6 @@ _FULL_CODES = frozenset(
     {sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR_WRITE, sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_TRUNCATE}
 )
 
-
-_TOGETHER = 3
-"""Draws that one statement makes for less than a statement each."""
-
-_DRAW_ALL = """
-UPDATE runs SET next_seq = runs.next_seq + w.k, status = coalesce(w.status, runs.status)
-FROM (
-    SELECT value ->> 0 AS run, value ->> 1 AS epoch, value ->> 2 AS k, value ->> 3 AS status FROM json_each(?)
-) AS w
-LEFT JOIN jobs ON jobs.run = w.run
-WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = jobs.epoch)
-RETURNING runs.id, runs.next_seq
-"""
 
 # The hot path, executed on the driver's cursor: SQLAlchemy's own would double the cost of an event. The epoch is read
 # in the same statement that draws the sequence: SQLite's transactions exclude each other.
@@ -90,7 +75,6 @@ class SqliteStore(SqlStore):
         super().__init__(place, workspace=place, file=str(self.database), option="--workspace")
         self.max_bytes = max_bytes
         self._files = BlobFiles(self.folder / "blobs")
-        self._has_json = sqlite3.sqlite_version_info >= _JSON
         self._version = 0
         self._inode = 0
 
@@ -102,23 +86,17 @@ class SqliteStore(SqlStore):
         connection = sqlite3.connect(
             f"{self.database.as_uri()}?mode=rw", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
         )
-        try:
+        with closed_on_error(connection):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _connect_writer(self) -> sqlite3.Connection:
         connection = self._connect()
-        try:
-            if self.max_bytes is not None:
+        if self.max_bytes is not None:
+            with closed_on_error(connection):
                 (page_size,) = connection.execute("PRAGMA page_size").fetchone()
                 connection.execute(f"PRAGMA max_page_count = {max(self.max_bytes // page_size, 1)}").fetchone()
-        except BaseException:
-            connection.close()
-            raise
         return connection
 
     def _connect_reader(self) -> sqlite3.Connection:
@@ -260,15 +238,9 @@ class SqliteStore(SqlStore):
             raise self._not_writable(f"{self.database.name} was removed or replaced while it was open")
 
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
-        wanted = [(draw.run, draw.epoch, draw.k, draw.status) for draw in draws]
         with closing(connection.connection.cursor()) as cursor:
-            if len(draws) >= _TOGETHER and self._has_json:
-                found = dict(cursor.execute(_DRAW_ALL, (json.dumps(wanted),)).fetchall())
-                for draw in draws:
-                    draw.next_seq = found.get(draw.run)
-                return
-            for draw, values in zip(draws, wanted, strict=True):
-                drawn = cursor.execute(_DRAW, values).fetchone()
+            for draw in draws:
+                drawn = cursor.execute(_DRAW, (draw.run, draw.epoch, draw.k, draw.status)).fetchone()
                 draw.next_seq = None if drawn is None else drawn[0]
 
     def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:

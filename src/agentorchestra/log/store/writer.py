@@ -50,22 +50,16 @@ class Writer(Database):
     For tests of crashes, subclasses override `before_commit` and `after_commit`.
     """
 
-    def before_commit(self, runs: list[str]) -> None:  # a hook, not a duty
-        """Called in the writer thread inside the transaction, just before COMMIT. For tests of crashes.
+    def before_commit(self, runs: list[str]) -> None:
+        """Called in the writer thread just before COMMIT, with the runs that the transaction writes to.
 
         An exception rolls the transaction back and fails its futures with StoreError.
-
-        Args:
-            runs: the runs that this transaction writes to.
         """
 
-    def after_commit(self, runs: list[str]) -> None:  # a hook, not a duty
-        """Called in the writer thread after COMMIT, before any future resolves. For tests of crashes.
+    def after_commit(self, runs: list[str]) -> None:
+        """Called in the writer thread after COMMIT, before any future resolves.
 
         An exception fails the futures with StoreError although everything was written.
-
-        Args:
-            runs: the runs that this transaction wrote to.
         """
 
     def append(
