@@ -43,7 +43,7 @@ from agentorchestra.tea.calling.signatures import Signature, mistake, read_signa
 from agentorchestra.tea.calling.tool import ToolResult
 
 _MEMBERS = frozenset(
-    {
+    [
         "actions",
         "mutates",
         "tags",
@@ -57,10 +57,8 @@ _MEMBERS = frozenset(
         "state_for",
         "snapshot",
         "restore",
-    }
+    ]
 )
-
-
 _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable"})
 """What says which component an instance is, and is no state of it (the registry sets some on each instance)."""
 

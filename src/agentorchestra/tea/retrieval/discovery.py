@@ -222,8 +222,7 @@ class Discovery:
         """Return what may have been meant, as the end of a sentence."""
         keys = {key: one for names in self._keys.values() for key, one in names.items()}
         near = [keys[key] for key in self._finder.retriever.nearest(name, among=keys)]
-        meant = f"; did you mean {' or '.join(near)}?" if near else "; search with find_tools"
-        return meant
+        return f"; did you mean {' or '.join(near)}?" if near else "; search with find_tools"
 
     def _text(self, name: str) -> str:
         from agentorchestra.tea.programs.functions import Functions, python_name
