@@ -43,7 +43,7 @@ from agentorchestra.tea.calling.signatures import Signature, mistake, read_signa
 from agentorchestra.tea.calling.tool import ToolResult
 
 _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable"})
-"""What says which component an instance is, and is no state of it (the registry sets some on each instance)."""
+"""Attributes that identify the component and are no state of an instance; the registry sets some on each."""
 
 
 @dataclass(frozen=True)

@@ -63,7 +63,7 @@ class UntitledSchema(GenerateJsonSchema):
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function takes.
+    """The arguments that a function takes.
 
     Attributes:
         description: the docstring without its sections.

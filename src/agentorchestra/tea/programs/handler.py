@@ -141,7 +141,7 @@ class ProgramHandler:
 
 
 class _Host:
-    """What a program may call, as effects on its branch."""
+    """Performs the calls of a program as effects on its branch."""
 
     def __init__(self, effect: Effect, ctx: Any, functions: Functions) -> None:
         self.ctx = ctx

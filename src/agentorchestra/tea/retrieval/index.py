@@ -1,4 +1,4 @@
-"""Which components fit a task: words (BM25) with pieces of words (TF-IDF over n-grams), and vectors where there are.
+"""The index of components: words (BM25) with pieces of words (TF-IDF over n-grams), and vectors where there are.
 
 The paper retrieves by embeddings (000, app. C.2). Words and their pieces need no model, take a new component without a
 rebuild, and find what embeddings miss: names. With an embedder, exact vector search joins in.
@@ -152,7 +152,7 @@ def _post(postings: _Postings, term: str, document: int, weight: float) -> None:
 
 
 class Index:
-    """What there is to be found. Adding one more touches only its own terms.
+    """The components that can be found. Adding one more touches only its own terms.
 
     A key that is added again replaces what was there. Not for use from several threads at once.
     """
