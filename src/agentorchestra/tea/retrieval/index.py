@@ -20,7 +20,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 K1, B = 1.6, 0.3
 """BM25: how soon a repeated word stops counting, and how much length counts. Descriptions are short: little."""
@@ -139,7 +139,7 @@ def _features(words: Iterable[str], text: str) -> Counter[str]:
     return found
 
 
-_Postings = dict[str, tuple[array[int], array[float]]]
+_Postings: TypeAlias = "dict[str, tuple[array[int], array[float]]]"
 """For each term the documents that have it, and a weight."""
 
 
