@@ -42,27 +42,8 @@ from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.calling.signatures import Signature, mistake, read_signature
 from agentorchestra.tea.calling.tool import ToolResult
 
-_MEMBERS = frozenset(
-    {
-        "actions",
-        "mutates",
-        "tags",
-        "composes",
-        "conditions",
-        "rules",
-        "open",
-        "close",
-        "act",
-        "call",
-        "state_for",
-        "snapshot",
-        "restore",
-    }
-)
-
-
 _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable"})
-"""What says which component an instance is, and is no state of it (the registry sets some on each instance)."""
+"""Attributes that identify the component and are no state of an instance; the registry sets some on each."""
 
 
 @dataclass(frozen=True)
@@ -136,7 +117,7 @@ def action(
         name = function.__name__
         if name == "state":
             raise ToolDefinitionError("an action cannot be named 'state': that is what an environment shows")
-        if name in _MEMBERS:
+        if name == "state_for" or callable(getattr(ActionEnvironment, name, None)):
             raise ToolDefinitionError(f"an action cannot be named {name!r}: environments have that; take another name")
         if composite and (before or after):
             raise ToolDefinitionError(f"action {name!r} is composite: put its conditions on the actions that it calls")

@@ -13,7 +13,7 @@ import typing
 import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, NotRequired, Protocol, Required
+from typing import Any, ClassVar, NotRequired, Protocol, Required
 
 from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -63,7 +63,7 @@ class UntitledSchema(GenerateJsonSchema):
 
 @dataclass(frozen=True)
 class Signature:
-    """What a function takes.
+    """The arguments that a function takes.
 
     Attributes:
         description: the docstring without its sections.
@@ -115,11 +115,7 @@ class SchemaArguments:
     parameters: dict[str, Any]
     checker: Callable[[dict[str, Any]], list[str]] | None = None
     context: bool = False
-
-    @property
-    def is_method(self) -> bool:
-        """Never: there is no object to wait for."""
-        return False
+    is_method: ClassVar[bool] = False
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
         """Return the arguments and what is wrong with them; null for an optional one that takes none is left out."""

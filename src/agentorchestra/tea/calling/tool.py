@@ -58,7 +58,7 @@ R = TypeVar("R", default=Any, covariant=True)
 S = TypeVar("S")
 
 EffectName = Literal["read", "write", "network", "execute", "spend", "send", "pure", "composite"]
-"""What a tool may say about itself."""
+"""Effects that a tool may declare."""
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
@@ -69,7 +69,7 @@ _NOT_PURE = frozenset({Tag.WRITE, Tag.NETWORK, Tag.SPEND, Tag.SEND})
 
 @dataclass(frozen=True)
 class Traits:
-    """What a tool says about itself besides its signature.
+    """The properties of a tool besides its signature.
 
     Attributes:
         version: `1.2.0`.

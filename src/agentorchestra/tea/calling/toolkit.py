@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @runtime_checkable
 class Toolkit(Protocol):
-    """What `Workspace(tools=[...])` may hold besides tools: opened before the first run or call, closed with it.
+    """A member of `Workspace(tools=[...])` with several tools: opened before the first run or call, closed with it.
 
     Attributes:
         name: of the place, for messages, and for where those of its tools came from that do not say so themselves

@@ -1,4 +1,4 @@
-"""What one agent may call: tools and the actions of environments, as schemas and as effects."""
+"""The toolset of one agent: tools and the actions of environments, as schemas and as effects."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class _Action:
 
 @dataclass(frozen=True)
 class _Offer:
-    """What is offered, with its schema made once."""
+    """Something offered, with its schema made once."""
 
     one: Offered
     schema: ToolSchema

@@ -1,4 +1,4 @@
-"""What memory is made of: entries, what an agent's memory can be asked, and what a memory system does with it."""
+"""Memory: entries, what an agent's memory can be asked, and what a memory system does with it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.tea.calling.signatures import source_of
 
 EntryKind = Literal["event", "summary", "insight"]
-"""What happened; what that came to, in short; what is worth knowing the next time."""
+"""An event, a short summary of events, something worth knowing the next time."""
 
 Scope = Literal["task", "agent", "session", "own", "workspace"]
 """Whose entries are read: of this agent in this run; of this agent in all runs of its session; of all its agents; of
@@ -203,11 +203,11 @@ MemoryFactory = Callable[[], MemorySystem]
 """Makes a system for one task: its class, or a function."""
 
 MEMBERS = ("name", "version", "description", "begin", "step", "end")
-"""What a memory system has to have."""
+"""The members of a memory system."""
 
 
 class MemoryDescription(NamedTuple):
-    """What is known of a memory system without using it."""
+    """The description of a memory system, known without using it."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""What is remembered, out of the log: entries as they were written, those that were forgotten left out."""
+"""Memory in the log: entries as they were written, those that were forgotten left out."""
 
 from __future__ import annotations
 

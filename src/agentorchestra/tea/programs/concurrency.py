@@ -1,4 +1,4 @@
-"""Which calls of a program are awaited: those may run at the same time, all others give their value at once.
+"""Find the calls of a program that are awaited: those may run at the same time, all others give their value at once.
 
 Models write `x = search("a")` as well as `await asyncio.gather(search("a"), search("b"))`. A function of the host
 therefore gives a value where it is simply called, and something to wait for where the program awaits it:
@@ -13,7 +13,7 @@ import ast
 from collections.abc import Iterator
 
 Span = tuple[int, int]
-"""Where a call stands: from byte to byte of the program's UTF-8 text."""
+"""The place of a call: from byte to byte of the program's UTF-8 text."""
 
 _ADDS = ("append", "extend", "insert")
 

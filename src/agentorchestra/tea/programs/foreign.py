@@ -41,7 +41,7 @@ TOOLS = "tools"
 
 
 class Programs(Protocol):
-    """Where programs run: the workbench of tools/workbench.py."""
+    """Runs programs: the workbench of tools/workbench.py."""
 
     async def run(
         self,

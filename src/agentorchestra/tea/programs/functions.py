@@ -1,4 +1,4 @@
-"""What an agent may call, as functions of a Python program: names, signatures, docstrings, arguments."""
+"""Tools, agents and actions as functions of a Python program: names, signatures, docstrings, arguments."""
 
 from __future__ import annotations
 

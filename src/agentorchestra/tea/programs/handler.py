@@ -135,31 +135,21 @@ class ProgramHandler(BaseHandler):
 
 
 class _Host:
-    """What a program may call, as effects on its branch."""
+    """Performs the calls of a program as effects on its branch."""
 
     def __init__(self, effect: Effect, ctx: Any, functions: Functions) -> None:
-        self._ctx = ctx
+        self.ctx = ctx
         self.done: JsonValue = None
         self.count = 0
         self.trust = lowest(effect.lowest_trust, Trust.AGENT)
         self.media: list[Block] = []
         self._functions = functions
-        self._names = frozenset([DONE]) if effect.purpose == "final" else frozenset(functions.names)
+        self.names = frozenset([DONE]) if effect.purpose == "final" else frozenset(functions.names)
         self._provenance = effect.provenance
         self._printed: list[str] = []
         self._kept = 0
         self._dropped = 0
         self._sure = 0
-
-    @property
-    def ctx(self) -> Any:
-        """The program's context."""
-        return self._ctx
-
-    @property
-    def names(self) -> frozenset[str]:
-        """The functions that the program may call, by the names of Python."""
-        return self._names
 
     def print(self, text: str) -> None:
         """Keep what was printed, up to a limit."""

@@ -1,4 +1,4 @@
-"""What a source text imports: what it uses without an import is added, what it may not import is refused.
+"""Imports of a source text: missing ones are added, forbidden ones refused.
 
 The dynamic manager of the paper finds and injects the imports that code from a string needs (000, app. C.1). Nothing is
 executed here: all of it is read from the text.
@@ -52,7 +52,7 @@ KNOWN: Mapping[str, str] = {
     **_members("typing", "Annotated Any ClassVar Dict Final Generic List Literal NamedTuple Optional Protocol Tuple"),
     **_members("typing", "TypedDict TypeVar Union cast"),
 }
-"""What a name that is used without an import stands for; only these are added."""
+"""The imports that bind a name; only these are added."""
 
 _OF_DATETIME = frozenset({"datetime", "date", "time", "timedelta", "timezone", "tzinfo", "UTC", "MINYEAR", "MAXYEAR"})
 _ALSO_FUNCTIONS = frozenset({"copy", "pprint"})
@@ -68,8 +68,8 @@ FOREIGN_MODULES = frozenset(
         "zoneinfo agentorchestra"
     )
 )
-"""What code from elsewhere may import. The sandbox is what holds it: this list only refuses early, and in words, what
-would not work there (sockets, other processes) or has no business in a tool."""
+"""Modules that code from elsewhere may import. The sandbox is what holds it: this list only refuses early, and in
+words, what would not work there (sockets, other processes) or has no business in a tool."""
 
 _IMPORTERS = frozenset({"__import__", "__builtins__", "__loader__"})
 

@@ -1,4 +1,4 @@
-"""Where a program runs whose functions are calls of the host: one interface, and Monty behind it.
+"""Interpreters of programs whose functions are calls of the host: one interface, and Monty behind it.
 
 While the host does what the program called, the program is frozen as bytes and its interpreter serves others: a
 program may wait for agents that run programs themselves, or for a human, and none of them holds a process meanwhile.
@@ -43,7 +43,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a call: a value, or an exception for the program; a SystemExit ends the program well."""
+    """The result of a call: a value, or an exception for the program; a SystemExit ends the program well."""
 
     value: JsonValue = None
     error: str | None = None
@@ -123,7 +123,7 @@ class Interpreter(Protocol):
 
 @dataclass(frozen=True)
 class ProgramLimits:
-    """What a program in Monty may use.
+    """Limits of a program in Monty.
 
     Attributes:
         seconds: of computing, between two calls.

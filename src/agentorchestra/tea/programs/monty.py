@@ -1,4 +1,4 @@
-"""What a program needs that Monty does not have, found without running any of it.
+"""Find what a program needs and Monty does not have, without running any of it.
 
 A program that has called a tool must not be run a second time elsewhere. So whether it is one for Monty, or for an
 interpreter that is a whole Python, is decided from its text. tests/tea/test_monty.py compares each entry of the tables

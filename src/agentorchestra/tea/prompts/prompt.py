@@ -206,7 +206,7 @@ def _read(head: str) -> Any:
 
 @functools.lru_cache(maxsize=256)
 def _check_template(template: str, variables: tuple[str, ...], where: str, *, first: int) -> None:
-    """Whether a template parses, stands alone, and uses declared variables only; `first` is the line above it."""
+    """Check that a template parses, stands alone, and uses declared variables only; `first` is the line above it."""
     import jinja2
     import jinja2.meta
     from jinja2 import nodes

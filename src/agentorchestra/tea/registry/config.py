@@ -1,4 +1,4 @@
-"""What is known of a component: the configuration of the TEA protocol, with its representations (000, app. C.5)."""
+"""The configuration of a component in the TEA protocol, with its representations (000, app. C.5)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Operation(BaseModel):
 
 
 class ComponentConfig(BaseModel):
-    """What is known of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9).
+    """The configuration of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9).
 
     Attributes:
         kind, name, description, version: what it is.

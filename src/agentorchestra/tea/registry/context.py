@@ -80,7 +80,7 @@ class Found(BaseModel):
 
 
 class Difference(BaseModel):
-    """What differs between two versions of a component.
+    """The difference between two versions of a component.
 
     Attributes:
         name, before, after: of what.

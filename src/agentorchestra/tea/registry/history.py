@@ -1,4 +1,4 @@
-"""What a component was and is: its versions with author, reason and lineage, folded from the entries of its history.
+"""The history of a component: its versions with author, reason and lineage, folded from the entries of its history.
 
     candidate -> active -> deprecated -> archived        (a deprecated version may become active again)
 

@@ -1,4 +1,4 @@
-"""What differs between kinds of component: how one is described, what it is made of, and how it is made again."""
+"""Kinds of component: how one is described, what it is made of, and how it is made again."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Variable(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """What differs between tools, environments, agents, prompts and memory systems.
+    """The differences between tools, environments, agents, prompts and memory systems.
 
     Attributes:
         name: of the kind.

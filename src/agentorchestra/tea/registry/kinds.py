@@ -96,14 +96,6 @@ def definitions_of(text: str) -> str:
     return "".join(lines)
 
 
-async def _foreign(
-    programs: Programs, name: str, maker: Maker, text: str, may_call: Collection[str], may_import: Collection[str]
-) -> Tool[..., Any]:
-    if maker.how == "definition":
-        return _make_definition(name, maker, checked=False)
-    return foreign_tool(text, maker.symbol or name, programs, may_call=may_call, may_import=may_import)
-
-
 def code_variables(made: Made | None, name: str, role: str, description: str) -> list[Variable]:
     """Return the one variable of a component that is made of code: the function or class of this name in its text."""
     if made is None or not made.text:
@@ -155,7 +147,9 @@ def tool_kind(
     """Return the kind of tools; `may_call` and `may_import` are for code that the workspace's user did not write."""
 
     async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
-        return await _foreign(programs, name, maker, text, may_call, may_import)
+        if maker.how == "definition":
+            return _make_definition(name, maker, checked=False)
+        return foreign_tool(text, maker.symbol or name, programs, may_call=may_call, may_import=may_import)
 
     return Kind(
         name="tool",

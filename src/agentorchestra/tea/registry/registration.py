@@ -1,4 +1,4 @@
-"""Where components come from: decorated functions, classes, objects, files, folders, manifests, entry points."""
+"""Sources of components: decorated functions, classes, objects, files, folders, manifests, entry points."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from agentorchestra.tea.retrieval.finder import Called, calls_in
 
 
 class Use(BaseModel):
-    """What became of a component.
+    """The use that was made of a component.
 
     Attributes:
         kind, name: of it.

@@ -1,4 +1,4 @@
-"""What an agent is shown of very many tools: few schemas, some lines, and tools that find and open the others.
+"""Discovery of tools by an agent that has very many: few schemas, some lines, and tools that find and open the others.
 
     its core (done, packaged tools) ──────────────> schemas in every prompt
     the others ─> find_tools(the task) ─> the best > schemas from the first step on
@@ -50,7 +50,7 @@ _BATCH = 200
 
 @dataclass(frozen=True)
 class Finder:
-    """Where the tools of a workspace are looked for; shared by its agents and runs.
+    """The index of a workspace's tools; shared by its agents and runs.
 
     Attributes:
         retriever: by the schemas' digests.
@@ -222,8 +222,7 @@ class Discovery:
         """Return what may have been meant, as the end of a sentence."""
         keys = {key: one for names in self._keys.values() for key, one in names.items()}
         near = [keys[key] for key in self._finder.retriever.nearest(name, among=keys)]
-        meant = f"; did you mean {' or '.join(near)}?" if near else "; search with find_tools"
-        return meant
+        return f"; did you mean {' or '.join(near)}?" if near else "; search with find_tools"
 
     def _text(self, name: str) -> str:
         from agentorchestra.tea.programs.functions import Functions, python_name

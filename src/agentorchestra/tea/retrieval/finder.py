@@ -1,4 +1,4 @@
-"""What finding components shares in a workspace: its embedder, the vectors that are kept, what was of use before."""
+"""What retrieval shares in a workspace: the embedder, the vectors that are kept, what was of use before."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which components fit a task: words (BM25) with pieces of words (TF-IDF over n-grams), and vectors where there are.
+"""The index of components: words (BM25) with pieces of words (TF-IDF over n-grams), and vectors where there are.
 
 The paper retrieves by embeddings (000, app. C.2). Words and their pieces need no model, take a new component without a
 rebuild, and find what embeddings miss: names. With an embedder, exact vector search joins in.
@@ -20,7 +20,7 @@ from array import array
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 K1, B = 1.6, 0.3
 """BM25: how soon a repeated word stops counting, and how much length counts. Descriptions are short: little."""
@@ -139,22 +139,20 @@ def _features(words: Iterable[str], text: str) -> Counter[str]:
     return found
 
 
-class _Postings:
-    """For each term the documents that have it, and a weight."""
+_Postings: TypeAlias = "dict[str, tuple[array[int], array[float]]]"
+"""For each term the documents that have it, and a weight."""
 
-    def __init__(self) -> None:
-        self.of: dict[str, tuple[array[int], array[float]]] = {}
 
-    def add(self, term: str, document: int, weight: float) -> None:
-        found = self.of.get(term)
-        if found is None:
-            found = self.of[term] = array("i"), array("f")
-        found[0].append(document)
-        found[1].append(weight)
+def _post(postings: _Postings, term: str, document: int, weight: float) -> None:
+    found = postings.get(term)
+    if found is None:
+        found = postings[term] = array("i"), array("f")
+    found[0].append(document)
+    found[1].append(weight)
 
 
 class Index:
-    """What there is to be found. Adding one more touches only its own terms.
+    """The components that can be found. Adding one more touches only its own terms.
 
     A key that is added again replaces what was there. Not for use from several threads at once.
     """
@@ -163,8 +161,8 @@ class Index:
         self._keys: list[str | None] = []
         self._place: dict[str, int] = {}
         self._given: dict[str, Described] = {}
-        self._words = _Postings()
-        self._pieces = _Postings()
+        self._words: _Postings = {}
+        self._pieces: _Postings = {}
         self._lengths = array("f")
         self._norms = array("f")
         self._total = 0.0
@@ -185,11 +183,11 @@ class Index:
         text = f"{named} {one.description} {one.parameters}"
         words = words_of(text)
         for word, count in Counter(words).items():
-            self._words.add(word, place, count)
+            _post(self._words, word, place, count)
         norm = 0.0
         for term, count in _features(words, text).items():
             weight = 1.0 + math.log(count)
-            self._pieces.add(term, place, weight)
+            _post(self._pieces, term, place, weight)
             # Without the rarity of the terms, which changes with every document: so no norm ever has to be made anew.
             norm += weight * weight
         self._keys.append(key)
@@ -272,7 +270,7 @@ class Index:
         score: dict[int, float] = {}
         average = self._total / max(1, len(self._place)) or 1.0
         for word in sorted(set(words_of(query) or split(query))):
-            found = self._words.of.get(word)
+            found = self._words.get(word)
             if found is None:
                 continue
             places, counts = found
@@ -285,7 +283,7 @@ class Index:
     def _by_pieces(self, query: str) -> dict[int, float]:
         terms = []
         for term, count in _features(words_of(query), query).items():
-            found = self._pieces.of.get(term)
+            found = self._pieces.get(term)
             if found is not None:
                 terms.append((len(found[0]), term, count, found))
         # The rarest first: what nearly all have tells little and costs most.

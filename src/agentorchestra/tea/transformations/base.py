@@ -15,14 +15,14 @@ S = TypeVar("S")
 R = TypeVar("R")
 
 Role = Literal["tool", "environment", "agent"]
-"""What a transformation takes or gives: tools (one or several), an environment (its factory), an agent."""
+"""The kinds that a transformation takes or gives: tools (one or several), an environment (its factory), an agent."""
 
 Factory = Callable[[], Environment]
 
 
 @dataclass(frozen=True)
 class Carried:
-    """What a component needs in the workspace besides itself; the workspace takes it in when it takes the component.
+    """The components that one needs besides itself; the workspace takes them in with it.
 
     Nobody is offered these: an agent that may use the component does not thereby see what is behind it.
 

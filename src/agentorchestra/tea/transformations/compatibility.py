@@ -1,4 +1,4 @@
-"""Whether what one tool gives can be what another one takes, as far as their JSON schemas tell."""
+"""Compare the JSON schemas of a tool's result and of another tool's argument."""
 
 from __future__ import annotations
 

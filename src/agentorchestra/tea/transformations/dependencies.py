@@ -1,4 +1,4 @@
-"""What the components of a workspace bring with them: the environments, tools and agents behind transformed ones."""
+"""Components that others bring with them: the environments, tools and agents behind transformed ones."""
 
 from __future__ import annotations
 
