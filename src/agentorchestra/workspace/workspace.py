@@ -52,7 +52,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
     from agentorchestra.tea.registry.context import ContextManager
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
-    from agentorchestra.tools.files.transport import CarriedFiles
+    from agentorchestra.tools.files.storage import CarriedFiles
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -653,7 +653,7 @@ class Workspace(Generic[Deps]):
         )
 
     def _carried(self) -> CarriedFiles:
-        from agentorchestra.tools.files.transport import CarriedFiles
+        from agentorchestra.tools.files.storage import CarriedFiles
 
         return CarriedFiles(self._parts.files_folder, self.runs_folder)
 
