@@ -318,31 +318,8 @@ def new_event(body: Body, *, ts: datetime, **place: Unpack[EventPlace]) -> NewEv
     return written_event(type(body), body.stored(), ts=ts, **place)
 
 
-def written_event(
-    kind: type[Body],
-    body: dict[str, Any],
-    *,
-    ts: datetime,
-    branch: str = RUN_BRANCH,
-    n: int | None = None,
-    attempt: int = 1,
-    span: str | None = None,
-    parent_span: str | None = None,
-    actor: str = "",
-) -> NewEvent:
+def written_event(kind: type[Body], body: dict[str, Any], *, ts: datetime, **place: Unpack[EventPlace]) -> NewEvent:
     """Return an event around a body in its stored form."""
-    return constructed(
-        NewEvent,
-        {
-            "branch": branch,
-            "n": n,
-            "attempt": attempt,
-            "type": kind.type,
-            "v": kind.v,
-            "ts": ts,
-            "span": span,
-            "parent_span": parent_span,
-            "actor": actor,
-            "body": body,
-        },
-    )
+    defaults: dict[str, Any] = {"branch": RUN_BRANCH, "n": None, "attempt": 1, "type": kind.type, "v": kind.v, "ts": ts}
+    defaults |= {"span": None, "parent_span": None, "actor": "", "body": body}
+    return constructed(NewEvent, {**defaults, **place})

@@ -145,7 +145,7 @@ class ModelSettings(BaseModel, frozen=True):
         tool_choice: `auto`, `required`, `none`, or the name of the one tool that is to be called.
         output_schema: asks for JSON that fits this schema, in a request without tools: by the provider's own structured
             output where that leaves the schema's meaning alone, else by its prompt. Whoever asks checks the reply
-            (`tea.structured.read_output`): no provider is relied on.
+            (`tea.calling.structured_output.read_output`): no provider is relied on.
         output_mode: `prompted` forgoes the provider's structured output.
         media: what happens to media that the model does not take: they are `named` in the text, or they are `required`
             and the request fails.

@@ -89,7 +89,8 @@ class RunCreator:
         task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
-        system, name = spec.system or settings.system, spec.model or settings.model
+        system = spec.system or settings.system
+        name = settings.model if spec.model is None else spec.model
         if system not in catalog.agents:
             find_system(system, catalog.systems)
         await parts.ready()
@@ -496,7 +497,7 @@ class RunCreator:
         """Return what changes with a fork's models; written into the overrides too."""
         if other.model is None and not other.roles:
             return {}
-        name, roles = other.model or manifest.model, dict(manifest.roles)
+        name, roles = manifest.model if other.model is None else other.model, dict(manifest.roles)
         models.check(name)
         if other.model is not None:
             roles = {role: one.model_copy(update={"model": ""}) for role, one in roles.items()}

@@ -426,9 +426,7 @@ class Workspace(Generic[Deps]):
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Return where two runs first differ, and how each goes on from there."""
-        await self._parts.record(run_id)
-        await self._parts.record(other_id)
-        return compare_runs(await self.store.load(run_id), await self.store.load(other_id))
+        return compare_runs(await self.events(run_id), await self.events(other_id))
 
     async def stream(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> AsyncIterator[Notice]:
         """Run a task and yield what happens: events, streamed text, progress, at last the end with the result.
@@ -487,9 +485,9 @@ class Workspace(Generic[Deps]):
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
+        self._need_open()
         # Only True approves: no reason, however it is worded, can be read as a yes.
         said = reason.strip() or False
-        self._need_open()
         return await self._driver.answer(run_id, said, question=question, by=by, kind="approval")
 
     async def tell(self, run_id: str, text: str, *, to: str = "", by: str = "") -> None:
@@ -507,8 +505,8 @@ class Workspace(Generic[Deps]):
         """
         if not text.strip():
             raise EmptyTaskError("there is nothing to tell; give a text")
-        await self._parts.record(run_id)
-        if to and to not in (known := actors(await self.store.load(run_id))):
+        known = actors(await self.events(run_id))
+        if to and to not in known:
             raise UnknownComponentError(
                 f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
             )
@@ -539,8 +537,7 @@ class Workspace(Generic[Deps]):
 
     async def questions(self, run_id: str) -> tuple[Question, ...]:
         """Return the open questions of a run, oldest first."""
-        await self._parts.record(run_id)
-        return open_questions(Ledger.of(await self.store.load(run_id)))
+        return open_questions(Ledger.of(await self.events(run_id)))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
@@ -594,8 +591,7 @@ class Workspace(Generic[Deps]):
 
     async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
         """Return a run's input tokens by the source of what stood in its prompts, the largest first."""
-        await self._parts.record(run_id)
-        return tokens_by_source(Ledger.of(await self.store.load(run_id)))
+        return tokens_by_source(Ledger.of(await self.events(run_id)))
 
     async def replay(
         self, run_id: str, *, tools: Sequence[Any] = (), deps: Any = None, model: Any = None, pin: bool = False
