@@ -13,10 +13,10 @@ from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef, first_names
-from agentorchestra.tools.files.documents import Part, PartsDocument, TextDocument, locate
+from agentorchestra.tools.files.documents import Document, Part, PartsDocument, TextDocument, locate
 from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, costly
 from agentorchestra.tools.files.passages import Passage
-from agentorchestra.tools.files.readers import Document, read_document, source_sync
+from agentorchestra.tools.files.readers import read_document, source_sync
 
 _T = TypeVar("_T")
 
