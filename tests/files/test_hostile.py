@@ -27,7 +27,9 @@ from tests.files import makers
 from tests.files.conftest import MakePdf
 
 from agentorchestra.core.errors import FileInputError
-from agentorchestra.tools.files.readers import Limits, PartsDocument, TextDocument, read_document_sync
+from agentorchestra.tools.files.documents import PartsDocument, TextDocument
+from agentorchestra.tools.files.readers import read_document_sync
+from agentorchestra.tools.files.worker import Limits
 
 MOST_SECONDS = 45
 """For one file, on a loaded machine; the bound of the reader itself is 60."""

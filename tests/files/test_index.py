@@ -10,15 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from agentorchestra.tools.files.documents import Part, PartsDocument, PdfDocument, TextDocument
 from agentorchestra.tools.files.index import PassageIndex, Prepared, SlowQueryError, prepare
-from agentorchestra.tools.files.readers import (
-    Part,
-    PartsDocument,
-    PdfDocument,
-    Stopped,
-    TextDocument,
-    parse_table,
-)
+from agentorchestra.tools.files.readers import Stopped, parse_table
 
 
 def test_documents_are_added_without_a_rebuild(tmp_path: Path) -> None:

@@ -9,10 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files.conftest import MakePdf
 
+from agentorchestra.tools.files.documents import TableDocument, TextDocument
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.places import Place, column_name, column_number, parse_place
 from agentorchestra.tools.files.quotes import place_text, quote_stands, verify_quote
-from agentorchestra.tools.files.readers import TableDocument, TextDocument, parse_table
+from agentorchestra.tools.files.readers import parse_table
 
 
 @pytest.mark.parametrize(

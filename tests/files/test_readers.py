@@ -18,20 +18,17 @@ from tests.files import makers
 from tests.files.conftest import MakePdf
 
 from agentorchestra.core.errors import FileInputError
-from agentorchestra.tools.files.documents import pictures_of
-from agentorchestra.tools.files.passages import passages
-from agentorchestra.tools.files.readers import (
-    Limits,
+from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
     TextDocument,
-    check_input,
     document_from_json,
     document_to_json,
-    look_into,
-    read_document,
-    read_document_sync,
+    pictures_of,
 )
+from agentorchestra.tools.files.passages import passages
+from agentorchestra.tools.files.readers import check_input, look_into, read_document, read_document_sync
+from agentorchestra.tools.files.worker import Limits
 
 # --- what is refused ------------------------------------------------------------------------------------------------
 

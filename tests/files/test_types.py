@@ -21,15 +21,15 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.files import check_input, verify_quote
-from agentorchestra.tools.files.readers import (
+from agentorchestra.tools.files.documents import (
     PartsDocument,
     PdfDocument,
     TableDocument,
     TextDocument,
     document_from_json,
     document_to_json,
-    read_document_sync,
 )
+from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.workspace import Workspace
 
 OFFICE = "application/vnd.openxmlformats-officedocument."

@@ -291,20 +291,14 @@ def _failure(error: Any, printed: str) -> str:
         hint = f"\nThe modules it has: {MODULES}."
     elif "not yet support" in shown or "not supported in this environment" in shown:
         hint = "\nThis interpreter lacks that; write it with plain functions, lists, dicts and the values in the code."
-    before = _end_of(printed)
-    return f"{before}{_ends_of(shown)}{hint}"
-
-
-def _end_of(printed: str) -> str:
     if len(printed) > _LONGEST_ERROR:
         printed = f"[...]{printed[-_LONGEST_ERROR:]}"
-    return printed if not printed or printed.endswith("\n") else f"{printed}\n"
-
-
-def _ends_of(error: str) -> str:
-    """Return beginning and end: the first line that failed, and what was wrong."""
-    half = _LONGEST_ERROR // 2
-    return error if len(error) <= _LONGEST_ERROR else f"{error[:half]}\n[...]\n{error[-half:]}"
+    if printed and not printed.endswith("\n"):
+        printed = f"{printed}\n"
+    if len(shown) > _LONGEST_ERROR:  # the first line that failed, and what was wrong
+        half = _LONGEST_ERROR // 2
+        shown = f"{shown[:half]}\n[...]\n{shown[-half:]}"
+    return f"{printed}{shown}{hint}"
 
 
 __all__ = ["Limits", "PythonTool"]

@@ -12,8 +12,9 @@ from agentorchestra.tools.files.description import Quote, check, describe
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import read_part, shown_whole
-from agentorchestra.tools.files.readers import LIMITS, check_input, read_document
+from agentorchestra.tools.files.readers import check_input, read_document
 from agentorchestra.tools.files.search import search_passages
+from agentorchestra.tools.files.worker import LIMITS
 
 
 def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sqlite3
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,10 +13,10 @@ from agentorchestra.core.content import Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef, first_names
-from agentorchestra.tools.files.documents import Part, PartsDocument, TextDocument, locate
-from agentorchestra.tools.files.index import PassageIndex, costly
+from agentorchestra.tools.files.documents import Document, Part, PartsDocument, TextDocument, locate
+from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, costly
 from agentorchestra.tools.files.passages import Passage
-from agentorchestra.tools.files.readers import Document, read_document, source_sync
+from agentorchestra.tools.files.readers import read_document, source_sync
 
 _T = TypeVar("_T")
 
@@ -66,6 +66,19 @@ async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]
     except (OSError, sqlite3.Error):
         with PassageIndex(None) as index:
             return await work(index)
+
+
+async def best_passages(
+    index: PassageIndex, query: str, sha256s: Sequence[str], limit: int, too_slow: ToolError
+) -> list[Hit]:
+    """Search an index in a thread that ends when nobody waits any more."""
+    stop = threading.Event()
+    try:
+        return await asyncio.to_thread(index.search, query, sha256s, limit, stop)
+    except SlowQueryError:
+        raise too_slow from None
+    finally:
+        stop.set()
 
 
 async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:

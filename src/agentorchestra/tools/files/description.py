@@ -15,6 +15,7 @@ from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.tools.files.common import document_at, document_of, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import (
     Document,
+    PartsDocument,
     PdfDocument,
     TextDocument,
     is_media,
@@ -27,7 +28,7 @@ from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import place_of
 from agentorchestra.tools.files.read import extent_of, listing
-from agentorchestra.tools.files.readers import PartsDocument, describe_media
+from agentorchestra.tools.files.readers import describe_media
 from agentorchestra.tools.files.search import chosen_files
 
 SECONDS = 60.0  # after this the files left are named but not looked into

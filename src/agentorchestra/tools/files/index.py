@@ -18,9 +18,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from agentorchestra.tools.files.cache_db import open_cache
-from agentorchestra.tools.files.documents import is_media, pictures_of
+from agentorchestra.tools.files.documents import Document, document_from_json, document_to_json, is_media, pictures_of
 from agentorchestra.tools.files.passages import passages
-from agentorchestra.tools.files.readers import Document, check_stop, document_from_json, document_to_json
+from agentorchestra.tools.files.readers import check_stop
 
 _VERSION = 5
 """Of the tables and of how passages are cut; another one found in a file means: build anew.

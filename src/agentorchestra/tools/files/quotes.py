@@ -32,8 +32,9 @@ from agentorchestra.tools.files.documents import (
     only_part,
 )
 from agentorchestra.tools.files.places import Place, column_name, parse_place
-from agentorchestra.tools.files.readers import LIMITS, Limits, read_document_sync
+from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import table_forms, table_view
+from agentorchestra.tools.files.worker import LIMITS, Limits
 
 FEW_WORDS = 3  # words that each piece of a quote with an ellipsis must have
 GAP_CHARS = 600  # letters and digits that an ellipsis may stand for

@@ -50,13 +50,13 @@ PART_CHARS = 16_000
 _LEAST_CHARS = 1_000
 
 _CUT_NAMED = 3  # lines that are cut for which it is said how to read on
-TABLE_CHARS = 12_000  # the same of a table; what its cells have besides values comes on top
+TABLE_CHARS = 12_000  # about how much of a table; what its cells have besides values comes on top
 _LEAST_TABLE = 1_000  # so much of a table is given in any case, when a file with parts is read from its beginning
 NO_NEWLINE = "The last line does not end with a newline."  # told of a text that is read; whoever edits it has to know
 _LISTED = 40  # parts of a file, or columns of a table, that are listed; all of them can be read
 _FRAMES = re.compile(r"^\s*frames\s+(\d{1,3})\s*$", re.IGNORECASE)
 _FRAME = re.compile(r"^\s*frame\s+(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,6}(?:\.\d{1,3})?)\s*s?\s*$", re.IGNORECASE)
-MOST_FILES = 20  # files of a task that are looked at; of more, none is shown
+MOST_FILES = 20  # files of a task that `files_in_view` looks at; of more, none is shown
 MOST_BYTES = 5_000_000  # of a file that is converted only to see how long it is
 _BYTES_PER_CHAR = 4
 _KINDS = {

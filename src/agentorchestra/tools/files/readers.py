@@ -15,19 +15,15 @@ from typing import NamedTuple
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.tools.files.documents import (
     Document,
-    Part,
-    PartsDocument,
-    PdfDocument,
     TableDocument,
     TextDocument,
     document_from_json,
-    document_to_json,
     is_media,
 )
 from agentorchestra.tools.files.formats import text as plain
 from agentorchestra.tools.files.formats.base import Refused
-from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, media_type_of, sniff
-from agentorchestra.tools.files.worker import LIMITS, READABLE, Limits, Request, refusal, run, run_async
+from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, sniff
+from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refusal, run, run_async
 
 _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
@@ -232,28 +228,18 @@ def check_stop(stop: threading.Event | None) -> None:
 
 
 __all__ = [
-    "LIMITS",
-    "READABLE",
     "Checked",
-    "Document",
-    "Limits",
-    "Part",
-    "PartsDocument",
-    "PdfDocument",
     "Stopped",
-    "TableDocument",
-    "TextDocument",
+    "Unpacked",
     "check_input",
     "check_stop",
     "describe_media",
-    "document_from_json",
-    "document_to_json",
     "look_into",
-    "media_type_of",
     "member_bytes",
     "parse_table",
     "read_document",
     "read_document_sync",
     "source_sync",
+    "unpacked",
     "video_frames",
 ]

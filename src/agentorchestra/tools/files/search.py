@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,10 +11,10 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tea.calling.tool import ToolResult
-from agentorchestra.tools.files.common import block, how_to_look, note, only_pictures
+from agentorchestra.tools.files.common import best_passages, block, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import joined
 from agentorchestra.tools.files.folders import by_folder, matching
-from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, query_words
+from agentorchestra.tools.files.index import PassageIndex, query_words
 from agentorchestra.tools.files.indexer import Standing, bring_up
 from agentorchestra.tools.files.passages import Passage
 
@@ -41,7 +40,8 @@ async def search_passages(
     names: dict[str, str] = {}
     for one in searched:
         names.setdefault(one.sha256, one.name)
-    hits = await _hits(index, query, list(names), limit)
+    slow = f"The query {query!r} takes too long: its words are in too many passages; give rarer words or fewer files."
+    hits = await best_passages(index, query, list(names), limit, ToolError(slow))
     blocks: list[Block] = [block(names[hit.sha256], Passage(hit.place, hit.text)) for hit in hits]
     if not hits:
         where = ", ".join(one.name for one in searched) if len(searched) <= FEW else f"{len(searched):,} files"
@@ -77,18 +77,6 @@ def chosen_files(ctx: RunContext[Any], pattern: str | None) -> list[FileRef]:
         listed = "; ".join(by_folder(ctx.manifest.files))
         raise ToolError(f"No file of this task matches {pattern!r}; give e.g. 'docs/*.md'. There are: {listed}.")
     return found
-
-
-async def _hits(index: PassageIndex, query: str, sha256s: Sequence[str], limit: int) -> list[Hit]:
-    stop = threading.Event()
-    try:
-        return await asyncio.to_thread(index.search, query, sha256s, limit, stop)
-    except SlowQueryError:
-        raise ToolError(
-            f"The query {query!r} takes too long: its words are in too many passages; give rarer words or fewer files."
-        ) from None
-    finally:
-        stop.set()
 
 
 def _problems(files: Sequence[FileRef], standing: Standing) -> list[str]:

@@ -39,7 +39,8 @@ from agentorchestra.tools.files.folders import (
     printable,
 )
 from agentorchestra.tools.files.formats.sniff import sniff
-from agentorchestra.tools.files.readers import LIMITS, check_stop, look_into
+from agentorchestra.tools.files.readers import check_stop, look_into
+from agentorchestra.tools.files.worker import LIMITS
 
 THREADS = 4  # files that are hashed and checked at the same time
 # Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside.

@@ -28,42 +28,30 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _V4_REFUSED = [
     (ipaddress.IPv4Network(net), what)
-    for net, what in (
-        ("0.0.0.0/8", "unspecified"),
-        ("10.0.0.0/8", "private"),
-        ("100.64.0.0/10", "shared by a provider's customers"),
-        ("127.0.0.0/8", "loopback"),
-        ("168.63.129.16/32", "a cloud's own service"),
-        ("169.254.0.0/16", "link-local, where clouds give out credentials"),
-        ("172.16.0.0/12", "private"),
-        ("192.0.0.0/24", "reserved"),
-        ("192.0.2.0/24", "reserved"),
-        ("192.31.196.0/24", "reserved"),
-        ("192.52.193.0/24", "reserved"),
-        ("192.88.99.0/24", "reserved"),
-        ("192.168.0.0/16", "private"),
-        ("192.175.48.0/24", "reserved"),
-        ("198.18.0.0/15", "reserved"),
-        ("198.51.100.0/24", "reserved"),
-        ("203.0.113.0/24", "reserved"),
-        ("224.0.0.0/4", "multicast"),
-        ("240.0.0.0/4", "reserved"),
-    )
+    for what, nets in {
+        "unspecified": "0.0.0.0/8",
+        "private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16",
+        "shared by a provider's customers": "100.64.0.0/10",
+        "loopback": "127.0.0.0/8",
+        "a cloud's own service": "168.63.129.16/32",
+        "link-local, where clouds give out credentials": "169.254.0.0/16",
+        "reserved": "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.175.48.0/24 "
+        "198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4",
+        "multicast": "224.0.0.0/4",
+    }.items()
+    for net in nets.split()
 ]
 _V6_REFUSED = [
     (ipaddress.IPv6Network(net), what)
-    for net, what in (
-        ("::/128", "unspecified"),
-        ("::1/128", "loopback"),
-        ("fc00::/7", "private"),
-        ("fe80::/10", "link-local"),
-        ("fec0::/10", "private"),
-        ("ff00::/8", "multicast"),
-        ("2001::/23", "reserved"),
-        ("2001:db8::/32", "reserved"),
-        ("2620:4f:8000::/48", "reserved"),
-        ("3fff::/20", "reserved"),
-    )
+    for what, nets in {
+        "unspecified": "::/128",
+        "loopback": "::1/128",
+        "private": "fc00::/7 fec0::/10",
+        "link-local": "fe80::/10",
+        "multicast": "ff00::/8",
+        "reserved": "2001::/23 2001:db8::/32 2620:4f:8000::/48 3fff::/20",
+    }.items()
+    for net in nets.split()
 ]
 _V6_GLOBAL = ipaddress.IPv6Network("2000::/3")
 _NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))

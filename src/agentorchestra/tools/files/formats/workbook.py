@@ -37,7 +37,8 @@ class Sheet:
         if hidden:
             self.traits.hidden_row(number)
         filled = self.traits.row(number, cells)
-        record = [""] * max([filled, *(cell["column"] for cell in cells if cell["text"])])
+        held = (cell["column"] for cell in cells if cell["text"] or cell["value"] is not None)
+        record = [""] * max([filled, *held])
         if not self._job.take_cells(len(record) + 1):
             return self._stop(self._all_cells)
         for cell in cells:

@@ -9,7 +9,6 @@ import asyncio
 import re
 import shutil
 import tempfile
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -23,8 +22,8 @@ from agentorchestra.core.errors import FileInputError, ToolError, WorkspaceNotWr
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings, SearchFolder
 from agentorchestra.core.spec import FileRef
-from agentorchestra.tools.files.common import with_index
-from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, query_words
+from agentorchestra.tools.files.common import best_passages, with_index
+from agentorchestra.tools.files.index import Hit, PassageIndex, query_words
 from agentorchestra.tools.files.indexer import bring_up
 from agentorchestra.tools.files.storage import keep_files
 from agentorchestra.tools.web.search.dates import day_of
@@ -112,7 +111,9 @@ class Local:
 
             async def work(index: PassageIndex) -> list[Hit]:
                 await bring_up(files, index, [one.ref for one in known], seconds=seconds)  # type: ignore[arg-type]
-                return await _hits(index, query, [one.ref.sha256 for one in known])
+                slow = EngineError("takes too long: the words are in too many passages; give rarer ones")
+                hashes = [one.ref.sha256 for one in known]
+                return await best_passages(index, query.text, hashes, query.limit * _PASSAGES, slow)
 
             hits = await with_index(self._folder, work)
             return await asyncio.to_thread(_results, hits, known, query.limit)
@@ -145,16 +146,6 @@ class Local:
                 renamed = ref.model_copy(update={"name": f"{number}//{ref.name}"})
                 known.append(_Known(renamed, target / ref.name, f"{folder.path.rstrip('/')}/{below}", folder.address))
         return known
-
-
-async def _hits(index: PassageIndex, query: Query, sha256s: Sequence[str]) -> list[Hit]:
-    stop = threading.Event()
-    try:
-        return await asyncio.to_thread(index.search, query.text, sha256s, query.limit * _PASSAGES, stop)
-    except SlowQueryError:
-        raise EngineError("takes too long: the words are in too many passages; give rarer ones") from None
-    finally:
-        stop.set()
 
 
 def _results(hits: Sequence[Hit], known: Sequence[_Known], limit: int) -> list[SearchResult]:
