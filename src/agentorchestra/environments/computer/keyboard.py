@@ -59,8 +59,7 @@ def chord(keys: str) -> tuple[tuple[int, ...], int]:
     *before, last = parts
     held = []
     for one in before:
-        name = _MODIFIERS.get(one.strip().lower())
-        if name is None:
+        if (name := _MODIFIERS.get(one.strip().lower())) is None:
             raise ToolError(f"{one[:60]!r} in {keys[:60]!r} is not held with other keys; ctrl, shift, alt, super are")
         held.append(named_key(name))
     if not last.strip() and last != " ":

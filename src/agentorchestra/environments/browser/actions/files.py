@@ -62,8 +62,7 @@ class FileActions(TargetActions):
         left = MOST_UPLOADED
         for path in paths:
             place = self.place(path)
-            data = await self.on_disk(partial(disk.content_of, place, MOST_UPLOADED))
-            if data is None:
+            if (data := await self.on_disk(partial(disk.content_of, place, MOST_UPLOADED))) is None:
                 raise ToolError(f"there is no file {place.shown!r}; list the folder with the environment files")
             left -= len(data)
             if left < 0:
@@ -173,8 +172,7 @@ class FileActions(TargetActions):
         from agentorchestra.tools.files.formats.sniff import sniff
 
         place = self.place(one.path)
-        data = await self.on_disk(lambda: disk.content_of(place))
-        if data is None:
+        if (data := await self.on_disk(lambda: disk.content_of(place))) is None:
             raise ToolError(f"{one.path} is not on disk any more; download it again")
         one.told = True
         kind = sniff(data[:65_536], one.name) if data else "nothing"

@@ -99,8 +99,7 @@ class PdfActions(FileActions):
 def _part(pages: str, count: int) -> str:
     if not pages.strip():
         return ""
-    match = _PAGES.fullmatch(pages)
-    if match is None:
+    if (match := _PAGES.fullmatch(pages)) is None:
         raise ToolError(f'pages is {pages!r}; write "3" or "2-4"')
     first, last = int(match[1]), int(match[2] or match[1])
     if not 1 <= first <= last or first > count:

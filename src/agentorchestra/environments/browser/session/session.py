@@ -259,8 +259,7 @@ class BrowserSession:
         """Return an agent's current tab with a page that answers; opened if it has none."""
         await self._tidy()
         context = await self.context()
-        tab = self.tabs.get(self.current.get(agent, 0))
-        if tab is None:
+        if (tab := self.tabs.get(self.current.get(agent, 0))) is None:
             tab = self._new_tab()
             self.current[agent] = tab.number
         self._uses += 1
