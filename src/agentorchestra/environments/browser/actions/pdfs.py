@@ -74,7 +74,7 @@ class PdfActions(FileActions):
         known = self.kept.get(_PDFS)
         pdfs = known if isinstance(known, dict) else {}
         kept = str(pdfs.get(address, ""))
-        if kept and await self.on_disk(lambda: disk.content_of(self.place(kept))) is not None:
+        if kept and await disk.in_thread(lambda: disk.content_of(self.place(kept))) is not None:
             return kept, address
         one = await self.fetched(ctx, address)
         one.told = True
@@ -87,7 +87,7 @@ class PdfActions(FileActions):
         place = self.place(file)
         if not place.parts:
             raise ToolError("name a file")
-        held = await self.on_disk(lambda: disk.copied(place, self._stands_on.temporary))
+        held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
         try:
             return await read_document(held.path)
         except FileInputError as error:
