@@ -149,7 +149,7 @@ class Desktop:
         if await self.do(Connection.managed):
             return True
         if self.display is not None:
-            await self.display.manage_again()
+            await self.display.manage()
             await self.do(Connection.managed)
         return False
 

@@ -61,14 +61,12 @@ class Display:
 
     async def start(self) -> None:
         """Start it and wait until it answers; a ToolError says why it cannot be started here."""
-        problem = missing_program()
-        if problem:
+        if problem := missing_program():
             raise ToolError(problem)
         await asyncio.to_thread(self._prepare)
         try:
             server = Bubblewrap(())
-            problem = await server.problem()
-            if problem:
+            if problem := await server.problem():
                 raise SandboxUnavailableError(problem)
             self._shell = await server.shell(
                 self._place / "server", _LIMITS, mounts=(Mount(self.sockets, SOCKETS, writable=True),)
@@ -79,7 +77,7 @@ class Display:
             )
             self._server = job.job
             await self._answering()
-            await self._manage()
+            await self.manage()
         except BaseException as exc:
             await self.close()
             if not isinstance(exc, SandboxUnavailableError):
@@ -87,20 +85,17 @@ class Display:
             why = "it runs in bubblewrap whatever sandbox.backend says, and " if INSTALL in str(exc) else ""
             raise ToolError(f"the display cannot be started: {why}{exc}") from None
 
-    async def _manage(self) -> None:
-        """Start the window manager, again and again: any client can end it."""
-        assert self._shell is not None
+    async def manage(self) -> None:
+        """Start the window manager, anew if it runs; windows stay. A loop starts it, as any client can end it."""
+        if self._shell is None:
+            return
+        if self._manager:
+            await self._shell.stop(self._manager, 9)
         job = await self._shell.start(
             f"export DISPLAY=:0 XAUTHORITY={COOKIE}; "
             f"while true; do openbox --sm-disable --config-file /work/{_CONFIGURATION}; sleep 0.5; done"
         )
         self._manager = job.job
-
-    async def manage_again(self) -> None:
-        """Start the window manager anew: the windows stay."""
-        if self._shell is not None:
-            await self._shell.stop(self._manager, 9)
-            await self._manage()
 
     def _prepare(self) -> None:
         shutil.rmtree(self._place, ignore_errors=True)  # of a process that was killed
@@ -123,8 +118,7 @@ class Display:
             with contextlib.suppress(OSError):
                 self.connect().close()
                 return
-            ended = await self.ended()
-            if ended:
+            if ended := await self.ended():
                 raise ToolError(f"the display cannot be started: {ended}")
             await asyncio.sleep(_LOOK_S)
         raise ToolError(f"the display cannot be started: it did not answer within {_START_S:g} s")

@@ -199,8 +199,7 @@ class Computer(DesktopEnvironment):
         """Type a text into whatever has the keyboard."""
         if len(text) > MOST_CHARACTERS:
             raise ToolError(f"the text has {len(text):,} characters; at most {MOST_CHARACTERS:,} are typed at once")
-        unknown = unknown_character(text)
-        if unknown:
+        if unknown := unknown_character(text):
             raise ToolError(f"the character {unknown!a} is on no keyboard; use press for keys such as Escape")
         typed = await self._do(lambda connection: connection.keyboard.type(text, _TYPE_S), _TYPE_S + CALL_S)
         if typed < len(text.replace("\r\n", "\n")):
@@ -221,8 +220,7 @@ class Computer(DesktopEnvironment):
     # -- windows -----------------------------------------------------------------------------------------------------
 
     def _window(self, number: int) -> int:
-        window = self._numbers.window(number)
-        if window is None:
+        if (window := self._numbers.window(number)) is None:
             raise ToolError(f"there is no window {number}; look at the state again")
         return window
 

@@ -59,8 +59,7 @@ def chord(keys: str) -> tuple[tuple[int, ...], int]:
     *before, last = parts
     held = []
     for one in before:
-        name = _MODIFIERS.get(one.strip().lower())
-        if name is None:
+        if (name := _MODIFIERS.get(one.strip().lower())) is None:
             raise ToolError(f"{one[:60]!r} in {keys[:60]!r} is not held with other keys; ctrl, shift, alt, super are")
         held.append(named_key(name))
     if not last.strip() and last != " ":
@@ -79,23 +78,23 @@ class Keyboard:
 
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
-        self._given: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
-        self._plain: dict[int, tuple[int, bool]] = {}
+        self._assigned: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
+        self._layout: dict[int, tuple[int, bool]] = {}
         self._free: list[int] = []
         self._media: list[int] = []
-        self.look()
+        self.read_layout()
 
-    def look(self) -> None:
+    def read_layout(self) -> None:
         """Read what the keys mean now; a program may have changed it."""
         setup = self._screen.connection.get_setup()
         first, count = setup.min_keycode, setup.max_keycode - setup.min_keycode + 1
         reply = self._screen.core.GetKeyboardMapping(first, count).reply()
         width, symbols = reply.keysyms_per_keycode, list(reply.keysyms)
-        self._plain.clear()
-        self._given = OrderedDict(
-            (symbol, code) for symbol, code in self._given.items() if symbol in symbols[(code - first) * width :][:2]
+        self._layout.clear()
+        self._assigned = OrderedDict(
+            (symbol, code) for symbol, code in self._assigned.items() if symbol in symbols[(code - first) * width :][:2]
         )
-        given = set(self._given.values())
+        given = set(self._assigned.values())
         self._free, self._media = [], []
         for index in range(count):
             row = symbols[index * width : (index + 1) * width]
@@ -105,26 +104,26 @@ class Keyboard:
             if not any(row):
                 self._free.append(code)
             elif row[:1] == row[1:2] and _UNICODE <= row[0] <= _UNICODE | 0x10FFFF:
-                self._given[row[0]] = code  # of an earlier connection
+                self._assigned[row[0]] = code  # of an earlier connection
             elif all(not one or one in _MEDIA_KEYS for one in row):
                 self._media.append(code)
             else:
                 for column, symbol in enumerate(row[:2]):
                     if symbol:
-                        self._plain.setdefault(symbol, (code, column == 1))
+                        self._layout.setdefault(symbol, (code, column == 1))
 
     def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
         """Press a key, others held meanwhile."""
         with self.held(held):
-            self._give([key])
+            self._assign([key])
             for _ in range(count):
                 self._tap(key, held)
 
     @contextmanager
     def held(self, keys: tuple[int, ...]) -> Iterator[None]:
         """Hold modifiers within the block."""
-        self.look()
-        self._give(keys)
+        self.read_layout()
+        self._assign(keys)
         self._send(PRESS, keys)
         self._screen.sync()
         try:
@@ -136,18 +135,18 @@ class Keyboard:
     def type(self, text: str, seconds: float) -> int:
         """Type a text, waiting at most `seconds` for a slow program; return how many characters were typed."""
         until = time.monotonic() + seconds
-        self.look()
+        self.read_layout()
         if self._screen.pointer().held & _LOCK:
             self._tap(named_key("capslock"))
         text = text.replace("\r\n", "\n").replace("\r", "\n")
         symbols = [named_key({"\n": "enter", "\t": "tab"}.get(one, one)) for one in text]
-        room = max(1, int(_NEW_AT_ONCE * (len(self._given) + len(self._free) + len(self._media))))
+        room = max(1, int(_NEW_AT_ONCE * (len(self._assigned) + len(self._free) + len(self._media))))
         begun = 0
         while begun < len(symbols):
             new: dict[int, None] = {}
             end = begun
             while end < len(symbols):
-                if symbols[end] not in self._plain:
+                if symbols[end] not in self._layout:
                     new[symbols[end]] = None
                 if len(new) > room:
                     new.popitem()
@@ -159,7 +158,7 @@ class Keyboard:
                     break
                 if done is None:  # the program cannot be asked
                     time.sleep(_PAUSE_S)
-            self._give(new)
+            self._assign(new)
             for one in symbols[begun:end]:
                 self._tap(one)
             self._screen.sync()
@@ -168,35 +167,35 @@ class Keyboard:
 
     def _tap(self, symbol: int, held: tuple[int, ...] = ()) -> None:
         """Press and release a symbol's key, with shift if it needs that and it is not held."""
-        shift = {named_key("shift")} - set(held) if symbol in self._plain and self._plain[symbol][1] else ()
+        shift = {named_key("shift")} - set(held) if symbol in self._layout and self._layout[symbol][1] else ()
         self._send(PRESS, (*shift, symbol))
         self._send(RELEASE, (symbol, *shift))
 
     def _send(self, kind: int, symbols: tuple[int, ...]) -> None:
         for one in symbols:
-            self._screen.send(kind, self._plain[one][0] if one in self._plain else self._given[one])
+            self._screen.send(kind, self._layout[one][0] if one in self._layout else self._assigned[one])
 
-    def _give(self, symbols: Iterable[int]) -> None:
+    def _assign(self, symbols: Iterable[int]) -> None:
         """Put symbols that have no key on keys."""
         new: dict[int, int] = {}
         for symbol in symbols:
-            if symbol in self._plain:
+            if symbol in self._layout:
                 continue
-            if symbol in self._given:
-                self._given.move_to_end(symbol)
+            if symbol in self._assigned:
+                self._assigned.move_to_end(symbol)
                 continue
             if unused := self._free or self._media:
                 code = unused.pop()
-            elif self._given:
-                _, code = self._given.popitem(last=False)
+            elif self._assigned:
+                _, code = self._assigned.popitem(last=False)
             else:
                 raise ToolError("the display's keyboard has no key left that a character could be put on")
-            self._given[symbol] = code
+            self._assigned[symbol] = code
             new[code] = symbol
         if new:
-            self._tell(new)
+            self._remap(new)
 
-    def _tell(self, new: dict[int, int]) -> None:
+    def _remap(self, new: dict[int, int]) -> None:
         """Change keys (code to symbol); neighbours together, as every change makes every program look again."""
         codes = sorted(new)
         while codes:

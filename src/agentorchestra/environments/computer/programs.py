@@ -34,8 +34,7 @@ class Programs:
                 'programs run in a sandbox, and the settings want none (sandbox.backend = "none"); set it to "auto" '
                 "and install bubblewrap or Docker"
             )
-        problem = await self._sandbox.problem()
-        if problem:
+        if problem := await self._sandbox.problem():
             raise ToolError(f"programs run in a sandbox, and there is none here: {problem}")
 
     async def start(self, command: str, display: Display, folder: Path, files: Path | None) -> Job:

@@ -201,7 +201,7 @@ class TabActions(FolderEnvironment):
         self._seen = boundary.count
         more = len(refused) - _MOST_REFUSED
         return [
-            *tab.told(),
+            *tab.take_notes(),
             *self.session.downloads.news(),
             *(one.reason for one in refused[:_MOST_REFUSED]),
             *([f"{more} more places were not reached"] if more > 0 else []),

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.beneath import parts_of
 from agentorchestra.environments.browser.actions.arguments import Point, Ref, Site, same_site
 from agentorchestra.environments.browser.actions.base import agent_of
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
@@ -21,7 +20,6 @@ from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.downloads import Loaded
 from agentorchestra.environments.files import disk
 from agentorchestra.environments.files.disk import Place
-from agentorchestra.environments.folder import FILES
 from agentorchestra.tea.calling.environment import action
 
 if TYPE_CHECKING:
@@ -62,8 +60,7 @@ class FileActions(TargetActions):
         left = MOST_UPLOADED
         for path in paths:
             place = self.place(path)
-            data = await self.on_disk(partial(disk.content_of, place, MOST_UPLOADED))
-            if data is None:
+            if (data := await disk.in_thread(partial(disk.content_of, place, MOST_UPLOADED))) is None:
                 raise ToolError(f"there is no file {place.shown!r}; list the folder with the environment files")
             left -= len(data)
             if left < 0:
@@ -173,8 +170,7 @@ class FileActions(TargetActions):
         from agentorchestra.tools.files.formats.sniff import sniff
 
         place = self.place(one.path)
-        data = await self.on_disk(lambda: disk.content_of(place))
-        if data is None:
+        if (data := await disk.in_thread(lambda: disk.content_of(place))) is None:
             raise ToolError(f"{one.path} is not on disk any more; download it again")
         one.told = True
         kind = sniff(data[:65_536], one.name) if data else "nothing"
@@ -188,21 +184,7 @@ class FileActions(TargetActions):
 
     def place(self, path: str) -> Place:
         """Return where a path leads: in the run's folder, or among the task's files; a ToolError for other places."""
-        try:
-            parts = parts_of(path.strip())
-        except ValueError as error:
-            raise ToolError(str(error)) from None
-        if parts[:1] == (FILES,) and self.files is not None:
-            return Place(self.files, parts[1:], "/".join(parts), given=True)
-        return Place(self.folder, parts, "/".join(parts))
-
-    @staticmethod
-    async def on_disk(work: Any) -> Any:
-        """Work on the disk in a thread; what goes wrong is one sentence."""
-        try:
-            return await asyncio.to_thread(work)
-        except (OSError, ValueError) as error:
-            raise disk.told(error) from None
+        return disk.place_of(path.strip(), self.folder, self.files)
 
 
 @asynccontextmanager

@@ -157,8 +157,7 @@ class KeyboardActions(TargetActions):
         """
         found = await self.element(ctx, ref)
         element = await self.handle(ref, found)
-        listed = await self.ask(f"looking at {ref}", element, "options")
-        if listed is None:
+        if (listed := await self.ask(f"looking at {ref}", element, "options")) is None:
             await self._select_listed(ctx, ref, found, element, options)
         else:
             native = as_told(Options, listed)
@@ -201,8 +200,7 @@ class KeyboardActions(TargetActions):
 
 
 async def _clicked(item: JSHandle, ms: float) -> None:
-    element = item.as_element()
-    if element is None:
+    if (element := item.as_element()) is None:
         raise ToolError("the list changed meanwhile; look at the state and choose again")
     await element.click(timeout=ms)
 

@@ -134,8 +134,7 @@ class NavigationActions(TabActions):
 
     async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
         await self.current(ctx)
-        found = self.session.tabs.get(number)
-        if found is None:
+        if (found := self.session.tabs.get(number)) is None:
             there = ", ".join(map(str, sorted(self.session.tabs)))
             raise ToolError(f"there is no tab {number}; the tabs are {there}")
         return found
@@ -167,8 +166,7 @@ class NavigationActions(TabActions):
 
     async def _answer(self, ctx: Any, accept: bool, text: str | None) -> str:
         tab = await self.current(ctx)
-        dialog = tab.dialog
-        if dialog is None:
+        if (dialog := tab.dialog) is None:
             raise ToolError("no dialog is open; look at the state")
         await self.session.answer(tab, accept, text)
         return f"the {dialog.type} was {'accepted' if accept else 'dismissed'}; {await self.settled(ctx)}"

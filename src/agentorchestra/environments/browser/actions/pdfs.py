@@ -74,7 +74,7 @@ class PdfActions(FileActions):
         known = self.kept.get(_PDFS)
         pdfs = known if isinstance(known, dict) else {}
         kept = str(pdfs.get(address, ""))
-        if kept and await self.on_disk(lambda: disk.content_of(self.place(kept))) is not None:
+        if kept and await disk.in_thread(lambda: disk.content_of(self.place(kept))) is not None:
             return kept, address
         one = await self.fetched(ctx, address)
         one.told = True
@@ -87,7 +87,7 @@ class PdfActions(FileActions):
         place = self.place(file)
         if not place.parts:
             raise ToolError("name a file")
-        held = await self.on_disk(lambda: disk.copied(place, self._stands_on.temporary))
+        held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
         try:
             return await read_document(held.path)
         except FileInputError as error:
@@ -99,8 +99,7 @@ class PdfActions(FileActions):
 def _part(pages: str, count: int) -> str:
     if not pages.strip():
         return ""
-    match = _PAGES.fullmatch(pages)
-    if match is None:
+    if (match := _PAGES.fullmatch(pages)) is None:
         raise ToolError(f'pages is {pages!r}; write "3" or "2-4"')
     first, last = int(match[1]), int(match[2] or match[1])
     if not 1 <= first <= last or first > count:

@@ -76,8 +76,7 @@ class VideoActions(ExtractionActions):
             return found
         for frame in page.frames:
             held = await self.within("finding the video", partial(frame.evaluate_handle, of_page("film")))
-            found = held.as_element()
-            if found is not None:
+            if (found := held.as_element()) is not None:
                 return found
         raise ToolError("there is no video on the page; press what loads it, or look at the state")
 

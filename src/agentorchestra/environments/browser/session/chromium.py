@@ -61,15 +61,13 @@ def find_chromium(executable: str = "", own: str = "") -> str:
         own: where playwright keeps its own.
     """
     if executable:
-        found = shutil.which(executable)
-        if found is None:
+        if (found := shutil.which(executable)) is None:
             raise ToolError(
                 f"browser.executable is {executable!r}, which is no program here; give the path of a Chromium"
             )
         return found
     for name in NAMES:
-        found = shutil.which(name)
-        if found is not None:
+        if (found := shutil.which(name)) is not None:
             return found
     if own and Path(own).exists():
         return own

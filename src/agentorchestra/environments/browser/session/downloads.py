@@ -110,7 +110,7 @@ class Downloads:
     async def _wait(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
         """Wait until it has ended; one that grows too large is cancelled."""
         ended = asyncio.ensure_future(download.failure())
-        name = _taken_from(tab.begun, download.url)
+        name = _taken_from(tab.announced, download.url)
         try:
             while not ended.done():
                 await asyncio.wait({ended}, timeout=_LOOK_S)

@@ -188,7 +188,7 @@ class BrowserSession:
     async def _attach(self, tab: Tab, page: Page) -> None:
         """Listen to what the browser itself says of a page, also when the page does not answer any more."""
         cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
-        cdp.on("Page.downloadWillBegin", lambda told: tab.begun.append((told["url"], told["guid"])))
+        cdp.on("Page.downloadWillBegin", lambda told: tab.announced.append((told["url"], told["guid"])))
         await within(cdp.send("Page.enable"), self.settings.call_s)
         tab.cdp = cdp
 
@@ -259,8 +259,7 @@ class BrowserSession:
         """Return an agent's current tab with a page that answers; opened if it has none."""
         await self._tidy()
         context = await self.context()
-        tab = self.tabs.get(self.current.get(agent, 0))
-        if tab is None:
+        if (tab := self.tabs.get(self.current.get(agent, 0))) is None:
             tab = self._new_tab()
             self.current[agent] = tab.number
         self._uses += 1
@@ -290,12 +289,12 @@ class BrowserSession:
         if tab.dialogs >= MOST_DIALOGS:
             tab.note(await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other"))
             return
-        tab.stirred.clear()
+        tab.interrupted.clear()
         given = () if text is None else (text,)
         await self._try(dialog.accept(*given) if accept else dialog.dismiss())
         # The next one, of a page that asks without an end, comes at once.
         with contextlib.suppress(TimeoutError):
-            await within(tab.stirred.wait(), 0.1)
+            await within(tab.interrupted.wait(), 0.1)
 
     async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
@@ -309,12 +308,12 @@ class BrowserSession:
         api = playwright_api()
         limit = seconds if seconds is not None else self.settings.call_s
         if not tab.crashed:
-            tab.stirred.clear()
+            tab.interrupted.clear()
         call = asyncio.ensure_future(make())
-        stir = asyncio.ensure_future(tab.stirred.wait())
+        interruption = asyncio.ensure_future(tab.interrupted.wait())
         try:
-            await asyncio.wait({call, stir}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if not call.done() and stir.done() and tab.dialog is None:
+            await asyncio.wait({call, interruption}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
+            if not call.done() and interruption.done() and tab.dialog is None:
                 # Of a page that is gone the call knows, too.
                 await asyncio.wait({call}, timeout=1)
             if call.done():
@@ -335,7 +334,7 @@ class BrowserSession:
                 raise  # what the call itself found wrong
             why = f"{what} was not possible"
         finally:
-            stir.cancel()
+            interruption.cancel()
             if not call.done():
                 call.cancel()
                 call.add_done_callback(lambda done: done.cancelled() or done.exception())

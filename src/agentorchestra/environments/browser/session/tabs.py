@@ -42,10 +42,10 @@ class Tab:
     cdp: CDPSession | None = None
     visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
     # set by whatever an action must not wait beyond: a dialog, a crash, the end of the page
-    stirred: asyncio.Event = field(default_factory=asyncio.Event)
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)
     # set by that, and by a document that was asked for, came, or did not come
     changed: asyncio.Event = field(default_factory=asyncio.Event)
-    begun: list[tuple[str, str]] = field(default_factory=list)  # downloads that the browser told of: address, its id
+    announced: list[tuple[str, str]] = field(default_factory=list)  # downloads, by address and the browser's id
 
     @property
     def address(self) -> str:
@@ -57,7 +57,7 @@ class Tab:
         if len(self.notes) < _MOST_NOTES:
             self.notes.append(sentence[:_NOTE_CHARS])
 
-    def told(self) -> list[str]:
+    def take_notes(self) -> list[str]:
         """Return what nobody was told yet."""
         notes, self.notes = self.notes, []
         return notes
@@ -67,11 +67,11 @@ class Tab:
         self.page, self.cdp, self.dialog = None, None, None
         self.crashed = self.loading = False
         self.media_type = self.error = ""
-        self.begun.clear()
+        self.announced.clear()
 
-    def stir(self) -> None:
+    def interrupt(self) -> None:
         """Wake whoever waits: something happened that no action waits beyond."""
-        self.stirred.set()
+        self.interrupted.set()
         self.changed.set()
 
     def watch(self, page: Page, *, popped: Callable[[Page], None], loads: Callable[[Any], None]) -> None:
@@ -84,7 +84,7 @@ class Tab:
 
         page.on("dialog", mine(self._asked))
         page.on("crash", mine(self._crashed))
-        page.on("close", mine(lambda *_: self.stir()))
+        page.on("close", mine(lambda *_: self.interrupt()))
         page.on("popup", mine(popped))
         page.on("download", lambda download: loads(download) if self.page is page else refuse(download))
         page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
@@ -100,11 +100,11 @@ class Tab:
             return
         self.dialog = dialog
         self.dialogs += 1
-        self.stir()
+        self.interrupt()
 
     def _crashed(self, *_: Any) -> None:
         self.crashed, self.loading = True, False
-        self.stir()
+        self.interrupt()
 
     def _of_the_document(self, request: Any) -> bool:
         """Return True if a request is for the page itself, not for something in it."""

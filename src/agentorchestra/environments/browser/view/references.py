@@ -32,8 +32,7 @@ class Numbers:
 
     def give(self, frame: Frame, token: str, number: int) -> str:
         """Return the reference of an element, by its document and its number there."""
-        found = self.given.get((token, number))
-        if found is None:
+        if (found := self.given.get((token, number))) is None:
             if self.last % _MOST_GIVEN == _MOST_GIVEN - 1:  # a page that makes new elements all the time
                 self.given.clear()
                 self.places.clear()

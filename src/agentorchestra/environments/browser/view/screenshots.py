@@ -36,8 +36,7 @@ def wants_picture(setting: str, ctx: Any) -> bool:
     """Return True if an agent is shown a picture of its page, by the setting `browser.screenshots`."""
     if setting != "auto":
         return setting == "always"
-    manifest = getattr(ctx, "manifest", None)
-    if manifest is None:
+    if (manifest := getattr(ctx, "manifest", None)) is None:
         return False
     role = manifest.roles.get(ctx.role)
     # A model that a delegation chose comes before the role's.

@@ -137,8 +137,7 @@ async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
     """Return what the page says of itself, with its frames in view."""
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-    said = await probe(frame, whole=whole, drawn=drawn)
-    if said is None:
+    if (said := await probe(frame, whole=whole, drawn=drawn)) is None:
         raise PlaywrightTimeout("the page does not answer")
     main = Part(frame, said)
     left = _MOST_FRAMES
