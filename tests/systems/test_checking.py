@@ -20,8 +20,8 @@ from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace import creation as creating
 from tests.files.makers import png
+from tests.support.team import done, requests_of, results, team
 from tests.systems.support import seen
-from tests.systems.test_team import done, requests_of, results, team
 
 LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\nThe **notice** period is three months.\n"
 DEPOSIT = {"source": "lease.txt", "place": "line 2", "quote": "The deposit is 1284 euros."}
