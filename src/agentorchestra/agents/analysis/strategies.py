@@ -13,8 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, Question, Questioner, form, list_of, material
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.agents.forms import (
+    FLAG,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Question,
+    Questioner,
+    form,
+    list_of,
+    material,
+    piece_block,
+)
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.tea.calling.structured_output import read_output
@@ -468,14 +479,7 @@ class Analysis:
         return _known_block(self._known_text())
 
     def _shown(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
-        return tuple(
-            TextBlock(
-                text=f"[{number}] {one.text}",
-                source=Source(kind="web" if "://" in source else "file", ref=source, place=one.place),
-                trust=Trust.UNTRUSTED,
-            )
-            for number, one in enumerate(pieces, start=1)
-        )
+        return tuple(piece_block(number, one.text, source, one.place) for number, one in enumerate(pieces, start=1))
 
 
 def _known_block(known: str) -> tuple[Block, ...]:
