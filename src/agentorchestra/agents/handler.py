@@ -11,31 +11,21 @@ from agentorchestra.agents.driver import run_agent, run_workflow
 from agentorchestra.agents.identity import run_with_identity
 from agentorchestra.agents.types import Kit, System
 from agentorchestra.agents.user_messages import user_words
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownSystemError
+from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 
 
-class AgentHandler:
+class AgentHandler(BaseHandler):
     """Executes InvokeAgent and Spawn: finds the system and hands it the child session."""
+
+    fixed_mode = Mode.COMPOSITE  # entered again after a crash
 
     def __init__(self, kit: Callable[[], Kit]) -> None:
         self._kit = kit
-
-    def mode(self, effect: Effect) -> Mode:
-        """Return composite: it is entered again after a crash."""
-        return Mode.COMPOSITE
-
-    def bound(self, effect: Effect) -> Bound:
-        """Return no cost: composites reserve nothing themselves."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is."""
-        return effect
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""

@@ -8,11 +8,11 @@ from concurrent.futures import Future
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, JsonValue
 
-from agentorchestra.core.budget import Bound, Room, Usage
+from agentorchestra.core.budget import NO_COST, Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.content import Block, MediaBlock
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
@@ -250,11 +250,26 @@ class Handler(Protocol):
     def bound(self, effect: Effect) -> Bound:
         """Return the most it can cost."""
 
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect with handles in place of secrets; fingerprint and log are made of this."""
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Act; `ctx` is a RunContext. Failures are outcomes; only DoorError and ModelError are raised."""
+
+
+class BaseHandler:
+    """A handler whose effects cost nothing.
+
+    Attributes:
+        fixed_mode: the mode of all its effects; None where each has its own.
+    """
+
+    fixed_mode: ClassVar[Mode | None] = None
+
+    def mode(self, effect: Effect) -> Mode:
+        """Return the mode of its effects, or the effect's own."""
+        return self.fixed_mode or effect.mode
+
+    def bound(self, effect: Effect) -> Bound:
+        """Return nothing: what it does costs no more than time."""
+        return NO_COST
 
 
 @runtime_checkable

@@ -20,11 +20,10 @@ from typing import Any, Literal
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
-from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.protocols import BaseHandler, RunContext
 from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox._program import EARLIER, VARIABLES
 from agentorchestra.tea.calling.tool import ToolResult
@@ -95,7 +94,7 @@ class _Live:
             await asyncio.gather(self.task, return_exceptions=True)
 
 
-class Workbench:
+class Workbench(BaseHandler):
     """Runs programs for tools; the handler of RunCode in the sandbox.
 
     Args:
@@ -115,14 +114,6 @@ class Workbench:
     def mode(self, effect: Effect) -> Mode:
         """Return REPEATABLE: without a network a program touches nothing outside; ONCE with one."""
         return Mode.ONCE if Tag.NETWORK in effect.tags else Mode.REPEATABLE
-
-    def bound(self, effect: Effect) -> Bound:
-        """Return no cost: it takes nothing but time."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is: the door replaces the values of known secrets."""
-        return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Run a program's next part: up to its next call of a tool, or to its end."""

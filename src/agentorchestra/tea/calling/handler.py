@@ -107,10 +107,6 @@ class ToolHandler:
         tool = self._tool(effect)
         return NO_COST if tool is None else tool.bound
 
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is: the door replaces the values of known secrets."""
-        return effect
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Call the tool; raise only DoorError, ModelError and StoreError, which concern the run."""
         parent = getattr(ctx, "parent", None)

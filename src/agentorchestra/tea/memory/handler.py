@@ -17,9 +17,9 @@ from typing import Any, get_args
 
 from pydantic import JsonValue, ValidationError
 
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
+from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.tea.memory.base import LONGEST_ENTRY, SCOPES, Entry, EntryKind
 from agentorchestra.tea.memory.insights import standing
 from agentorchestra.tea.memory.records import Reader, entries_of
@@ -39,25 +39,15 @@ NEAR = 0.4
 """The least part of the best one's score that an entry must have to fit a query."""
 
 
-class MemoryHandler:
+class MemoryHandler(BaseHandler):
     """Executes ReadMemory and WriteMemory. One serves one drive of a run: what earlier runs wrote is read once."""
+
+    fixed_mode = Mode.PURE  # a reading changes nothing, and of a writing nothing happens but its record.
 
     def __init__(self) -> None:
         self._reader: Reader | None = None
         self._read: dict[tuple[str, str], list[Entry]] = {}
         self._forgotten: frozenset[str] = frozenset()
-
-    def mode(self, effect: Effect) -> Mode:
-        """Return pure: a reading changes nothing, and of a writing nothing happens but its record."""
-        return Mode.PURE
-
-    def bound(self, effect: Effect) -> Bound:
-        """Nothing."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is: the door replaces the values of known secrets."""
-        return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Read entries, or take some."""

@@ -11,12 +11,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
 from agentorchestra.core.effects import provenance_of as sources_of
 from agentorchestra.core.errors import ProgramEndedError
 from agentorchestra.core.messages import ToolCall
+from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.runtime.results import cut_result
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.tea.programs.functions import Functions
@@ -54,23 +54,17 @@ def program_effect(code: str, *, role: str, provenance: tuple[Provenance, ...], 
     )
 
 
-class ProgramHandler:
-    """Executes RunCode; the first of its interpreters that has what a program needs runs it."""
+class ProgramHandler(BaseHandler):
+    """Executes RunCode.
+
+    Args:
+        interpreters: the first that has what a program needs runs it.
+    """
+
+    fixed_mode = Mode.COMPOSITE  # entered again after a crash
 
     def __init__(self, interpreters: Sequence[Interpreter]) -> None:
         self._interpreters = tuple(interpreters)
-
-    def mode(self, effect: Effect) -> Mode:
-        """Return composite: entered again after a crash."""
-        return Mode.COMPOSITE
-
-    def bound(self, effect: Effect) -> Bound:
-        """Return nothing: composites reserve nothing themselves."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is."""
-        return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Run the program; return what it printed, and the answer if it called `done`."""
