@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.outputs import computed, figures, given
+from agentorchestra.agents.outputs import computed, figures, is_among
 from agentorchestra.agents.planning.checks import VERDICT
 from agentorchestra.agents.planning.verification import REPLY
 from agentorchestra.core.content import Trust
@@ -143,8 +143,8 @@ def test_an_answer_is_computed_where_its_numbers_were_printed(
 
 def test_a_rounded_figure_is_given() -> None:
     known = figures("0.3333 and 1,284.50 and 12", digits=1)
-    assert all(given(form, known) for form in figures("0.33, 1284.5, 1285, 12", digits=1))
-    assert not any(given(form, known) for form in figures("0.34, 1284.6, 13", digits=1))
+    assert all(is_among(form, known) for form in figures("0.33, 1284.5, 1285, 12", digits=1))
+    assert not any(is_among(form, known) for form in figures("0.34, 1284.6, 13", digits=1))
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------
