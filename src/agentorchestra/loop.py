@@ -164,48 +164,28 @@ class State(BaseModel):
             return self.model_copy(update={**update, "ceiling": int(decision.overflow * OVERFLOW_SHARE)})
         if decision.limited:
             return self.model_copy(update={"limited": decision.limited, "messages": self.messages + decision.heard})
-        messages = [*decision.heard]
-        if decision.message is not None:
-            messages.append(decision.message)
+        calls = [*zip(decision.tool_calls, decision.calls, results, strict=True)]
+        failed = [call.name for call, _, outcome in calls if not outcome.ok]
+        shown = [_blocks(decision, *one, failed) for one in calls]
+        messages = [*decision.heard, *([decision.message] if decision.message is not None else [])]
+        blocks = [block for message in messages for block in message.content]
+        blocks += [block for one in shown for block in one]
+        messages += _messages(decision, calls, shown, failed)
         seen = dict(self.seen_calls)
         repeated, repeats = "", 0
-        blocks: list[Block] = [block for message in messages for block in message.content]
-        result: AgentResult | None = None
-        failed = [call.name for call, one in zip(decision.tool_calls, results, strict=True) if not one.ok]
-        text_blocks: list[Block] = []
         opened = list(self.opened)
+        result: AgentResult | None = None
         if decision.words and (decision.ends or self.words):
             # It may finish so; or it was told how to finish and answers in plain words again: that is how it finishes.
             result = AgentResult(answer=decision.words, steps=self.step + 1, memory=decision.memory or self.memory)
-        for call, effect, outcome in zip(decision.tool_calls, decision.calls, results, strict=True):
-            source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
-            finished = _finishing(effect, outcome)
-            taken = finished is None or not failed
-            shown = outcome.blocks(source) if taken else (_not_taken(failed, source),)
-            if call.id in decision.dropped:
-                shown = (*shown, _left_out(decision.dropped[call.id], source))
-            blocks.extend(shown)
-            if decision.native:
-                messages.append(
-                    Message(
-                        role="tool",
-                        content=shown,
-                        tool_call_id=call.id,
-                        name=call.name,
-                        is_error=not (outcome.ok and taken),
-                    )
-                )
-            else:
-                text_blocks += [block_from(f"Result of {call.name} ({call.id}):", trust=Trust.SYSTEM), *shown]
+        for call, effect, outcome in calls:
             mark = sha256_json([call.name, call.arguments, outcome.status, outcome.value, outcome.error])
             seen[mark] = seen.get(mark, 0) + 1
             if seen[mark] > repeats:
                 repeats, repeated = seen[mark], call.name
             opened += [name for name in opened_by(effect, outcome) if name not in opened]
-            if finished is not None and taken:
+            if not failed and (finished := _finishing(effect, outcome)) is not None:
                 result = _finished(finished, self.step + 1, decision.memory)
-        if text_blocks:
-            messages.append(Message(role="user", content=tuple(text_blocks)))
         useful = any(outcome.ok for outcome in results)
         return self.model_copy(
             update={
@@ -259,6 +239,40 @@ def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
     if effect.kind is EffectKind.RUN_CODE:
         return outcome.value.get("done") if isinstance(outcome.value, dict) else None
     return outcome.value if effect.name == "done" else None
+
+
+def _blocks(
+    decision: Decision, call: ToolCall, effect: Effect, outcome: Outcome, failed: Sequence[str]
+) -> tuple[Block, ...]:
+    """Return what the agent is shown of a call: its result, and what was not taken or left out."""
+    source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
+    refused = bool(failed) and _finishing(effect, outcome) is not None
+    shown = (_not_taken(failed, source),) if refused else outcome.blocks(source)
+    return (*shown, _left_out(decision.dropped[call.id], source)) if call.id in decision.dropped else shown
+
+
+def _messages(
+    decision: Decision,
+    calls: Sequence[tuple[ToolCall, Effect, Outcome]],
+    shown: Sequence[tuple[Block, ...]],
+    failed: Sequence[str],
+) -> list[Message]:
+    """Return the results of calls for the history: a message each, or one for a model without native calls."""
+    if decision.native:
+        return [
+            Message(
+                role="tool",
+                content=blocks,
+                tool_call_id=call.id,
+                name=call.name,
+                is_error=not outcome.ok or (bool(failed) and _finishing(effect, outcome) is not None),
+            )
+            for (call, effect, outcome), blocks in zip(calls, shown, strict=True)
+        ]
+    texts: list[Block] = []
+    for (call, _, _), blocks in zip(calls, shown, strict=True):
+        texts += [block_from(f"Result of {call.name} ({call.id}):", trust=Trust.SYSTEM), *blocks]
+    return [Message(role="user", content=tuple(texts))] if texts else []
 
 
 def _not_taken(failed: Sequence[str], source: Source) -> TextBlock:

@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.messages import ModelRequest
-from tests.agents.browsing import opened, page_of, team
-from tests.agents.test_browser_use import clerk
+from tests.agents.browsing import clerk, opened, page_of, team
 
 
 def dying(request: ModelRequest) -> Any:

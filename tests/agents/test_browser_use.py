@@ -23,26 +23,8 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import AgentSpec, RunStatus
 from agentorchestra.models.render import render_message
 from agentorchestra.testing import ScriptedModel, call, decide, say
-from tests.agents.browsing import host_of, opened, page_of, ref_of, results_of, signing_in, task_of, team
+from tests.agents.browsing import clerk, host_of, opened, page_of, ref_of, results_of, signing_in, task_of, team
 from tests.site.browser import PASSWORD, USER, browser_site
-
-
-def clerk(request: ModelRequest) -> Any:
-    """Opens the address of its task, signs in where it is asked to, downloads the statement where the task says so."""
-    page, task, before = page_of(request), task_of(request), results_of(request)
-    if "Welcome, ada" in page:
-        if "download" not in task:
-            return decide(calls=[call("done", answer="1,204 shells")])
-        if not any("statement.csv" in one for one in before):
-            return decide(calls=[call("browser_click", ref=ref_of(page, "link", "Statement"))])
-        saved = next(word for one in before for word in one.split() if word.endswith("statement.csv"))
-        return decide(calls=[call("done", answer=f"It is saved as {saved}.")])
-    if ref_of(page, "textbox", "Password"):
-        if "password" not in task and "fill_secret" not in page:
-            return decide(calls=[call("done", answer="It asks for a password.", status="blocked")])
-        return signing_in(request, USER, PASSWORD)
-    address = next(word.strip(".,") for word in task.split() if word.startswith("http"))
-    return decide(calls=[call("browser_go_to_url", url=address)])
 
 
 @pytest.mark.long

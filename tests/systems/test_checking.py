@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.outputs import computed, figures, given
+from agentorchestra.agents.outputs import computed, figures, is_among
 from agentorchestra.agents.planning.checks import VERDICT
 from agentorchestra.agents.planning.verification import REPLY
 from agentorchestra.core.content import Trust
@@ -20,8 +20,8 @@ from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace import creation as creating
 from tests.files.makers import png
+from tests.support.team import done, requests_of, results, team
 from tests.systems.support import seen
-from tests.systems.test_team import done, requests_of, results, team
 
 LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\nThe **notice** period is three months.\n"
 DEPOSIT = {"source": "lease.txt", "place": "line 2", "quote": "The deposit is 1284 euros."}
@@ -143,8 +143,8 @@ def test_an_answer_is_computed_where_its_numbers_were_printed(
 
 def test_a_rounded_figure_is_given() -> None:
     known = figures("0.3333 and 1,284.50 and 12", digits=1)
-    assert all(given(form, known) for form in figures("0.33, 1284.5, 1285, 12", digits=1))
-    assert not any(given(form, known) for form in figures("0.34, 1284.6, 13", digits=1))
+    assert all(is_among(form, known) for form in figures("0.33, 1284.5, 1285, 12", digits=1))
+    assert not any(is_among(form, known) for form in figures("0.34, 1284.6, 13", digits=1))
 
 
 # -- sources -----------------------------------------------------------------------------------------------------------

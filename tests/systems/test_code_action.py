@@ -12,7 +12,6 @@ import pytest
 from pydantic import BaseModel
 
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
@@ -23,19 +22,8 @@ from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tea.programs.interpreter import MontyInterpreter, ProgramLimits
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
+from tests.support.programs import effects, printed, program
 from tests.systems.support import seen
-
-
-def program(code: str, memory: str = "") -> ModelResponse:
-    """A decision as a model writes it."""
-    return say(f'{{"thinking": "t", "memory": "{memory}", "next_goal": "g"}}\n```python\n{code}\n```')
-
-
-def printed(request: ModelRequest) -> str:
-    """What the last program printed, and its error."""
-    shown = request.messages[-2]
-    assert shown.role == "user" and shown.text.startswith("Result of program"), shown.text
-    return "\n".join(block.text for block in shown.content[1:] if isinstance(block, TextBlock))
 
 
 def problem(request: ModelRequest) -> str:
@@ -111,13 +99,6 @@ async def ask(folder: Path, model: ScriptedModel, calls: Calls, task: str = "Do 
 async def log(folder: Path, run_id: str) -> list[Event]:
     async with Workspace(folder / "ws") as ws:
         return list(await ws.events(run_id))
-
-
-def effects(events: list[Event]) -> dict[str, str]:
-    """Key -> component of what has an outcome."""
-    named = {e.span: e.body["effect"] for e in events if e.span and e.body.get("effect")}
-    over = [e.span for e in events if e.type == "completed" and e.span]
-    return {key: named[key]["component"].partition("@")[0] for key in over}
 
 
 # -- the ordinary course -----------------------------------------------------------------------------------------------

@@ -10,8 +10,8 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, say
 from agentorchestra.workspace import Workspace
+from tests.support.programs import effects, printed, program
 from tests.systems.support import seen
-from tests.systems.test_code_action import effects, printed, program
 
 LEASE = "The rent is 900 euros.\nThe deposit is 1284 euros.\n"
 ANNEX = "The garage costs 75 euros.\n"

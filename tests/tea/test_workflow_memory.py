@@ -215,7 +215,7 @@ async def test_a_specialist_has_insights_of_its_own(
 
 async def _best_of_two(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """A workflow of code whose steps are rivals: the one that opened the drawer `west` wins."""
-    agent = await build_agent(spec, session, kit, prompt="react")
+    first, agent = await build_agent(spec, session, kit, prompt="react")
     memory = agent_state(session).memory
     assert memory is not None
     parts = Parts(decide=agent.decide, observe=(memory.observe, *agent.observe))
@@ -223,7 +223,7 @@ async def _best_of_two(spec: AgentSpec, session: Session[Any], kit: Kit) -> Agen
     async def score(state: State, branch: Session[Any]) -> float:
         return float("QX-4417" in state.messages[-1].text) + float(state.ended)
 
-    return result_of(await beam(agent.state, session, parts, score=score, candidates=2))
+    return result_of(await beam(first, session, parts, score=score, candidates=2))
 
 
 async def _best_of_two_runs(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:

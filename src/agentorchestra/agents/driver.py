@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
@@ -43,17 +43,6 @@ RESULT_SHARE = 0.15
 """Part of an agent's window that one result may take; what is longer is cut, the whole kept as an artifact."""
 
 
-@dataclass(frozen=True)
-class AgentParts:
-    """An agent's first state, its decider, what happens before its decisions and after its calls."""
-
-    state: State
-    decide: ModelDecider
-    environments: tuple[str, ...]
-    observe: tuple[Observe, ...]
-    perceive: tuple[Perceive, ...] = ()
-
-
 async def build_agent(
     spec: AgentSpec,
     session: Session[Any],
@@ -62,8 +51,8 @@ async def build_agent(
     prompt: str,
     offered: Sequence[Offered] = (),
     receives: bool = True,
-) -> AgentParts:
-    """Build an agent from its spec and the prompt it speaks with.
+) -> tuple[State, Parts]:
+    """Return an agent's first state and its parts, from its spec and the prompt it speaks with.
 
     Args:
         prompt: the name of its system prompt, which may declare any of the variables of `prompt.system_text`.
@@ -121,10 +110,10 @@ async def build_agent(
     compaction = _compaction(spec, session, kit, model, settings)
     agent_state(session).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
     if kit.workshop is None or not receives:
-        return AgentParts(state, decide, tuple(environments), (compaction,))
+        return state, Parts(decide, observe=(compaction,), environments=tuple(environments))
     discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
     given = ToolReceiver(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
-    return AgentParts(state, decide, tuple(environments), (given.observe, compaction), (given.perceive,))
+    return state, Parts(decide, (given.perceive,), (given.observe, compaction), tuple(environments))
 
 
 def _compaction(spec: AgentSpec, session: Session[Any], kit: Kit, model: str, settings: ModelSettings) -> Compaction:
@@ -156,19 +145,18 @@ async def run_agent(
         hear: how a run's top agent takes what the user says in between.
         receives: whether it gets the tools that it asks for; not one who is to see agents only.
     """
-    agent = await build_agent(spec, session, kit, prompt=prompt, offered=offered, receives=receives)
-    shown = {name: kit.environments[name]() for name in agent.environments}
+    state, parts = await build_agent(spec, session, kit, prompt=prompt, offered=offered, receives=receives)
+    shown = {name: kit.environments[name]() for name in parts.environments}
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     top = is_top(session)
     working = agent_state(session).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
-    parts = Parts(
-        decide=agent.decide,
-        perceive=(*((hear,) if top else ()), *((memory.perceive,) if memory else ()), *agent.perceive, *perceive),
-        observe=(*observe, *((memory.observe,) if memory else ()), *agent.observe),
-        environments=agent.environments,
+    parts = replace(
+        parts,
+        perceive=(*((hear,) if top else ()), *((memory.perceive,) if memory else ()), *parts.perceive, *perceive),
+        observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
-    result = result_of(await linear(agent.state, session, parts))
+    result = result_of(await linear(state, session, parts))
     if memory is not None and working is None:
         await memory.end(result, session)
     return result
@@ -200,4 +188,4 @@ def result_of(state: State) -> AgentResult:
     return result
 
 
-__all__ = ["AgentParts", "Kit", "System", "build_agent", "result_of", "run_agent", "run_workflow"]
+__all__ = ["Kit", "System", "build_agent", "result_of", "run_agent", "run_workflow"]

@@ -178,6 +178,12 @@ def material(text: str, ref: str, kind: SourceKind = "agent") -> TextBlock:
     return TextBlock(text=text, source=Source(kind=kind, ref=ref), trust=Trust.UNTRUSTED)
 
 
+def piece_block(number: int, text: str, source: str, place: str) -> TextBlock:
+    """Return a numbered piece of a page or a file, as material."""
+    where = Source(kind="web" if "://" in source else "file", ref=source, place=place)
+    return TextBlock(text=f"[{number}] {text}", source=where, trust=Trust.UNTRUSTED)
+
+
 def limit_status(limited: str) -> RunStatus:
     """Return how work ends for which the budget had no room."""
     return RunStatus.TIMED_OUT if "active seconds" in limited else RunStatus.BUDGET_EXHAUSTED
@@ -218,4 +224,5 @@ __all__ = [
     "limit_status",
     "list_of",
     "material",
+    "piece_block",
 ]

@@ -135,7 +135,7 @@ def figures(text: str, *, digits: int = 2) -> dict[str, str]:
     return found
 
 
-def given(form: str, known: Collection[str]) -> bool:
+def is_among(form: str, known: Collection[str]) -> bool:
     """Return True if a number, as `figures` gives it, stands among known ones, or is one of them rounded."""
     if form in known:
         return True
@@ -154,7 +154,7 @@ def computed(answer: str, task: str, shown: Sequence[Output], computing: Collect
         known = {*figures(f"{one.asked}\n{one.text}", digits=1)}
         printed = {*figures(one.text, digits=1)}
         if alike(answer, one.text) or (
-            wanted and all(given(form, known) for form in wanted) and any(given(form, printed) for form in wanted)
+            wanted and all(is_among(form, known) for form in wanted) and any(is_among(form, printed) for form in wanted)
         ):
             return True
     return False
@@ -193,4 +193,4 @@ def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
     return f"{head}… {said[: max(0, room - 4)]} …"
 
 
-__all__ = ["PROGRAMS", "Output", "computed", "ended_on", "figures", "given", "output_blocks", "outputs"]
+__all__ = ["PROGRAMS", "Output", "computed", "ended_on", "figures", "is_among", "output_blocks", "outputs"]

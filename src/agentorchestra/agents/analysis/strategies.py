@@ -13,8 +13,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, Question, Questioner, form, list_of, material
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.agents.forms import (
+    FLAG,
+    INTEGER,
+    NUMBER,
+    TEXT,
+    Question,
+    Questioner,
+    form,
+    list_of,
+    material,
+    piece_block,
+)
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.tea.calling.structured_output import read_output
@@ -69,7 +80,7 @@ _FAILED = re.compile(
 
 
 @dataclass(frozen=True)
-class Finding:
+class SourceFinding:
     """A fact of a part of a source; without a quote for what was seen, heard or computed."""
 
     fact: str
@@ -97,7 +108,7 @@ class Analysis:
     known: str
     limits: AnalysisSettings
     inside: bool = False
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[SourceFinding] = field(default_factory=list)
     tried: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     answer: str = ""
@@ -192,7 +203,7 @@ class Analysis:
 
     def _take(self, reply: dict[str, Any], chunk: Sequence[Piece]) -> None:
         """Take the findings whose words stand where they are said to."""
-        found: list[Finding] = []
+        found: list[SourceFinding] = []
         for one in reply["findings"][: self.limits.findings]:
             quote, number = str(one["quote"]), int(one["piece"])
             named = [chunk[number - 1]] if 0 < number <= len(chunk) else []
@@ -200,7 +211,7 @@ class Analysis:
             if piece is None:
                 self.notes.append(f"left out, since its words do not stand there: {one['fact']}")
                 continue
-            found.append(Finding(str(one["fact"]), quote, piece.place, bool(reply["answers"])))
+            found.append(SourceFinding(str(one["fact"]), quote, piece.place, bool(reply["answers"])))
         self.findings += found
         self.told += bool(found)
         if not reply["answers"]:
@@ -221,7 +232,9 @@ class Analysis:
                 self.notes.append(str(error))
                 continue
             place = name.removeprefix(f"{content.name}!")
-            self.findings += [Finding(one.fact, one.quote, one.place or place, one.answers) for one in inner.findings]
+            self.findings += [
+                SourceFinding(one.fact, one.quote, one.place or place, one.answers) for one in inner.findings
+            ]
             self.told += inner.told
             self.tried += inner.tried
             self.notes += inner.notes
@@ -277,7 +290,7 @@ class Analysis:
             said = "\n".join(one.text for one in outcome.blocks() if isinstance(one, TextBlock)).strip()
             printed = _WHERE.sub("", said).removeprefix("(no output)").strip()
             if outcome.ok and printed and not _FAILED.search(printed):
-                self.findings.append(Finding(f"A program over {content.name} printed: {printed[:4_000]}"))
+                self.findings.append(SourceFinding(f"A program over {content.name} printed: {printed[:4_000]}"))
                 self.told = max(2, self.told + 1)  # whoever wrote the program has not seen what it prints
                 return await self.conclude()
             problem = (printed or outcome.error or "it printed nothing")[-2_000:]
@@ -421,7 +434,7 @@ class Analysis:
         found = bool(reply["found"]) and bool(answer)
         said = "; ".join(one for one in (answer if found else "", str(reply["seen"]).strip()) if one)
         if said:
-            self.findings.append(Finding(said, place=place, answers=found))
+            self.findings.append(SourceFinding(said, place=place, answers=found))
             self.told += 1
         self.regions = [
             one for one in reply.get("regions") or () if 0 <= one[0] < one[2] <= 1 and 0 <= one[1] < one[3] <= 1
@@ -468,14 +481,7 @@ class Analysis:
         return _known_block(self._known_text())
 
     def _shown(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
-        return tuple(
-            TextBlock(
-                text=f"[{number}] {one.text}",
-                source=Source(kind="web" if "://" in source else "file", ref=source, place=one.place),
-                trust=Trust.UNTRUSTED,
-            )
-            for number, one in enumerate(pieces, start=1)
-        )
+        return tuple(piece_block(number, one.text, source, one.place) for number, one in enumerate(pieces, start=1))
 
 
 def _known_block(known: str) -> tuple[Block, ...]:
@@ -508,4 +514,4 @@ def _texts(content: SourceContent) -> dict[str, str]:
     return {name: "\n".join(parts) for name, parts in found.items()}
 
 
-__all__ = ["Analysis", "Finding", "latest"]
+__all__ = ["Analysis", "SourceFinding", "latest"]

@@ -13,7 +13,7 @@ from agentorchestra.agents.outputs import (
     Output,
     computed,
     figures,
-    given,
+    is_among,
     output_blocks,
     outputs,
 )
@@ -158,7 +158,7 @@ class Check:
         quotes = [one.quote for one in result.sources if one in looked.held.values()]
         results = [one.text for one in shown if one.name in computing and len(one.text) <= MOST_RESULT]
         stands = figures("\n".join([*quotes, *results]))
-        return all(given(form, said) and given(form, stands) for form in own)
+        return all(is_among(form, said) and is_among(form, stands) for form in own)
 
     async def doubted(
         self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, judged: bool
@@ -198,7 +198,7 @@ class Check:
         if session.manifest.checks:
             known += [f"{one.asked}\n{one.text}" for one in outputs(session)]
         there = figures("\n".join(known), digits=1)
-        return [written for form, written in figures(result.answer).items() if not given(form, there)]
+        return [written for form, written in figures(result.answer).items() if not is_among(form, there)]
 
     def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult]) -> list[str]:
         """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools."""

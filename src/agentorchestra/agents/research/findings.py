@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
-from agentorchestra.agents.forms import material
-from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
+from agentorchestra.agents.forms import material, piece_block
+from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
 from agentorchestra.tools.files.places import parse_place
@@ -202,8 +202,7 @@ def shown(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block,
     """Return the pieces for a prompt, numbered, behind what is said of their page."""
     found: list[Block] = [*around]
     for number, one in enumerate(pieces, start=1):
-        source = Source(kind="web" if "://" in one.source else "file", ref=one.source, place=one.place)
-        found.append(TextBlock(text=f"[{number}] {one.text}", source=source, trust=Trust.UNTRUSTED))
+        found.append(piece_block(number, one.text, one.source, one.place))
         if one.picture is not None:
             found.append(one.picture)
     return tuple(found)
