@@ -49,7 +49,7 @@ class Terminal(FolderEnvironment):
     """
 
     name = "terminal"
-    version = "1.0.1"
+    version = "1.0.0"
 
     def __init__(self, *, sandbox: Sandbox | None, limits: SandboxLimits | None = None, network: bool = False) -> None:
         self._sandbox, self._limits, self._network = sandbox, limits or SandboxLimits(), network
