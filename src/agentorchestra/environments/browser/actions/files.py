@@ -202,7 +202,7 @@ class FileActions(TargetActions):
         try:
             return await asyncio.to_thread(work)
         except (OSError, ValueError) as error:
-            raise disk.told(error) from None
+            raise disk.failure(error) from None
 
 
 @asynccontextmanager
