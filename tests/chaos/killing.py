@@ -106,10 +106,6 @@ class KillingHandler:
         """The inner one's."""
         return self._inner.bound(effect)
 
-    def redact(self, effect: Effect) -> Effect:
-        """The inner one's."""
-        return self._inner.redact(effect)
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Die before it or after it."""
         met = ctx.key == self._key

@@ -69,7 +69,7 @@ class Forbidden:
     def __init__(self, inner: Handler, executed: list[str]) -> None:
         self._inner = inner
         self._executed = executed
-        self.mode, self.bound, self.redact = inner.mode, inner.bound, inner.redact
+        self.mode, self.bound = inner.mode, inner.bound
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Only composites."""

@@ -12,11 +12,11 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, Tag
 from agentorchestra.core.events import RunCreated, new_event
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Environment, Owner, Store
+from agentorchestra.core.protocols import BaseHandler, Environment, Owner, Store
 from agentorchestra.core.spec import AgentResult, Pinned, RunManifest, RunResult
 from agentorchestra.runtime import job
 from agentorchestra.runtime.engine import this_process
-from agentorchestra.runtime.handlers import BaseHandler, builtin_handlers
+from agentorchestra.runtime.handlers import builtin_handlers
 from agentorchestra.runtime.run import Asker, Run, Services
 from agentorchestra.runtime.session import Session
 from agentorchestra.trust.policy import AllowAll

@@ -103,7 +103,6 @@ def test_it_is_a_handler() -> None:
     assert isinstance(handler, Handler)
     assert handler.mode(effect) is Mode.ONCE
     assert handler.bound(effect) == Bound(cost_usd=0.25)
-    assert handler.redact(effect) == effect
     gone = effect.model_copy(update={"component": "gone@1.0.0", "mode": Mode.PURE})
     assert (handler.mode(gone), handler.bound(gone)) == (Mode.PURE, Bound())
 

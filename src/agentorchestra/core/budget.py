@@ -8,7 +8,7 @@ from pydantic import BaseModel, field_validator
 
 
 class Usage(BaseModel, frozen=True):
-    """What something cost.
+    """Requests, tokens and dollars that something cost.
 
     Attributes:
         requests: model requests answered.
@@ -52,15 +52,11 @@ class Usage(BaseModel, frozen=True):
 
     @property
     def uncertain(self) -> bool:
-        """Whether it holds attempts of which nobody knows what they cost."""
+        """True if it holds attempts of which nobody knows what they cost."""
         return self.uncertain_tokens > 0 or self.uncertain_usd != 0.0
 
     def charged(self, unknown_usd: float = 0.0) -> Bound:
-        """What a budget counts: what was paid and what may have been paid.
-
-        Args:
-            unknown_usd: taken in place of a cost whose price is unknown.
-        """
+        """Return what a budget counts: what was or may have been paid; `unknown_usd` for a cost without a price."""
         paid = unknown_usd if self.cost_usd is None else self.cost_usd
         return Bound(tokens=self.tokens + self.uncertain_tokens, cost_usd=paid + (self.uncertain_usd or 0.0))
 
@@ -111,7 +107,7 @@ class Bound(BaseModel, frozen=True):
 
 
 class Room(BaseModel, frozen=True):
-    """What budgets leave for one effect; infinite where nothing limits it.
+    """The rest of the budgets for one effect; infinite where nothing limits it.
 
     Attributes:
         tokens, cost_usd: what is neither spent nor kept for a last answer.

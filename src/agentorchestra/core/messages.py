@@ -72,7 +72,7 @@ class Message(Frozen):
 
     @cached_property
     def chars(self) -> int:
-        """What token estimates are made from: characters of text, names, arguments and the marks around content.
+        """Characters of text, names, arguments and the marks around content, from which tokens are estimated.
 
         Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
         """
@@ -97,12 +97,12 @@ class Message(Frozen):
 
 
 def system(text: str) -> Message:
-    """A system message from the framework's prompts."""
+    """Return a system message from the framework's prompts."""
     return Message(role="system", content=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
 
 def user(text: str, *, trust: Trust = Trust.USER, source: Source | None = None) -> Message:
-    """A user message."""
+    """Return a user message."""
     return Message(role="user", content=(TextBlock(text=text, source=source or Source(kind="task"), trust=trust),))
 
 
@@ -168,7 +168,7 @@ class ModelSettings(BaseModel, frozen=True):
 
 
 class ModelRequest(Frozen):
-    """What is asked of a model.
+    """A question to a model.
 
     Attributes:
         model: a profile's name or `provider:model`.
@@ -188,7 +188,7 @@ class ModelRequest(Frozen):
         return _chained((), self.messages)
 
     def after(self, earlier: ModelRequest | None) -> ModelRequest:
-        """This request; what it shares with an earlier one of the same conversation is not hashed again."""
+        """Return this request; what it shares with an earlier one of the conversation is not hashed again."""
         if earlier is not None and "chain" not in self.__dict__:
             differs = compress(count(), map(operator.is_not, self.messages, earlier.messages))
             shared = next(differs, min(len(self.messages), len(earlier.messages)))
@@ -206,7 +206,7 @@ class ModelRequest(Frozen):
 
 
 def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str, ...]:
-    """The chain hashes of a conversation whose front is hashed already."""
+    """Return the chain hashes of a conversation whose front is hashed already."""
     hashes = list(front)
     head = front[-1] if front else ""
     for message in messages:
@@ -219,7 +219,7 @@ FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error"
 
 
 class ModelResponse(BaseModel, frozen=True):
-    """What a model answered.
+    """The answer of a model.
 
     Attributes:
         text: the visible text.

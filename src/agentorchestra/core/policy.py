@@ -12,7 +12,7 @@ from agentorchestra.core.effects import Effect
 
 
 class PolicyView(BaseModel):
-    """What policy may look at besides the effect.
+    """The view of policy besides the effect.
 
     Attributes:
         user_content: the user's own words in this run: the task, answers, what was told (never files' contents).

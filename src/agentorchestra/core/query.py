@@ -1,4 +1,4 @@
-"""What is looked for in the log: the queries of the paper's tracer (000, app. C.1.1) by session, task, record, index.
+"""Queries of the log, as the paper's tracer has them (000, app. C.1.1): by session, task, record, index.
 
 A task is a run; a record is an effect, whose id is its key; the index is the event's place in its run's log.
 """
@@ -16,7 +16,7 @@ _WRITTEN = compact_encoder()
 
 
 class LogQuery(BaseModel, frozen=True):
-    """Which events are wanted; what is left out does not narrow.
+    """The events that are wanted; what is left out does not narrow.
 
     Attributes:
         runs: of these runs.
@@ -52,12 +52,12 @@ class LogQuery(BaseModel, frozen=True):
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """What the branches below the one of `record` begin with: `/1.react` also stands for `/1.react/0.worker`."""
+        """The prefixes of branches below the one of `record`: `/1.react` also stands for `/1.react/0.worker`."""
         branch = (self.record or "").rstrip("/")
         return (f"{branch}/", f"{branch}.") if branch else ("/",)
 
     def matches(self, event: Event) -> bool:
-        """Whether an event of a fitting run and session is wanted."""
+        """Return True if an event of a fitting run and session is wanted."""
         key = self.key
         if key is not None:
             fits = (event.branch, event.n) == key

@@ -1,4 +1,4 @@
-"""What a run is asked, what it is pinned to and what it gives back: RunSpec, RunManifest, RunResult; AgentSpec."""
+"""The descriptions of a run: RunSpec (asked), RunManifest (pinned), RunResult (given back); AgentSpec of an agent."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from agentorchestra.core.settings import (
 
 
 class RunStatus(StrEnum):
-    """How a run stands. `created`, `running` and `waiting`, `paused` go on; the others are ends."""
+    """The standing of a run. `created`, `running`, `waiting` and `paused` go on; the others are ends."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -52,12 +52,12 @@ EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1,
 
 
 def exit_code(status: RunStatus) -> int:
-    """0 completed, 1 failed, 130 cancelled, 3 any other end with a status."""
+    """Return 0 for completed, 1 for failed, 130 for cancelled, 3 for any other status."""
     return EXIT_CODES.get(status, 3)
 
 
 class RunSpec(BaseModel, frozen=True, extra="forbid"):
-    """What a run is asked: all of it that can be written down, as JSON too.
+    """The request for a run: all of it that can be written down, as JSON too.
 
     `ws.run(spec)` runs it; `ws.run("What is ...?", files=[...])` builds it from its arguments. What is left out or None
     is as the settings say.
@@ -242,7 +242,7 @@ class FileRef(BaseModel, frozen=True):
 
 
 def first_names(names: Iterable[str], most: int = 20) -> str:
-    """Names for a sentence: the first ones, how many more there are, `none` without any."""
+    """Return names for a sentence: the first ones, how many more there are, `none` without any."""
     listed = list(names)
     shown = ", ".join(listed[:most]) or "none"
     return f"{shown} and {len(listed) - most:,} more" if len(listed) > most else shown
@@ -278,11 +278,13 @@ class Exchange(BaseModel, frozen=True):
 
 
 CHECKS = 1
-"""How new runs check answers; see `RunManifest.checks`."""
+"""The way in which new runs check answers; see `RunManifest.checks`."""
 
 
 class RunManifest(BaseModel, frozen=True):
     """Everything a run is pinned to; a fresh process can drive it from this and the log.
+
+    Defaults are for the runs that were made before there was the field.
 
     Attributes:
         session: the session it continues, None for a run of its own.
@@ -293,30 +295,25 @@ class RunManifest(BaseModel, frozen=True):
         context_windows: tokens each model can read, by its name: where steps are taken out of a history.
         media_models: who is asked about pictures (`image`), sound (`audio`), videos (`video`): names, the first choice
             first (models/media_models.py).
-        finish: how the top agent says that it is done, see AgentSpec.
-        action: how its agents act: by calling tools, or by writing programs.
+        finish, action, reasoning: see the settings.
         sandbox: where code that a model wrote ran when the run began.
         parent_run, fork_seq: the run it was forked from, and the last event they have in common.
         overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`.
-        schemas: SHA-256 of the blob with the schemas of its tools by name; "" for runs made before it was kept.
-        choices: names of the models a delegation may choose from; None for runs made before this was kept.
+        schemas: SHA-256 of the blob with the schemas of its tools by name.
+        choices: names of the models a delegation may choose from; None for any.
         memory: the memory system of its top agent, "" for none.
         memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
-        prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`); 0 for runs made
-            before there was a limit, and for none.
+        prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`), 0 for all.
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
-        first_tools: the packaged tools whose schemas stand in a first prompt; "" for runs made before there was a
-            choice: all of them, and in the last step `done` alone.
-        in_view_chars: characters of short files that stand in a first prompt; 0 for runs made before, and for none.
-        reasoning: how its agents reason: in `fields` in runs made before there was a choice.
+        first_tools: see the settings; "": all, and in the last step `done` alone.
+        in_view_chars: characters of short files that stand in a first prompt, 0 for none.
         forced: names of the models whose requests may force the call of one tool.
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
-        preset: what lay under the settings that it was started with; it goes on with no other.
-        keep_tools: where tools stay that are generated in it (`generator.keep`); runs made before there was a choice
-            kept them in the workspace.
-        checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
+        preset: of the settings that it was started with; it goes on with no other.
+        keep_tools: where tools stay that are generated in it (`generator.keep`).
+        checks: how answers are checked: 1 with what tools and programs gave, 0 without.
     """
 
     task: str
@@ -385,7 +382,7 @@ class Question(BaseModel, frozen=True):
 
 
 class RunResult(BaseModel):
-    """What `ws.run` returns and `run --json` prints.
+    """The result of a run, as `ws.run` returns and `run --json` prints it.
 
     Attributes:
         status: see RunStatus.

@@ -90,10 +90,6 @@ class RequestModelHandler:
             return None
         return Allowance.of(effect.request, [client for _, client in clients], purpose=effect.purpose)
 
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is: messages hold only what was recorded, which is redacted already."""
-        return effect
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Ask until there is an answer or the attempts are used up.
 

@@ -72,7 +72,7 @@ async def settle(
 
 
 def _number(question: str) -> int:
-    """A number of its own for each question: the log takes one event of a number, type and attempt.
+    """Return a number of its own for a question: the log takes one event of a number, type and attempt.
 
     Below zero, where no sequence is.
     """
@@ -80,7 +80,7 @@ def _number(question: str) -> int:
 
 
 def answered_already(run: str, held: Event) -> str:
-    """The sentence for whoever comes too late."""
+    """Return the sentence for whoever comes too late."""
     by = f" by {held.body['by']}" if held.body.get("by") else ""
     return (
         f"question {held.body['question']} of run {run} was answered already{by}, at "

@@ -64,14 +64,14 @@ class BudgetNode:
         self._changed: asyncio.Event = parent._changed if parent is not None else asyncio.Event()
 
     def chain(self) -> Iterator[BudgetNode]:
-        """This node and its parents, innermost first."""
+        """Yield this node and its parents, innermost first."""
         node: BudgetNode | None = self
         while node is not None:
             yield node
             node = node.parent
 
     def _reserves(self) -> tuple[BudgetNode, ...]:
-        """The nodes whose final reserve is this agent's: its own, and for the top agent the root's."""
+        """Return the nodes whose final reserve is this agent's: its own, and for the top agent the root's."""
         top = self.parent is not None and self.parent.parent is None
         return (self, self.parent) if top and self.parent is not None else (self,)
 
@@ -81,7 +81,7 @@ class BudgetNode:
         return float(getattr(self.spent, resource))
 
     def _check(self, bound: Bound, *, final: bool, decision: bool) -> bool:
-        """Whether the bound fits now; False if only outstanding holds are in the way.
+        """Return True if the bound fits now, False if only outstanding holds are in the way.
 
         Raises:
             BudgetShort: if it cannot fit.
@@ -193,7 +193,7 @@ class Hold:
         self._close(usage.charged(self._bound.cost_usd) + Bound(steps=steps))
 
     def affords(self, usage: Usage) -> bool:
-        """Return whether the limits have room for a further attempt after one that cost so much."""
+        """Return True if the limits have room for a further attempt after one that cost so much."""
         more = usage.charged() + self._bound
         for node in self._node.chain():
             for resource in ("tokens", "cost_usd"):
@@ -210,11 +210,11 @@ class Hold:
                 node.spent = node.spent + cost
 
     def keep(self) -> None:
-        """The attempt may have been paid: the bound counts as spent."""
+        """Count the bound as spent: the attempt may have been paid."""
         self._close(self._bound)
 
     def release(self) -> None:
-        """Nothing was spent."""
+        """Give the hold back: nothing was spent."""
         self._close(Bound())
 
     def _close(self, cost: Bound) -> None:
@@ -236,5 +236,5 @@ class Hold:
 
 
 def exhausted(short: BudgetShort) -> BudgetExhaustedError:
-    """The door's error for a hard refusal."""
+    """Return the door's error for a hard refusal."""
     return BudgetExhaustedError(str(short), resource=short.resource, scope=short.node.scope)

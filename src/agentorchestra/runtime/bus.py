@@ -42,7 +42,7 @@ class Bus:
 
     @property
     def listening(self) -> bool:
-        """Whether anybody watches."""
+        """Return True if anybody watches."""
         return bool(self._queues)
 
     def publish(self, notice: Notice) -> None:
@@ -54,7 +54,7 @@ class Bus:
 
     @contextmanager
     def subscribe(self) -> Iterator[asyncio.Queue[Notice]]:
-        """A queue that receives what is published while the context is open."""
+        """Open a queue that receives what is published while the context is open."""
         queue: asyncio.Queue[Notice] = asyncio.Queue(self._size)
         self._queues.append(queue)
         try:
@@ -64,7 +64,7 @@ class Bus:
 
 
 async def drain(queue: asyncio.Queue[Notice]) -> AsyncIterator[Notice]:
-    """The notices of a queue up to and including the end."""
+    """Yield the notices of a queue up to and including the end."""
     while True:
         notice = await queue.get()
         yield notice

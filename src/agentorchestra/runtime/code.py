@@ -29,16 +29,12 @@ class CodeHandler:
         return found
 
     def mode(self, effect: Effect) -> Mode:
-        """The interpreter's."""
+        """Return the interpreter's."""
         return self._of(effect).mode(effect)
 
     def bound(self, effect: Effect) -> Bound:
-        """The interpreter's."""
+        """Return the interpreter's."""
         return self._of(effect).bound(effect)
-
-    def redact(self, effect: Effect) -> Effect:
-        """The interpreter's."""
-        return self._of(effect).redact(effect)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Run it."""

@@ -26,7 +26,7 @@ TASK = "calls outside of a run"
 
 
 class LiveMapping(Mapping[str, Any]):
-    """What a mapping is that is replaced when something changes.
+    """A mapping that is replaced when something changes.
 
     Args:
         now: gives it.
@@ -75,7 +75,7 @@ class DirectCalls:
 
     @property
     def run_id(self) -> str | None:
-        """The run, None before the first call."""
+        """The run; None before the first call."""
         return self._root.run.id if self._root is not None else None
 
     async def perform(self, effect: Callable[[Session[Any]], Effect]) -> Outcome:
@@ -134,7 +134,7 @@ class DirectCalls:
 
 
 async def repeated(root: Session[Any]) -> AgentResult:
-    """The calls of such a run again, from its log: for a replay, and for a resume after a crash."""
+    """Make the calls of such a run again, from its log: for a replay, and for a resume after a crash."""
     root.capabilities, root.actor = None, "user"
     ledger = root.run.ledger
     numbers = sorted(key.n for key in ledger.records if key.branch == root.branch)

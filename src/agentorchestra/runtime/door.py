@@ -64,6 +64,7 @@ class Passage:
     """One effect on its way through the door.
 
     Attributes:
+        run: see Run.
         branch: the branch it stands on.
         key: its place there.
         effect: as it is compared and logged.
@@ -73,6 +74,8 @@ class Passage:
         mode: what a crash means for it.
         known: what the log has of it before this passage.
         attempt: the number of this one.
+        decision: whether it is a decision of an agent, which costs one step.
+        final: whether it is an agent's last answer.
         acting: the effect to execute, fitted to what the budgets leave.
         bound: the most it can cost.
         hold: what is held for it.
@@ -81,6 +84,7 @@ class Passage:
         outcome: what executing it gave.
     """
 
+    run: Run
     branch: Branch
     key: EffectKey
     effect: Effect
@@ -90,27 +94,14 @@ class Passage:
     mode: Mode
     known: Record | None
     attempt: int
+    decision: bool
+    final: bool
     acting: Effect = field(init=False)
     bound: Bound = NO_COST
     hold: Hold | None = None
     began: float = 0.0
     child: Branch = field(init=False)
     outcome: Outcome = field(init=False)
-
-    @property
-    def run(self) -> Run:
-        """The run of the branch."""
-        return self.branch.run
-
-    @property
-    def final(self) -> bool:
-        """Return True for an agent's last answer."""
-        return self.effect.purpose == "final"
-
-    @property
-    def decision(self) -> bool:
-        """Return True for a decision of an agent: it costs one step."""
-        return self.effect.purpose in _DECISIONS and self.effect.kind is EffectKind.REQUEST_MODEL
 
     @property
     def is_top(self) -> bool:
@@ -172,9 +163,21 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
     if not effect.content_hash:
         # Every effect names the code that executes it; a component without a hash of its own is its handler.
         effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
-    effect = branch.seen.of(run.redactor.effect(handler.redact(effect)))
-    known, attempt = run.ledger.records.get(key), run.ledger.attempts.get(key, 0) + 1
-    return Passage(branch, key, effect, base, skipped, handler, handler.mode(effect), known, attempt)
+    effect = branch.seen.merged_into(run.redactor.effect(effect))
+    return Passage(
+        run,
+        branch,
+        key,
+        effect,
+        base,
+        skipped,
+        handler,
+        mode=handler.mode(effect),
+        known=run.ledger.records.get(key),
+        attempt=run.ledger.attempts.get(key, 0) + 1,
+        decision=effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL,
+        final=effect.purpose == "final",
+    )
 
 
 # -- ledger ------------------------------------------------------------------------------------------------------------

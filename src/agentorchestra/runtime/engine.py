@@ -24,13 +24,13 @@ _WATCH_S = 0.1
 
 
 def this_process() -> Owner:
-    """This process as the owner of jobs."""
+    """Return this process as the owner of jobs."""
     pid = os.getpid()
     return Owner(host=socket.gethostname(), pid=pid, started=psutil.Process(pid).create_time())
 
 
 def is_dead(owner: Owner) -> bool:
-    """Whether host, pid and start time prove that a process is gone. False where nothing can be proved."""
+    """Return True if host, pid and start time prove that a process is gone; False where nothing can be proved."""
     if owner.host != socket.gethostname():
         return False
     try:
@@ -177,7 +177,7 @@ class LocalEngine:
             await asyncio.gather(keeper, return_exceptions=True)
 
     async def _keep(self) -> None:
-        """One task per process: prolongs all leases, watches the store."""
+        """Prolong all leases and watch the store: one task per process."""
         last = self._clock.monotonic()
         while True:
             await asyncio.sleep(_WATCH_S)

@@ -6,32 +6,16 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import Source, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
 from agentorchestra.core.errors import StoreError, ToolError
+from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.log.folders import MAIN
 from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded, open_at
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import ENV_STATE, last_snapshot, new_environment, past_snapshots, was_changed
-
-
-class BaseHandler:
-    """A handler with the effect's own mode, no cost and nothing to redact."""
-
-    def mode(self, effect: Effect) -> Mode:
-        """The effect's mode."""
-        return effect.mode
-
-    def bound(self, effect: Effect) -> Bound:
-        """Nothing."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """The effect as it is."""
-        return effect
 
 
 class EnvironmentHandler(BaseHandler):
@@ -45,7 +29,7 @@ class EnvironmentHandler(BaseHandler):
         self._max_chars = max_result_chars
 
     def mode(self, effect: Effect) -> Mode:
-        """Snapshots and restores are repeatable, actions have their own mode."""
+        """Return the action's mode; snapshots and restores are repeatable."""
         return effect.mode if effect.kind is EffectKind.INVOKE_ACTION else Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
@@ -55,14 +39,14 @@ class EnvironmentHandler(BaseHandler):
             if composed is not None:
                 return composed
         instance = effect.instance or effect.name
-        place, held, run = (effect.world, instance), _held(ctx), ctx.run
+        place, held, run = (effect.world, instance), _instances_above(ctx), ctx.run
         if place in held:
             return failed(
                 "mistake",
                 f"{instance} is in the middle of an action of its own, out of which this one came; it cannot act "
                 "on itself",
             )
-        if _wait_in_a_circle(place, held, run.wanted):
+        if _would_deadlock(place, held, run.wanted):
             return failed(
                 "mistake",
                 f"{instance} waits for {held[0][1]}, out of whose action this one came: each would wait for the other; "
@@ -78,12 +62,12 @@ class EnvironmentHandler(BaseHandler):
             for one in held:
                 run.wanted[one].remove(place)
         try:
-            return await self._use(effect, instance, ctx)
+            return await self._act(effect, instance, ctx)
         finally:
             run.using[place].release()
 
     async def _composed(self, effect: Effect, ctx: Session[Any]) -> Outcome | None:
-        """What an action gives that is made of effects; None where all of its environment's are, which have a state.
+        """Return what an action gives that is made of effects; None for an action of an environment with a state.
 
         It holds no instance: the effects that it performs act on it, one after the other.
         """
@@ -111,7 +95,7 @@ class EnvironmentHandler(BaseHandler):
         )
         return Outcome(value=recorded, artifacts=result.artifacts + whole, trust=Trust.UNTRUSTED)
 
-    async def _use(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
+    async def _act(self, effect: Effect, instance: str, ctx: Session[Any]) -> Outcome:
         name = f"{ENV_STATE}{instance}"
         stood = ctx.vars.get(name)
         ref = stood if isinstance(stood, str) else None
@@ -172,7 +156,7 @@ class EnvironmentHandler(BaseHandler):
         return await self._outcome(value, effect, action, ctx)
 
     async def _try_to_keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> str | None:
-        """Keep a snapshot; the sentence that says why there is none (more than can be kept, for one)."""
+        """Keep a snapshot; return the sentence that says why there is none (more than can be kept, for one)."""
         try:
             await self._keep(live, name, ctx)
         except StoreError:
@@ -195,7 +179,7 @@ class EnvironmentHandler(BaseHandler):
     async def _instance(
         self, effect: Effect, instance: str, ref: str | None, ctx: Session[Any]
     ) -> tuple[OpenEnvironment, str | None]:
-        """The open instance, standing where its world stands; a sentence if that state is lost."""
+        """Return the open instance, standing where its world stands; a sentence if that state is lost."""
         run, name = ctx.run, effect.name
         place = (effect.world, instance)
         live = run.environments.get(place)
@@ -243,8 +227,8 @@ class EnvironmentHandler(BaseHandler):
         return live, lost
 
 
-def _held(ctx: Session[Any]) -> list[Place]:
-    """The instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
+def _instances_above(ctx: Session[Any]) -> list[Place]:
+    """Return the instances in the middle of whose actions this effect comes, the nearest first: they wait for it."""
     found = []
     one = ctx.parent
     while one is not None:
@@ -254,8 +238,8 @@ def _held(ctx: Session[Any]) -> list[Place]:
     return found
 
 
-def _wait_in_a_circle(place: Place, held: list[Place], wanted: Mapping[Place, list[Place]]) -> bool:
-    """Whether an action on this instance waits, through others, for one that is held here."""
+def _would_deadlock(place: Place, held: list[Place], wanted: Mapping[Place, list[Place]]) -> bool:
+    """Return True if an action on this instance waits, through others, for one that is held here."""
     seen: set[Place] = set()
     open_ = [place]
     while open_:
@@ -272,4 +256,4 @@ STATE_ACTION = "state"
 """The action every environment has: what an agent sees of it now."""
 
 
-__all__ = ["STATE_ACTION", "BaseHandler", "EnvironmentHandler"]
+__all__ = ["STATE_ACTION", "EnvironmentHandler"]

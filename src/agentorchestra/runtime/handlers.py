@@ -13,10 +13,10 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.errors import DoorError, SuspendedError
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.protocols import Handler
+from agentorchestra.core.protocols import BaseHandler, Handler
 from agentorchestra.core.spec import Question
 from agentorchestra.runtime.answers import settle
-from agentorchestra.runtime.environments import STATE_ACTION, BaseHandler, EnvironmentHandler
+from agentorchestra.runtime.environments import STATE_ACTION, EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
 from agentorchestra.runtime.run import Run
@@ -27,9 +27,7 @@ from agentorchestra.trust.approvals import question_of
 class AskHumanHandler(BaseHandler):
     """Questions to a human: an answer in the log, a terminal, or the run waits."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Repeatable: asked again under its recorded key."""
-        return Mode.REPEATABLE
+    fixed_mode = Mode.REPEATABLE  # asked again under its recorded key
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Return the answer; raise SuspendedError where nobody can give one now.
@@ -46,17 +44,17 @@ class AskHumanHandler(BaseHandler):
         question = question_of(key, effect.arguments, approval=approval, provenance=effect.provenance)
         if run.services.asker is not None:
             async with run.asking:  # one question at a time
-                answer = await self._asked(run, question)
+                answer = await self._ask_in_place(run, question)
             if answer is not None:
-                return Outcome(value=await self._settled(run, question, answer), trust=Trust.USER)
+                return Outcome(value=await self._settle(run, question, answer), trust=Trust.USER)
         elif "otherwise" in effect.arguments:
             return Outcome(value=effect.arguments["otherwise"], trust=Trust.SYSTEM)
         if run.manifest.on_ask == "deny" and not run.pausing:
             return failed("denied", "nobody can be asked in this run (--on-ask deny)")
         raise SuspendedError(f"waits for an answer: {question.question}", waiting_for=(key,))
 
-    async def _settled(self, run: Run, question: Question, answer: str | bool) -> JsonValue:
-        """The answer that holds: somebody elsewhere may have been faster."""
+    async def _settle(self, run: Run, question: Question, answer: str | bool) -> JsonValue:
+        """Log an answer; return the one that holds: somebody elsewhere may have been faster."""
         said: JsonValue = run.redactor.json(answer)
         by = str(getattr(run.services.asker, "by", "asker"))
         held = await settle(run.services.store, run.id, question.key, said, by=by, now=run.clock.now())
@@ -65,8 +63,8 @@ class AskHumanHandler(BaseHandler):
             said = held.event.body["answer"]
         return said
 
-    async def _asked(self, run: Run, question: Question) -> str | bool | None:
-        """What is answered in place; a pause leaves the question open."""
+    async def _ask_in_place(self, run: Run, question: Question) -> str | bool | None:
+        """Return what is answered in place; None where a pause leaves the question open."""
         assert run.services.asker is not None
         asking = asyncio.ensure_future(run.services.asker(question))
         pause = asyncio.create_task(run.pause_asked.wait())
@@ -82,9 +80,7 @@ class AskHumanHandler(BaseHandler):
 class SendMessageHandler(BaseHandler):
     """Mail between actors: the record is the effect."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Pure: nothing happens but the record."""
-        return Mode.PURE
+    fixed_mode = Mode.PURE  # nothing happens but the record
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
@@ -97,12 +93,10 @@ class SendMessageHandler(BaseHandler):
 class ReceiveHandler(BaseHandler):
     """The inbox of a running task: what was told since the last look, recorded even if empty."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Pure: it reads the log."""
-        return Mode.PURE
+    fixed_mode = Mode.PURE  # it reads the log
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """The texts told, and the sequence they go up to."""
+        """Return what was told to the task since the last look."""
         cursor = ctx.vars.get("inbox", 0)
         after = cursor if isinstance(cursor, int) else 0
         found = [(seq, told.text) for seq, told in ctx.run.ledger.told if seq > after and not told.to]
@@ -114,12 +108,10 @@ class ReceiveHandler(BaseHandler):
 class WaitHandler(BaseHandler):
     """Waiting for mail or a timer; records the ids it took and the last sequence, never the messages again."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Repeatable."""
-        return Mode.REPEATABLE
+    fixed_mode = Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """`{"reason": mail|timeout|all_waiting, "messages": [ids], "last": seq}`."""
+        """Return `{"reason": mail|timeout|all_waiting, "messages": [ids], "last": seq}`."""
         run = ctx.run
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
@@ -157,7 +149,7 @@ LONGEST_WAIT = timedelta(days=366)
 
 
 def due_at(arguments: Mapping[str, JsonValue], began: datetime) -> datetime | None:
-    """When a wait that began then is over; None if it has no end.
+    """Return when a wait that began then is over; None if it has no end.
 
     Raises:
         ValueError: in one sentence, for a time that cannot be waited for.
@@ -184,12 +176,10 @@ def due_at(arguments: Mapping[str, JsonValue], began: datetime) -> datetime | No
 class JoinHandler(BaseHandler):
     """Joins spawned agents."""
 
-    def mode(self, effect: Effect) -> Mode:
-        """Repeatable."""
-        return Mode.REPEATABLE
+    fixed_mode = Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """`{"results": {key: value}, "winner": key}`; raises what a joined agent raised."""
+        """Return `{"results": {key: value}, "winner": key}`; raise what a joined agent raised."""
         parent = ctx.parent
         keys = effect.arguments.get("keys")
         if parent is None or not isinstance(keys, list):
@@ -247,7 +237,7 @@ class JoinHandler(BaseHandler):
 
 
 def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[EffectKind, Handler]:
-    """The handlers that need no component.
+    """Return the handlers that need no component.
 
     Args:
         max_result_chars: longer results of actions are cut; the whole becomes an artifact.
@@ -269,7 +259,6 @@ def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[Effect
 __all__ = [
     "STATE_ACTION",
     "AskHumanHandler",
-    "BaseHandler",
     "DoorError",
     "EnvironmentHandler",
     "JoinHandler",

@@ -1,4 +1,4 @@
-"""The mail room: recorded sends by sequence, who waits, and noticing when all wait (003, sec. 3)."""
+"""The mail room: recorded sends by sequence, who waits, and noticing when all wait."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ IN_PROCESS_S = 5.0
 
 
 def in_utc(time: datetime) -> str:
-    """An aware time as the log has it."""
+    """Return an aware time as the log has it."""
     try:
         return time.astimezone(UTC).isoformat()
     except OverflowError:  # the last hours of the year 9999, or the first of the year 1
@@ -111,14 +111,14 @@ class MailRoom:
         return mail
 
     def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> None:
-        """A send was recorded: put it into the boxes and wake whoever waits for it."""
+        """Put a recorded send into the boxes and wake whoever waits for it."""
         mail = self._insert(key, seq, arguments, trust)
         for waiter in list(self._waiters):
             if waiter.what.actor in mail.to and mail.seq > waiter.what.after:
                 self._wake(waiter, "mail")
 
     def deliver_told(self, seq: int, told: Told) -> None:
-        """Mail from outside: whoever may tell a run something speaks for its user."""
+        """Deliver mail from outside: whoever may tell a run something speaks for its user."""
         mail = Mail(id=f"{TOLD}{seq}", seq=seq, sender=told.by, to=(told.to,), content=told.text, trust=Trust.USER)
         self.messages.append(mail)
         self.messages.sort(key=lambda one: one.seq)
@@ -127,15 +127,15 @@ class MailRoom:
                 self._wake(waiter, "mail")
 
     def unread_told(self, actor: str, after: int) -> list[Mail]:
-        """The messages from outside to an actor with a sequence above `after`, in order."""
+        """Return the messages from outside to an actor with a sequence above `after`, in order."""
         return [mail for mail in self.messages if mail.seq > after and actor in mail.to and mail.outside]
 
     def unread(self, actor: str, after: int) -> list[Mail]:
-        """The messages to an actor with a sequence above `after`, in order."""
+        """Return the messages to an actor with a sequence above `after`, in order."""
         return [mail for mail in self.messages if mail.seq > after and actor in mail.to and not mail.outside]
 
     def by_ids(self, ids: list[str]) -> list[Mail]:
-        """Messages by id, in the order of their sequence."""
+        """Return messages by id, in the order of their sequence."""
         wanted = set(ids)
         return [mail for mail in self.messages if mail.id in wanted]
 
@@ -184,12 +184,12 @@ class MailRoom:
             self._wake(waiter, "timeout")
 
     def suspend(self) -> None:
-        """Nobody goes on waiting in this process: the job ends, a resume waits again."""
+        """Let nobody go on waiting in this process: the job ends, a resume waits again."""
         for waiter in list(self._waiters):
             self._wake(waiter, "suspended")
 
     def check(self) -> None:
-        """Nobody can act: stay for a time that is near, end the job for others, else somebody hears `all_waiting`."""
+        """Where nobody can act, stay for a time that is near, else end the job or tell somebody `all_waiting`."""
         if self.tokens > 0 or not self._waiters:
             return
         if all(waiter.what.actor and waiter.what.outside is None for waiter in self._waiters):
@@ -203,10 +203,10 @@ class MailRoom:
             self.suspend()
 
     def give_up(self) -> None:
-        """A branch stops acting (its chain ended, it joins)."""
+        """Count a branch that stops acting (its chain ended, it joins)."""
         self.tokens -= 1
         self.check()
 
     def take_up(self, count: int = 1) -> None:
-        """Branches start to act."""
+        """Count branches that start to act."""
         self.tokens += count

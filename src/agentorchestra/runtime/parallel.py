@@ -39,7 +39,7 @@ _SEVERITY: tuple[type[BaseException], ...] = (
 
 
 def _worst(errors: list[BaseException]) -> BaseException:
-    """The one error that goes up: the gravest, waiting ones merged into one."""
+    """Return the one error that goes up: the gravest, waiting ones merged into one."""
     waiting = [exc for exc in errors if isinstance(exc, SuspendedError)]
     for kind in _SEVERITY:
         for exc in errors:

@@ -49,7 +49,7 @@ class ToolResult:
 
 
 def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, origin: Source) -> JsonValue:
-    """The content as the JSON value of an outcome.
+    """Return the content as the JSON value of an outcome.
 
     Args:
         content: what the component returned.
@@ -78,7 +78,7 @@ def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, 
 
 
 def _as_data(value: JsonValue) -> JsonValue:
-    """JSON that is written like our blocks is a text: whoever returned it could give it any source and trust."""
+    """Return JSON that is written like our blocks as a text: whoever returned it could give it any source and trust."""
     return canonical_json(value) if isinstance(value, dict) and _BLOCKS in value else value
 
 
@@ -93,12 +93,12 @@ def _json(content: Any) -> JsonValue:
 
 
 def _capped(block: Block, trust: Trust) -> Block:
-    """A block is never trusted further than the result it is a part of."""
+    """Return a block that is trusted no further than the result it is a part of."""
     return block if block.trust.rank <= trust.rank else block.model_copy(update={"trust": trust})
 
 
 def _with_source(block: Block, origin: Source) -> Block:
-    """Text from outside always has a source: by that it is marked as such (models/render.py)."""
+    """Return a block with a source where its text is from outside: by that it is marked (models/render.py)."""
     if isinstance(block, TextBlock) and block.source is None and block.trust is Trust.UNTRUSTED:
         return block.model_copy(update={"source": origin})
     return block
@@ -110,7 +110,7 @@ def _source_line(source: Source, trust: Trust) -> TextBlock:
 
 
 def is_short(value: JsonValue) -> bool:
-    """Whether there is nothing to cut for certain."""
+    """Return True if there is nothing to cut for certain."""
     if type(value) is int:
         return bool(-_SHORT_INT < value < _SHORT_INT)
     return type(value) in _SHORT or (type(value) is str and len(value) <= SHORTEST_CHARS)
@@ -125,7 +125,7 @@ def room_of_caller(ctx: Any) -> int | None:
 async def cut_result(
     value: JsonValue, name: str, ctx: Any, *, max_chars: int = MAX_RESULT_CHARS
 ) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
-    """The value as it is recorded, and the artifact that holds the whole where something was left out.
+    """Return the value as it is recorded, and the artifact that holds the whole where something was left out.
 
     What is kept are the beginning and the end: programs say at last what came of it, tables have their sums there.
 
@@ -161,7 +161,7 @@ async def cut_result(
 
 
 def _read(value: JsonValue) -> tuple[tuple[Block, ...] | None, str]:
-    """The blocks of a value, where it has some, and its text."""
+    """Return the blocks of a value, where it has some, and its text."""
     blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
     if blocks is not None:
         return blocks, BETWEEN.join(block.text for block in blocks if isinstance(block, TextBlock))
@@ -173,7 +173,7 @@ def _has_blocks(value: JsonValue) -> bool:
 
 
 def _ends(blocks: tuple[Block, ...], first: int, on: int, note: TextBlock) -> list[Block]:
-    """The blocks without the characters from `first` to `on` of their common text, the note in their place; all media.
+    """Return the blocks without the characters `first` to `on` of their common text, the note in their place.
 
     Args:
         blocks: of a result.

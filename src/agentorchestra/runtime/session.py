@@ -132,23 +132,23 @@ class Session(Branch, Generic[Deps]):
 
     @property
     def listening(self) -> bool:
-        """Whether anybody watches deltas."""
+        """Return True if anybody watches deltas."""
         return self.run.bus.listening
 
     def id(self, prefix: str = "") -> str:
-        """A derived id; the n-th one is the same on every execution."""
+        """Return a derived id; the n-th one is the same on every execution."""
         self._ids += 1
         key = self._chance or self.key
         return derived_id(self.run.manifest.seed, key.branch, key.n, self._ids, prefix)
 
     def file(self, name: str) -> Path:
-        """The kept copy of a file given with the task."""
+        """Return the kept copy of a file given with the task."""
         if name in self.run.files:
             return self.run.folder / "files" / name
         raise UnknownComponentError(f"the run has no file {name!r}; its files: {first_names(self.run.files)}")
 
     def secret(self, name: str) -> str:
-        """A secret's value from the environment."""
+        """Return a secret's value from the environment."""
         value = self.run.services.secrets.get(name) or self.run.services.environ.get(name)
         if not value:
             raise MissingKeyError(f"the secret {name!r} is not set; export {name}=... before the run")
@@ -156,7 +156,7 @@ class Session(Branch, Generic[Deps]):
         return value
 
     async def blob(self, sha256: str) -> bytes:
-        """The bytes of a blob."""
+        """Return the bytes of a blob."""
         return await self.run.blob(sha256)
 
     async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
@@ -165,12 +165,12 @@ class Session(Branch, Generic[Deps]):
         return ArtifactRef(name=name, sha256=digest, size=len(data), media_type=media_type)
 
     async def read_artifact(self, name: str | ArtifactRef) -> bytes:
-        """The bytes of an artifact of this run."""
+        """Return the bytes of an artifact of this run."""
         return await self.blob((name if isinstance(name, ArtifactRef) else self.run.artifact_ref(name)).sha256)
 
     @asynccontextmanager
     async def attempt(self) -> AsyncIterator[_Attempt]:
-        """A logged attempt; the first one is covered by the effect's own rows."""
+        """Open a logged attempt; the first one is covered by the effect's own rows."""
         if self._attempting:
             self.attempt_number += 1
         self._attempting = True
@@ -179,15 +179,15 @@ class Session(Branch, Generic[Deps]):
         self.between_attempts = True
 
     def affords(self, usage: Usage) -> bool:
-        """Whether the budget has room for a further attempt after one that cost so much."""
+        """Return True if the budget has room for a further attempt after one that cost so much."""
         return self.hold is None or self.hold.affords(usage)
 
     def progress(self, text: str) -> None:
-        """A line for whoever watches."""
+        """Show a line to whoever watches."""
         self._publish("progress", text)
 
     def delta(self, text: str) -> None:
-        """A piece of streamed text for whoever watches."""
+        """Show a piece of streamed text to whoever watches."""
         self._publish("delta", text)
 
     def _publish(self, kind: Any, text: str) -> None:
@@ -196,19 +196,19 @@ class Session(Branch, Generic[Deps]):
             self.run.bus.publish(Notice(kind=kind, run=self.run.id, key=str(self.key), actor=self.actor, text=text))
 
     async def call_tool(self, name: str, /, **arguments: JsonValue) -> Outcome:
-        """InvokeTool by name."""
+        """Call a tool by name (InvokeTool)."""
         build = self.run.services.tool_effect
         if build is None:
             raise UnknownComponentError(f"no tool {name!r}: this run has no tools registered")
         return await self.perform(build(name, arguments, self))
 
     async def call_agent(self, spec: AgentSpec) -> AgentResult:
-        """InvokeAgent; a denial or failure comes back as a blocked result."""
+        """Call a sub-agent (InvokeAgent); a denial or failure comes back as a blocked result."""
         (result,) = await self.call_agents([spec])
         return result
 
     async def call_agents(self, specs: Sequence[AgentSpec]) -> list[AgentResult]:
-        """Several sub-agents at the same time; results in listed order."""
+        """Call several sub-agents at the same time; results in listed order."""
         build = self.run.services.agent_effect
         if build is None:
             raise UnknownComponentError("no agents are registered in this run; the workspace does that")
@@ -225,18 +225,18 @@ class Session(Branch, Generic[Deps]):
         media: Literal["named", "required"] = "named",
         **values: Any,
     ) -> Outcome:
-        """One question to a model beside the steps of an agent."""
+        """Ask a model one question beside the steps of an agent."""
         build = self.run.services.request_effect
         if build is None:
             raise UnknownComponentError("no models are known in this run; the workspace does that")
         return await self.perform(build(self, prompt, content, role=role, model=model, media=media, values=values))
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        """A vector for each text."""
+        """Return a vector for each text."""
         return await embed(self, texts, model)
 
     async def transcribe(self, recording: str | ArtifactRef | MediaBlock, model: str = "") -> str:
-        """What is said in a recording."""
+        """Return what is said in a recording."""
         return await transcribe(self, recording, model)
 
     async def run_code(
@@ -247,7 +247,7 @@ class Session(Branch, Generic[Deps]):
         mode: Mode,
         tags: frozenset[Tag] = frozenset(),
     ) -> Outcome:
-        """A program, or the next part of one."""
+        """Run a program, or the next part of one."""
         effect = Effect(
             kind=EffectKind.RUN_CODE,
             component=f"{interpreter}@1.0.0",
@@ -312,7 +312,7 @@ class Session(Branch, Generic[Deps]):
         return self.now
 
     def mail(self, outcome: Outcome) -> list[Mail]:
-        """The messages a Wait took."""
+        """Return the messages that a Wait took."""
         value = outcome.value if isinstance(outcome.value, dict) else {}
         ids = value.get("messages", [])
         return self.run.mail.by_ids([str(one) for one in ids] if isinstance(ids, list) else [])
@@ -373,7 +373,7 @@ class Session(Branch, Generic[Deps]):
         return outcome
 
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
-        """Several effects at once; results in listed order.
+        """Perform several effects at once; results in listed order.
 
         Effects on one environment instance run as a chain in listed order, the chains in parallel. Where an
         environment says `stops_at_failure`, its actions behind one that failed are not started. Siblings of one that
@@ -429,7 +429,7 @@ class Session(Branch, Generic[Deps]):
     # -- children --------------------------------------------------------------------------------------------------
 
     def candidates(self, count: int) -> list[Session[Any]]:
-        """Rival continuations `/n.0`, `/n.1`, ...: each in a world of its own; `adopt` takes one over."""
+        """Return rival continuations `/n.0`, `/n.1`, ...: each in a world of its own; `adopt` takes one over."""
         (n,) = self._draw(1)
         self._busy = False
         key = EffectKey(self.branch, n)
@@ -486,7 +486,7 @@ class Session(Branch, Generic[Deps]):
 
 
 def _agent_result(outcome: Outcome) -> AgentResult:
-    """What an agent handed back; one that was refused or stopped says why in its report."""
+    """Return what an agent handed back; one that was refused or stopped says why in its report."""
     if outcome.ok:
         return AgentResult.model_validate(outcome.value)
     came = outcome.value if isinstance(outcome.value, dict) else {}

@@ -57,5 +57,5 @@ class Vars(MutableMapping[str, JsonValue]):
         return sum(1 for _ in self)
 
     def flat(self) -> dict[str, JsonValue]:
-        """Everything in view, as a new dictionary."""
+        """Return everything in view, as a new dictionary."""
         return {**self._base, **self.writes}

@@ -22,7 +22,7 @@ _SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on reque
 
 
 def last_end(events: list[Event]) -> RunEnded | None:
-    """How the last job of a run ended; None where none has, or one goes on."""
+    """Return how the last job of a run ended; None where none has, or one goes on."""
     for event in reversed(events):
         if event.type in ("driving_started", "forked"):
             return None
@@ -73,13 +73,13 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
 
 
 def news(events: list[Event]) -> bool:
-    """Whether an answer or mail came after the last job of a run ended; what is told to the task waits for a step."""
+    """Return True if an answer or mail came after a run's last job; what is told to the task waits for a step."""
     ended = max((e.seq for e in events if e.type == "run_ended"), default=0)
     return any(e.type == "answered" or (e.type == "told" and e.body.get("to")) for e in events if e.seq > ended)
 
 
 def not_yet(events: list[Event], now: datetime) -> bool:
-    """Whether a run only waits for a time that is not there: driving it would change nothing."""
+    """Return True if a run only waits for a time that is not there: driving it would change nothing."""
     ended = last_end(events)
     if ended is None or ended.until is None or ended.until <= now:
         return False
@@ -87,7 +87,7 @@ def not_yet(events: list[Event], now: datetime) -> bool:
 
 
 async def due_runs(store: Store, now: datetime) -> list[str]:
-    """The waiting runs that can go on: their time has come, or something was said to them.
+    """Return the waiting runs that can go on: their time has come, or something was said to them.
 
     One query over all of them; the logs of those to which something happened since are looked at one by one.
     """
@@ -102,20 +102,20 @@ async def due_runs(store: Store, now: datetime) -> list[str]:
 
 
 async def waiting_until(store: Store) -> dict[str, datetime]:
-    """When the first timer of each waiting run that has one is due; one query."""
+    """Return when the first timer of each waiting run that has one is due; one query."""
     ends = [(event.run, event.data) for event, _ in await store.waiting()]
     return {run: data.until for run, data in ends if isinstance(data, RunEnded) and data.until is not None}
 
 
 def actors(events: list[Event]) -> list[str]:
-    """The names of the agents that a run has had so far, each once."""
+    """Return the names of the agents that a run has had so far, each once."""
     effects = [record.effect for record in Ledger.of(events).records.values()]
     found = [one["arguments"].get("name") for one in effects if one.get("kind") in _AGENTS and one.get("arguments")]
     return list(dict.fromkeys(str(name) for name in found if name))
 
 
 async def requested(store: Store, run: str) -> RunStatus | None:
-    """What was asked of a run after its last job ended or while it ended: `cancelled`, `paused`, or nothing."""
+    """Return what was asked of a run since its last job ended or while it ended: `cancelled`, `paused`, or None."""
     ledger = Ledger.of(await store.load(run))
     if ledger.cancel_requested:
         return RunStatus.CANCELLED

@@ -16,11 +16,10 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.protocols import BaseHandler, RunContext
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tea.programs.handler import MOST_STATE
@@ -30,15 +29,14 @@ from agentorchestra.tea.retrieval.discovery import OPENING
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 MONTY = "monty"  # the interpreter's name as a component
+# The variables that an agent's programs left: blobs by the name of the place where they ran.
 STATE = f"{PRIVATE}python"
-"""The variables that an agent's programs left: blobs by the name of the place where they ran."""
-
 _LONGEST_ERROR = 4_000
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use."""
+    """Bounds of one program."""
 
     seconds: float = 10.0  # of computing
     memory: int = 256_000_000  # bytes of its heap
@@ -64,7 +62,7 @@ class Fed:
     dump: bytes | None = None
 
 
-class PythonTool:
+class PythonTool(BaseHandler):
     """The tool `python`, and its pool of interpreters, started with the first call and closed with the workspace.
 
     A program runs in Monty, which starts at once and can reach nothing. What Monty lacks (files, packages, tools,
@@ -75,6 +73,8 @@ class PythonTool:
     that needed the sandbox on, all of them run there; those that ran in Monty before are run there once more, for what
     they assign. Without a workbench there is only Monty.
     """
+
+    fixed_mode = Mode.PURE  # nothing reaches outside, the clock and chance are the run's.
 
     def __init__(self, limits: Limits | None = None, workbench: Workbench | None = None) -> None:
         self._limits = limits or Limits()
@@ -127,18 +127,6 @@ class PythonTool:
         return self._workbench.result(ended)
 
     # -- the handler of RunCode in Monty -----------------------------------------------------------------------------
-
-    def mode(self, effect: Effect) -> Mode:
-        """Return PURE: nothing reaches outside, the clock and chance are the run's."""
-        return Mode.PURE
-
-    def bound(self, effect: Effect) -> Bound:
-        """Return no cost: it takes nothing but time."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """Return the effect as it is."""
-        return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Return what a program printed; what is lacking for one that cannot run here; an error for one that failed."""
@@ -220,8 +208,8 @@ def _programs(state: bytes) -> list[str]:
     return found
 
 
+# Words of programs whose variables may be others when they run again
 _CHANCE = re.compile(r"\b(?:random|now|today|utcnow|time|uuid\d?|secrets)\b")
-"""Words of programs whose variables may be others when they run again."""
 
 
 def _again(programs: list[str]) -> str:
@@ -284,7 +272,6 @@ class _Text:
         self._dropped = 0
 
     def add(self, text: str) -> None:
-        """Return one piece more."""
         kept = text[: self._left]
         self._left -= len(kept)
         self._dropped += len(text) - len(kept)
@@ -292,7 +279,6 @@ class _Text:
             self._parts.append(kept)
 
     def text(self) -> str:
-        """Return what was kept, with a note about the rest."""
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         return "".join(self._parts) + note
 

@@ -25,17 +25,17 @@ _MAY_ADDRESS = re.compile(r"[\w\])]\.[\w\[]|[/\\@%=\[\]]|\?\w|:\d|localhost|^0x[
 
 
 def links_in(text: str) -> set[str]:
-    """The addresses that stand verbatim in a text, as they are written and without the punctuation of a sentence."""
+    """Return the addresses that stand verbatim in a text, as written and without the punctuation of a sentence."""
     found = set()
     for match in URL.finditer(text):
         written = match.group()
-        for plain in (written, written.rstrip(_TRAILING), _inside(written)):
+        for plain in (written, written.rstrip(_TRAILING), _up_to_bracket(written)):
             found |= {plain, html.unescape(plain)}
     return found
 
 
 def links_within(value: JsonValue) -> set[str]:
-    """The addresses in every text of a value."""
+    """Return the addresses in every text of a value."""
     found: set[str] = set()
     pending = [value]
     while pending:
@@ -49,8 +49,8 @@ def links_within(value: JsonValue) -> set[str]:
     return found
 
 
-def _inside(written: str) -> str:
-    """An address up to the bracket that closes what it stands in: `[words](https://site/name_(thing))`."""
+def _up_to_bracket(written: str) -> str:
+    """Return an address up to the bracket that closes what it stands in: `[words](https://site/name_(thing))`."""
     depth = 0
     for at, char in enumerate(written):
         depth += (char == "(") - (char == ")")
@@ -60,7 +60,7 @@ def _inside(written: str) -> str:
 
 
 def may_address(text: str) -> bool:
-    """Whether a value may name a place in the network by itself: a link, a host in any script, a path, a number.
+    """Return True if a value may name a place in the network by itself: link, host in any script, path, number.
 
     Words with spaces between them are what is searched for, unless a link is among them.
     """
@@ -75,13 +75,13 @@ def may_address(text: str) -> bool:
 
 
 def is_word(text: str) -> bool:
-    """Whether a value is one word, of which an address may be put together."""
+    """Return True if a value is one word, of which an address may be put together."""
     return _BARE_WORD.fullmatch(text.strip()) is not None
 
 
 @lru_cache(maxsize=4096)
 def canonical(address: str) -> tuple[str, str, int | None, str] | None:
-    """(scheme, host, port, the rest as it is) of an address that is written without tricks, else None.
+    """Return (scheme, host, port, the rest as it is) of an address that is written without tricks, else None.
 
     The scheme is "" where the address has none. White space, control characters, backslashes, user names and hosts
     that are no plain ASCII names are read differently by different clients: such an address is like no other.
@@ -105,7 +105,7 @@ def canonical(address: str) -> tuple[str, str, int | None, str] | None:
 
 
 def same_place(address: str, named: Iterable[str]) -> bool:
-    """Whether an address is one of those that were named; one named without a scheme is meant over HTTPS and HTTP."""
+    """Return True if an address is one of those named; one named without a scheme is meant over HTTPS and HTTP."""
     wanted = canonical(address)
     for one in named:
         if address == one:
@@ -120,13 +120,13 @@ def same_place(address: str, named: Iterable[str]) -> bool:
 
 
 def host_of(address: str) -> str | None:
-    """The host of an address that is read over HTTP; None for any other, and for one that is written with tricks."""
+    """Return the host of an address that is read over HTTP; None for others, and for one written with tricks."""
     found = canonical(address)
     return found[1] if found is not None and found[0] in ("", "http", "https") else None
 
 
 def site_of(address: str) -> str | None:
-    """`HOST`, or `HOST:PORT` where the port is not the scheme's own, of an address read over HTTP; None for others."""
+    """Return `HOST` of an address read over HTTP, `HOST:PORT` where that is not the scheme's; None for others."""
     found = canonical(address)
     if found is None or found[0] not in ("", "http", "https"):
         return None
@@ -135,7 +135,7 @@ def site_of(address: str) -> str | None:
 
 
 def is_site_of(site: str, named: Iterable[str]) -> bool:
-    """Whether a site is that of one of the addresses that were named, or lies below it: `en.site.org` of `site.org`.
+    """Return True if a site is that of a named address, or lies below it: `en.site.org` of `site.org`.
 
     Args:
         site: `HOST` or `HOST:PORT`.
@@ -156,7 +156,7 @@ def is_site_of(site: str, named: Iterable[str]) -> bool:
 
 @lru_cache(maxsize=16)
 def named_addresses(texts: tuple[str, ...]) -> frozenset[str]:
-    """What in the user's words may be an address: links, and the pieces between white space, without punctuation."""
+    """Return what in the user's words may be an address: links, and pieces between white space, without punctuation."""
     found: set[str] = set()
     for text in texts:
         found |= links_in(text)

@@ -62,7 +62,7 @@ def same_call(key: EffectKey, asked: Mapping[str, Any], effect: Effect) -> None:
 
 
 def refused_before(ledger: Ledger, effect: Effect) -> bool:
-    """Whether the user has refused a call of this component with these arguments: nobody is asked twice."""
+    """Return True if the user has refused a call of this component with these arguments: nobody is asked twice."""
     for record in ledger.records.values():
         asked = record.effect
         if asked.get("kind") != EffectKind.ASK_HUMAN or asked.get("purpose") != "approval":

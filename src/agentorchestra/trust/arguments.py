@@ -60,7 +60,7 @@ class Leaf:
 
 
 def leaves_of(effect: Effect) -> list[Leaf]:
-    """The values that whoever decided the call has chosen: empty ones and None say nothing and are left out."""
+    """Return the values that whoever decided the call has chosen; empty ones and None say nothing and are left out."""
     arguments: JsonValue = dict(effect.arguments)
     if effect.kind is EffectKind.INVOKE_ACTION:
         arguments = effect.arguments.get("arguments")  # the action itself is one of the environment's
@@ -77,7 +77,7 @@ def leaves_of(effect: Effect) -> list[Leaf]:
 
 
 def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Leaf]:
-    """Every text, number and boolean inside a value, in its order.
+    """Yield every text, number and boolean inside a value, in its order.
 
     Args:
         value: the arguments: their names on the first level are the tool's parameters.
@@ -99,10 +99,10 @@ def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Lea
                 inner.append((f"{path}.{key}" if path else str(key), one, fields.get(key), False))
             pending.extend(reversed(inner))
         elif isinstance(item, list):
-            of_items = next((one["items"] for one in _either(schema, root) if "items" in one), None)
+            of_items = next((one["items"] for one in _alternatives(schema, root) if "items" in one), None)
             pending.extend((f"{path}[{index}]", one, of_items, False) for index, one in reversed([*enumerate(item)]))
         elif isinstance(item, bool | int | float) or (isinstance(item, str) and item):
-            kinds = _either(schema, root) if trusted else []
+            kinds = _alternatives(schema, root) if trusted else []
             default = trusted and isinstance(schema, dict) and "default" in schema and _same(schema["default"], item)
             listed = any(item in one.get("enum", ()) or one.get("const", None) == item for one in kinds)
             formats = {one["format"] for one in kinds if isinstance(one.get("format"), str)}
@@ -128,8 +128,8 @@ def _resolved(schema: Any, root: dict[str, Any]) -> Any:
     return schema
 
 
-def _either(schema: Any, root: dict[str, Any]) -> list[dict[str, Any]]:
-    """A schema and what it may be instead."""
+def _alternatives(schema: Any, root: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return a schema and what it may be instead."""
     if not isinstance(schema, dict):
         return []
     others = [_resolved(one, root) for key in ("anyOf", "oneOf", "allOf") for one in schema.get(key) or ()]
@@ -138,14 +138,14 @@ def _either(schema: Any, root: dict[str, Any]) -> list[dict[str, Any]]:
 
 def _fields(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {}
-    for one in _either(schema, root):
+    for one in _alternatives(schema, root):
         properties = one.get("properties")
         found |= properties if isinstance(properties, dict) else {}
     return found
 
 
 def harmless(text: str, width: int = 300) -> str:
-    """Text of unknown origin for a sentence in one line: what would steer a terminal or a reader's eyes is written out.
+    """Return text of unknown origin for one line: what would steer a terminal or a reader's eyes is written out.
 
     Args:
         text: any.
@@ -161,7 +161,7 @@ def harmless(text: str, width: int = 300) -> str:
 
 
 def argument_rows(details: Mapping[str, Any]) -> list[tuple[str, str, str, str]]:
-    """(path, value, trust, origin) of each argument that a question is about, every one harmless to show.
+    """Return (path, value, trust, origin) of each argument that a question is about, every one harmless to show.
 
     Of a question that an agent asks by itself: what untrusted content it has seen.
 
@@ -176,7 +176,7 @@ def argument_rows(details: Mapping[str, Any]) -> list[tuple[str, str, str, str]]
         for path, one in list(origins.items())[:MOST_ROWS]:
             value, trust, places = str(one.get("value", "")), str(one.get("trust", "")), one.get("from") or ()
             origin = "; ".join(harmless(str(place), 600) for place in places)
-            rows.append((harmless(path, 80), f"'{harmless(value, 400)}'{_looks(value)}", trust, origin))
+            rows.append((harmless(path, 80), f"'{harmless(value, 400)}'{_mixed_scripts(value)}", trust, origin))
         if len(origins) > MOST_ROWS:
             rows.append(("…", f"{len(origins) - MOST_ROWS:,} more", "", "the log has all of them"))
         return rows
@@ -185,8 +185,8 @@ def argument_rows(details: Mapping[str, Any]) -> list[tuple[str, str, str, str]]
     return [(harmless(leaf.path, 80), f"'{harmless(shown_text(leaf.value))}'", "", "") for leaf in leaves(given)]
 
 
-def _looks(value: str) -> str:
-    """A warning for letters of several scripts in one word: they can look like others."""
+def _mixed_scripts(value: str) -> str:
+    """Return a warning for letters of several scripts in one word: they can look like others."""
     for word in re.findall(r"\w+", value):
         scripts = {name for char in word if (name := unicodedata.name(char, "?").split()[0]) in _ALIKE}
         if len(scripts) > 1:
@@ -201,7 +201,7 @@ def _visible(char: str) -> str:
 
 
 def shown_text(value: str | int | float | bool) -> str:
-    """A value as text."""
+    """Return a value as text."""
     if isinstance(value, str):
         return value
     if isinstance(value, int) and value.bit_length() > 1_000:

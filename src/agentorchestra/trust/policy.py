@@ -84,7 +84,7 @@ class DefaultPolicy:
         return _ALLOWED
 
     def _undeclared(self, effect: Effect) -> bool:
-        """Whether a tool that does not say what it touches has to be taken for one that sends."""
+        """Return True if a tool that does not say what it touches has to be taken for one that sends."""
         if effect.kind is not EffectKind.INVOKE_TOOL or effect.tags or effect.mode in (Mode.PURE, Mode.COMPOSITE):
             return False
         foreign = effect.declared is not None and effect.declared.trust is Trust.UNTRUSTED
@@ -97,7 +97,7 @@ class DefaultPolicy:
                 yield leaf.path
 
     def _leads_outside(self, text: str) -> bool:
-        """Return whether a tool that takes this text for a path or an address would write elsewhere."""
+        """Return True if a tool that takes this text for a path or an address would write elsewhere."""
         if text.lower().startswith("file:"):
             text = unquote(text[5:]).replace("//", "/")
         elif _ADDRESS.fullmatch(text):
@@ -154,7 +154,7 @@ class DefaultPolicy:
 
 
 def _lies_in(folder: Path, place: str) -> bool:
-    """Return whether a place is below the run's folder; the task's files are links to what other runs read too."""
+    """Return True if a place is below the run's folder; the task's files are links to what other runs read too."""
     path = Path(place)
     return path.is_relative_to(folder) and not path.is_relative_to(folder / FILES)
 
@@ -182,7 +182,7 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
         return _ALLOWED
     doubtful: dict[str, Trust] = {}
     meant = False
-    known = _knows_already(effect, leaves, view)
+    known = _sends_nothing_new(effect, leaves, view)
     for leaf in leaves:
         if leaf.default or leaf.element:
             continue
@@ -210,9 +210,11 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
     )
 
 
-def _knows_already(effect: Effect, leaves: list[Leaf], view: PolicyView) -> bool:
-    """Whether a call sends to sites that the user named, and nothing else from outside was in view than what came from
-    there: whatever it sends, those sites have already, or the user's words."""
+def _sends_nothing_new(effect: Effect, leaves: list[Leaf], view: PolicyView) -> bool:
+    """Return True if a call sends to sites that the user named, and all from outside that was in view came from there.
+
+    Whatever it sends, those sites have already, or it is the user's words.
+    """
     sites = [str(leaf.value) for leaf in leaves if leaf.site]
     named = named_addresses(view.user_content)
     if not sites or not all(is_site_of(one, named) for one in sites):
@@ -228,7 +230,7 @@ def _knows_already(effect: Effect, leaves: list[Leaf], view: PolicyView) -> bool
 
 
 def of_user(leaf: Leaf, words: Words, content: tuple[str, ...]) -> bool:
-    """Whether a value stands in the user's words. A yes or no stands nowhere."""
+    """Return True if a value stands in the user's words. A yes or no stands nowhere."""
     if isinstance(leaf.value, bool):
         return False
     if words.hold(leaf.value):

@@ -88,7 +88,7 @@ class SeenProvenance:
         self._request: ModelRequest | None = None
 
     def take(self, effect: Effect, outcome: Outcome, mail: tuple[Mail, ...] = ()) -> None:
-        """An outcome came back."""
+        """Add an outcome that came back."""
         self.trust = lowest(self.trust, outcome.trust)
         if effect.kind in OF_MODELS:
             self._request = effect.request or self._request
@@ -104,20 +104,20 @@ class SeenProvenance:
         self._sources.setdefault(Provenance(kind=_KINDS.get(effect.kind, "tool"), ref=name, trust=outcome.trust))
 
     def add(self, provenance: tuple[Provenance, ...]) -> None:
-        """What else is in view of the branch."""
+        """Add what else is in view of the branch."""
         self.trust = lowest(self.trust, *(one.trust for one in provenance))
         self._sources |= dict.fromkeys(provenance)
 
     def adopt(self, other: SeenProvenance) -> None:
-        """What another branch saw is seen by this one now."""
+        """Add what another branch saw."""
         self.add(tuple(other._sources))
         self.trust = lowest(self.trust, other.trust)
         self._results += other._results
         self._mail += other._mail
         self._request = other._request or self._request
 
-    def of(self, effect: Effect) -> Effect:
-        """The effect with what its branch has seen in its provenance, where that is trusted less than what it names."""
+    def merged_into(self, effect: Effect) -> Effect:
+        """Return the effect with what its branch has seen in its provenance, where that is trusted less."""
         if self.trust is Trust.SYSTEM or effect.kind not in _MERGED:
             return effect
         # Whether a site may be sent something depends on every source that was in view, not on the least of them.
@@ -135,7 +135,7 @@ class SeenProvenance:
     # -- where a value came from -----------------------------------------------------------------------------------
 
     def pieces(self) -> Iterator[Piece]:
-        """Everything seen that is not the user's own, the newest first, then what the caller saw."""
+        """Yield everything seen that is not the user's own, the newest first, then what the caller saw."""
         for mail in reversed(self._mail):
             if mail.trust.rank >= Trust.USER.rank:
                 continue
@@ -164,29 +164,29 @@ class SeenProvenance:
 def origins(
     effect: Effect,
     doubtful: dict[str, Trust],
-    sight: SeenProvenance,
+    seen: SeenProvenance,
     content: tuple[str, ...],
     file_names: tuple[str, ...] = (),
 ) -> dict[str, JsonValue]:
-    """For every argument of a call: its value for a reader, its trust, and the sources it may stem from.
+    """Return for every argument of a call its value for a reader, its trust, and the sources it may stem from.
 
     Args:
         effect: the call that is asked about.
         doubtful: the arguments that policy did not take for the user's.
-        sight: of the branch that calls.
+        seen: by the branch that calls.
         content: the user's own words, the task first.
         file_names: of the files given with the task.
     """
     words = words_of(content)
     saw = _sources_of(effect)
-    seen = _Seen(sight, file_names)
+    search = _Search(seen, file_names)
     found: dict[str, JsonValue] = {}
     leaves = leaves_of(effect)
     # What nobody said comes first: of very many arguments the log keeps only so many one by one.
     for leaf in sorted(leaves, key=lambda one: one.path not in doubtful)[:MOST_SHOWN]:
         told = None if isinstance(leaf.value, bool) else words.where(leaf.value)
         if leaf.path in doubtful or told is None:
-            places: list[str] = [] if leaf.default else seen.places(leaf)
+            places: list[str] = [] if leaf.default else search.places(leaf)
             said = "the tool's default" if leaf.default else f"composed by the model while it saw: {saw}"
             trust = doubtful.get(leaf.path, Trust.SYSTEM if leaf.default else effect.lowest_trust)
             listed: list[JsonValue] = [*places] or [said]
@@ -203,13 +203,13 @@ def _sources_of(effect: Effect) -> str:
 
 
 def what_was_seen(provenance: Sequence[Provenance]) -> dict[str, JsonValue]:
-    """For the details of an agent's own question: the untrusted sources that whoever asks has seen, if any."""
+    """Return the untrusted sources that an agent has seen, for the details of a question of its own."""
     untrusted = [one for one in provenance if one.trust is Trust.UNTRUSTED]
     return {"saw": listed_sources(untrusted, 5)} if untrusted else {}
 
 
 def listed_sources(provenance: Sequence[Provenance], most: int) -> str:
-    """Sources for a sentence: what was read before what agents said of it."""
+    """Return sources for a sentence: what was read before what agents said of it."""
     ranked = sorted(provenance, key=lambda one: (one.kind == "agent", one.kind, one.ref))
     named = [f"{one.kind} {one.ref}" for one in ranked if one.ref] or [one.kind for one in ranked]
     names = [harmless(one, 120) for one in dict.fromkeys(named)]
@@ -217,16 +217,16 @@ def listed_sources(provenance: Sequence[Provenance], most: int) -> str:
     return ", ".join(names[:most]) + more
 
 
-class _Seen:
-    """What was seen, for the arguments of one call: read once."""
+class _Search:
+    """Where values stand in what was seen; read once for the arguments of one call."""
 
-    def __init__(self, sight: SeenProvenance, file_names: tuple[str, ...]) -> None:
-        self._sight = sight
+    def __init__(self, seen: SeenProvenance, file_names: tuple[str, ...]) -> None:
+        self._seen = seen
         self._names = "\n".join(fold(name) for name in file_names)
         self._pieces: list[tuple[Piece, str]] | None = None
 
     def places(self, leaf: Leaf) -> list[str]:
-        """Where a value stands in it."""
+        """Return the places where a value stands."""
         wanted = "" if isinstance(leaf.value, bool) else fold(shown_text(leaf.value)).strip()
         if not wanted:
             return []
@@ -244,7 +244,7 @@ class _Seen:
         if self._pieces is None:
             self._pieces = []
             left = MOST_CHARS
-            for piece in self._sight.pieces():
+            for piece in self._seen.pieces():
                 left -= len(piece.text)
                 if left < 0:
                     break
@@ -263,7 +263,7 @@ def _with_place(piece: Piece, wanted: str) -> str:
 
 
 def _exact(place: str, text: str, line: int) -> str:
-    """`line 12` where a block says `lines 10-14` and holds just these."""
+    """Return `line 12` where a block says `lines 10-14` and holds just these."""
     unit, _, span = place.partition(" ")
     first, _, last = span.partition("-")
     if unit == "lines" and first.isdigit() and last.isdigit() and len(text.splitlines()) == int(last) - int(first) + 1:
@@ -286,7 +286,7 @@ def _place(block: Block) -> str:
 
 
 def _label(effect: Effect) -> str:
-    """The origin of an outcome in words: for what was read from the network, the address."""
+    """Return the origin of an outcome in words: for what was read from the network, the address."""
     kind = _KINDS.get(effect.kind, "tool")
     links = sorted({one for leaf in leaves_of(effect) if isinstance(leaf.value, str) for one in links_in(leaf.value)})
     if "network" in effect.tags and links:

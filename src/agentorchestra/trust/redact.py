@@ -20,20 +20,20 @@ class Redactor:
         self._pairs = sorted(found, key=lambda pair: -len(pair[0]))
 
     def learn(self, name: str, value: str) -> None:
-        """From here on this value is a secret too."""
+        """Take a value for a secret from here on."""
         pair = (value, f"secret:{name}")
         if len(value) >= _SHORTEST and pair not in self._pairs:
             self._pairs = sorted([*self._pairs, pair], key=lambda one: -len(one[0]))
 
     def text(self, text: str) -> str:
-        """The text without secrets."""
+        """Return the text without secrets."""
         for value, handle in self._pairs:
             if value in text:
                 text = text.replace(value, handle)
         return text
 
     def json(self, value: Any) -> Any:
-        """A JSON value without secrets, keys included."""
+        """Return a JSON value without secrets, keys included."""
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
@@ -47,14 +47,14 @@ class Redactor:
         return any(secret in text or json.dumps(secret, ensure_ascii=False)[1:-1] in text for secret, _ in self._pairs)
 
     def effect(self, effect: Effect) -> Effect:
-        """The effect with its arguments redacted. Messages hold only what was recorded, which already is."""
+        """Return the effect with its arguments redacted. Messages hold only what was recorded, which already is."""
         if not self._pairs or not self._hit([effect.arguments, effect.invalid]):
             return effect
         invalid = None if effect.invalid is None else self.text(effect.invalid)
         return Effect.model_validate({**dict(effect), "arguments": self.json(effect.arguments), "invalid": invalid})
 
     def outcome(self, outcome: Outcome) -> Outcome:
-        """The outcome as it may be recorded and shown."""
+        """Return the outcome as it may be recorded and shown."""
         if not self._pairs or not self._hit([outcome.value, outcome.error, outcome.writes]):
             return outcome
         return outcome.model_copy(

@@ -8,6 +8,7 @@ with a name around them. Letters that only look alike are other letters.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import unicodedata
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ _APART = frozenset(' \t\r\n"()[]{}<>;|*`~«»„“”‚‹›—…·•。，
 _PAUSES = frozenset(".:!?…")
 _MOST_STRIPPED = 2
 _LONGEST_LABEL = 64
+_LABEL = re.compile(rf"(?:^|\s)[\w-]{{0,{_LONGEST_LABEL}}}\Z")
 _MOST_TRIES = 10_000
 _ELISIONS = frozenset({"l", "d", "j", "m", "n", "s", "t", "c", "qu"})
 _PARTICLES = frozenset("给向发付为和与跟把被对请让到从在的是了将由及或等叫找问")
@@ -34,17 +36,17 @@ _IBAN = re.compile(r"(?<![A-Z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-
 
 
 def fold(text: str) -> str:
-    """Text for comparison: one form of each letter (NFC), lower case, white space as single spaces."""
+    """Return a text for comparison: one form of each letter (NFC), lower case, white space as single spaces."""
     return _SPACE.sub(" ", unicodedata.normalize("NFC", text).lower()).replace("’", "'")
 
 
 def exact(text: str) -> str:
-    """Text for comparison where upper and lower case differ: paths and addresses."""
+    """Return a text for comparison where upper and lower case differ: paths and addresses."""
     return _SPACE.sub(" ", unicodedata.normalize("NFC", text))
 
 
 def stands_in(wanted: str, text: str) -> bool:
-    """Whether a value stands in a text as a whole; both in the same form (`fold` or `exact`)."""
+    """Return True if a value stands in a text as a whole; both in the same form (`fold` or `exact`)."""
     if not wanted:
         return False
     at = text.find(wanted)
@@ -57,6 +59,83 @@ def stands_in(wanted: str, text: str) -> bool:
     return False
 
 
+class _Text:
+    """One text of the user's: what stands in it, and what means the same."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        # A value is looked for in what the user wrote and in its plain form, never the other way round: a value with
+        # full-width or other compatible letters is not what the user wrote in plain ones.
+        self._forms = (text, unicodedata.normalize("NFKC", text))
+
+    @cached_property
+    def _folded(self) -> tuple[str, ...]:
+        return tuple(map(fold, self._forms))
+
+    @cached_property
+    def _exact(self) -> tuple[str, ...]:
+        return tuple(map(exact, self._forms))
+
+    @cached_property
+    def _numbers(self) -> frozenset[tuple[Decimal, str]]:
+        return frozenset(numbers_in(exact(self._text)))
+
+    @cached_property
+    def _dates(self) -> frozenset[date]:
+        return frozenset(dates_in(self._text))
+
+    @cached_property
+    def _times(self) -> frozenset[time]:
+        return frozenset(times_in(self._text))
+
+    @cached_property
+    def _accounts(self) -> frozenset[str]:
+        return frozenset(_ibans(self._text))
+
+    def holds(self, value: str | int | float) -> bool:
+        """Return True if a value stands in the text, or means the same as something there."""
+        if isinstance(value, int | float):
+            number = as_decimal(value)
+            return number is not None and any(number == known for known, _ in self._numbers)
+        text = _SPACE.sub(" ", value).strip(" ")  # not `strip()`: control characters are no white space here
+        if len(text) > 2 * len(self._text) + 16:  # also in another form it could not stand there
+            return False
+        return self._stands(text) or self._means(text)
+
+    def _stands(self, text: str) -> bool:
+        places = "/" in text or "\\" in text
+        known, form = (self._exact, exact) if places else (self._folded, fold)
+        wanted = [form(text)]
+        bare = text.strip(_EDGES)
+        cut = text.find(bare)
+        if bare and not places and cut <= _MOST_STRIPPED and len(text) - cut - len(bare) <= _MOST_STRIPPED:
+            wanted.append(form(bare))
+        return any(stands_in(one, content) for one in wanted for content in known)
+
+    def _means(self, text: str) -> bool:
+        """Return True if a value says the same as something in the text in another form."""
+        if text in _CODES:  # a currency by its sign or its name, beside a number
+            return any(unit == text for _, unit in self._numbers)
+        if number := number_of(text):
+            amount, currency = number
+            return any(amount == known and currency in ("", unit) for known, unit in self._numbers)
+        if len(text) <= 64:
+            if (day := date_of(text)) is not None:
+                return day in self._dates
+            if (moment := time_of(text)) is not None:
+                return moment in self._times
+            if both := re.fullmatch(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::00)?)", text):
+                return self.holds(both[1]) and self.holds(both[2])
+            if accounts := set(_ibans(text)):
+                return len(text.replace(" ", "")) == len(next(iter(accounts))) and accounts <= self._accounts
+        if named := _NAMED.fullmatch(text):
+            name = named["name"].strip().strip('"')
+            return self.holds(named["mailbox"]) and (not name or self.holds(name))
+        parts = [one.strip() for one in re.split(r"[,;\n]", text) if one.strip()]
+        addresses = len(parts) > 1 and all(_MAILBOX.fullmatch(one) or _NAMED.fullmatch(one) for one in parts)
+        return addresses and all(map(self.holds, parts))
+
+
 class Words:
     """The user's own words.
 
@@ -65,91 +144,20 @@ class Words:
     """
 
     def __init__(self, texts: tuple[str, ...]) -> None:
-        self._texts = texts
-
-    @cached_property
-    def _folded(self) -> tuple[tuple[str, ...], ...]:
-        # A value is looked for in what the user wrote and in its plain form, never the other way round: a value with
-        # full-width or other compatible letters is not what the user wrote in plain ones.
-        return tuple((fold(one), fold(unicodedata.normalize("NFKC", one))) for one in self._texts)
-
-    @cached_property
-    def _exact(self) -> tuple[tuple[str, ...], ...]:
-        return tuple((exact(one), exact(unicodedata.normalize("NFKC", one))) for one in self._texts)
-
-    @cached_property
-    def _numbers(self) -> tuple[frozenset[tuple[Decimal, str]], ...]:
-        return tuple(frozenset(numbers_in(exact(one))) for one in self._texts)
-
-    @cached_property
-    def _dates(self) -> tuple[frozenset[date], ...]:
-        return tuple(frozenset(dates_in(one)) for one in self._texts)
-
-    @cached_property
-    def _times(self) -> tuple[frozenset[time], ...]:
-        return tuple(frozenset(times_in(one)) for one in self._texts)
-
-    @cached_property
-    def _accounts(self) -> tuple[frozenset[str], ...]:
-        return tuple(frozenset(_ibans(one)) for one in self._texts)
+        self._texts = tuple(map(_Text, texts))
 
     def where(self, value: str | int | float) -> int | None:
-        """The number of the text a value stands in, None where it stands in none."""
-        return next((index for index in range(len(self._texts)) if self._holds(index, value)), None)
+        """Return the number of the text a value stands in, None where it stands in none."""
+        return next((index for index, text in enumerate(self._texts) if text.holds(value)), None)
 
     def hold(self, value: str | int | float) -> bool:
-        """Whether a value is the user's."""
+        """Return True if a value is the user's."""
         return self.where(value) is not None
-
-    def _holds(self, index: int, value: str | int | float) -> bool:
-        if isinstance(value, int | float):
-            number = as_decimal(value)
-            return number is not None and any(number == known for known, _ in self._numbers[index])
-        text = _SPACE.sub(" ", value).strip(" ")  # not `strip()`: control characters are no white space here
-        if len(text) > 2 * len(self._texts[index]) + 16:  # also in another form it could not stand there
-            return False
-        return self._stands(index, text) or self._means(index, text)
-
-    def _stands(self, index: int, text: str) -> bool:
-        places = "/" in text or "\\" in text
-        known = self._exact[index] if places else self._folded[index]
-        form = exact if places else fold
-        wanted = [form(text)]
-        bare = text.strip(_EDGES)
-        cut = text.find(bare)
-        if bare and not places and cut <= _MOST_STRIPPED and len(text) - cut - len(bare) <= _MOST_STRIPPED:
-            wanted.append(form(bare))
-        return any(stands_in(one, content) for one in wanted for content in known)
-
-    def _means(self, index: int, text: str) -> bool:
-        """Whether it says the same as something in the text in another form."""
-        if text in _CODES:  # a currency by its sign or its name, beside a number
-            return any(unit == text for _, unit in self._numbers[index])
-        if number := number_of(text):
-            amount, currency = number
-            return any(amount == known and currency in ("", unit) for known, unit in self._numbers[index])
-        if len(text) <= 64:
-            if (day := date_of(text)) is not None:
-                return day in self._dates[index]
-            if (moment := time_of(text)) is not None:
-                return moment in self._times[index]
-            both = re.fullmatch(r"(\d{4}-\d{2}-\d{2})[T ](\d{2}:\d{2}(?::00)?)", text)
-            if both:
-                return self._holds(index, both[1]) and self._holds(index, both[2])
-            if accounts := set(_ibans(text)):
-                return len(text.replace(" ", "")) == len(next(iter(accounts))) and accounts <= self._accounts[index]
-        if named := _NAMED.fullmatch(text):
-            name = named["name"].strip().strip('"')
-            return self._holds(index, named["mailbox"]) and (not name or self._holds(index, name))
-        parts = [one.strip() for one in re.split(r"[,;\n]", text) if one.strip()]
-        if len(parts) > 1 and all(_MAILBOX.fullmatch(one) or _NAMED.fullmatch(one) for one in parts):
-            return all(self._holds(index, one) for one in parts)
-        return False
 
 
 @lru_cache(maxsize=64)
 def words_of(texts: tuple[str, ...]) -> Words:
-    """The words of a run, read once."""
+    """Return the words of a run, read once."""
     return Words(texts)
 
 
@@ -172,7 +180,7 @@ def _script(char: str) -> str:
 
 
 def _parted(inside: str, outside: str, wanted: str) -> bool:
-    """Whether two letters beside each other belong to different words: scripts without spaces."""
+    """Return True if two letters beside each other belong to different words: scripts without spaces."""
     one, other = _script(inside), _script(outside)
     if one != other:
         return not (inside.isdigit() and outside in _TIMES)
@@ -198,8 +206,8 @@ def _begins(text: str, at: int, wanted: str) -> bool:
     if before in "@#":
         return further in _APART or further == ","
     if before in ":=":
-        label = re.fullmatch(r"[\w-]*", _token_before(text, at - 1)) is not None
-        return label and not (first.isdigit() and further.isdigit())
+        label = _LABEL.search(text[max(0, at - 2 - _LONGEST_LABEL) : at - 1])
+        return label is not None and not (first.isdigit() and further.isdigit())
     if before == "-":
         return further in _APART and not first.isdigit()
     if before in _PAUSES:
@@ -208,16 +216,6 @@ def _begins(text: str, at: int, wanted: str) -> bool:
             back -= 1
         return back < 0 or text[back] in _APART
     return unicodedata.category(before) in ("So", "Sc")
-
-
-def _token_before(text: str, at: int) -> str:
-    """What stands before a place up to white space; what is too long for a label has a sign that no label has."""
-    begin = at
-    while begin > 0 and not text[begin - 1].isspace():
-        begin -= 1
-        if at - begin > _LONGEST_LABEL:
-            return "…"
-    return text[begin:at]
 
 
 def _ends(text: str, end: int, wanted: str) -> bool:
@@ -247,29 +245,14 @@ def _ends(text: str, end: int, wanted: str) -> bool:
 
 # -- numbers -----------------------------------------------------------------------------------------------------------
 
+
+def _numbered(names: str) -> dict[str, int]:
+    """Return the numbers that words stand for: groups of words, counted from 1."""
+    return {word: number for number, words in enumerate(names.split(","), start=1) for word in words.split()}
+
+
 _SIGNS = {"€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY"}
-_CODES = frozenset(
-    [
-        "EUR",
-        "USD",
-        "GBP",
-        "JPY",
-        "CHF",
-        "CNY",
-        "SEK",
-        "NOK",
-        "DKK",
-        "PLN",
-        "CZK",
-        "HUF",
-        "INR",
-        "AUD",
-        "CAD",
-        "BRL",
-        "KRW",
-        "TRY",
-    ]
-)
+_CODES = frozenset(re.findall(r"\w+", "EUR USD GBP JPY CHF CNY SEK NOK DKK PLN CZK HUF INR AUD CAD BRL KRW TRY"))
 _CURRENCY_WORDS = {
     **dict.fromkeys(("euro", "euros"), "EUR"),
     **dict.fromkeys(("dollar", "dollars"), "USD"),
@@ -297,31 +280,14 @@ _NUMBER = re.compile(
     r"|\d+(?:[.,'’\u00a0\u202f\u2009]\d+)*)"
     rf"(?P<after>{_NARROW}(?:%|[€$£¥元円]|[^\W\d_]+))?(?:(?= (?P<beyond>[^\W\d_]+|[€$£¥]))|)"
 )
-_SPELT: dict[str, int] = {
-    word: number
-    for number, words in enumerate(
-        (
-            "one",
-            "two zwei deux",
-            "three drei trois",
-            "four vier quatre",
-            "five fünf cinq",
-            "six sechs",
-            "seven sieben sept",
-            "eight acht huit",
-            "nine neun neuf",
-            "ten zehn dix",
-            "eleven elf onze",
-            "twelve zwölf douze",
-        ),
-        start=1,
-    )
-    for word in words.split()
-}
+_SPELT = _numbered(
+    "one, two zwei deux, three drei trois, four vier quatre, five fünf cinq, six sechs, seven sieben sept, "
+    "eight acht huit, nine neun neuf, ten zehn dix, eleven elf onze, twelve zwölf douze"
+)
 
 
 def as_decimal(value: int | float) -> Decimal | None:
-    """A number by value; None for what nobody writes down."""
+    """Return a number by value; None for what nobody writes down."""
     if isinstance(value, int) and value.bit_length() > 128:
         return None
     try:
@@ -331,7 +297,7 @@ def as_decimal(value: int | float) -> Decimal | None:
 
 
 def numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
-    """The numbers that stand in a text by value, each with its currency or "".
+    """Yield the numbers that stand in a text by value, each with its currency or "".
 
     A form that two people could read differently (`1.000`, `1,000`) is read as thousands only.
     """
@@ -340,9 +306,7 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
         number = _reading(match["number"])
         before, after = match["before"] or "", (match["after"] or "").strip()
         negative = begin > 0 and text[begin - 1] in "-−" and (begin < 2 or text[begin - 2] in _APART)
-        if not before and not negative and not _begins(text, begin, match["number"]):
-            continue
-        if number is None:
+        if number is None or not (before or negative or _begins(text, begin, match["number"])):
             continue
         attached = bool(match["after"]) and not match["after"][0].isspace() and match["after"][0] not in "\u00a0\u202f"
         sign = next((s for s in _SIGNS if s in (before, after)), "")
@@ -365,7 +329,7 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
 
 
 def number_of(text: str) -> tuple[Decimal, str] | None:
-    """The number that a whole value is, with its currency or ""; None where it is none."""
+    """Return the number that a whole value is, with its currency or ""; None where it is none."""
     if len(text) > 40 or not any(char.isdigit() for char in text):
         return None
     match = _NUMBER.fullmatch(text)
@@ -378,7 +342,7 @@ def number_of(text: str) -> tuple[Decimal, str] | None:
 
 
 def _reading(written: str) -> Decimal | None:
-    """The value of a written number, None for what is none (`21.11.2026`, `007`)."""
+    """Return the value of a written number, None for what is none (`21.11.2026`, `007`)."""
     text = re.sub("[ '’\u00a0\u202f\u2009]", "\0", written)
     groups = text.split("\0")
     if len(groups) > 1:
@@ -388,8 +352,7 @@ def _reading(written: str) -> Decimal | None:
             return None
         text = "".join(groups)
     marks = [char for char in text if char in ".,"]
-    kinds = set(marks)
-    if len(kinds) == 2:
+    if len(set(marks)) == 2:
         decimal = marks[-1]
         head, _, tail = text.rpartition(decimal)
         if decimal in head or not _grouped(head, marks[0]):
@@ -409,7 +372,7 @@ def _reading(written: str) -> Decimal | None:
 
 
 def _grouped(text: str, mark: str) -> bool:
-    """Whether a number is written in groups of thousands (or as in India, of hundreds before the last)."""
+    """Return True if a number is written in groups of thousands (or as in India, of hundreds before the last)."""
     head, *rest = text.split(mark)
     if not rest or not 1 <= len(head) <= 3 or len(rest[-1]) != 3:
         return False
@@ -418,27 +381,11 @@ def _grouped(text: str, mark: str) -> bool:
 
 # -- dates, times, accounts --------------------------------------------------------------------------------------------
 
-_MONTHS = {
-    name: number
-    for number, names in enumerate(
-        (
-            "january januar janvier jan",
-            "february februar février feb",
-            "march märz mars mar",
-            "april avril apr",
-            "may mai",
-            "june juni juin jun",
-            "july juli juillet jul",
-            "august août aug",
-            "september septembre sep sept",
-            "october oktober octobre oct okt",
-            "november novembre nov",
-            "december dezember décembre dec dez",
-        ),
-        start=1,
-    )
-    for name in names.split()
-}
+_MONTHS = _numbered(
+    "january januar janvier jan, february februar février feb, march märz mars mar, april avril apr, may mai, "
+    "june juni juin jun, july juli juillet jul, august août aug, september septembre sep sept, "
+    "october oktober octobre oct okt, november novembre nov, december dezember décembre dec dez"
+)
 _NAMES = "|".join(sorted(_MONTHS, key=len, reverse=True))
 _DATES = (
     re.compile(r"(?<![\w.-])(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?![\w-])"),
@@ -457,21 +404,25 @@ _CLOCK = re.compile(
 
 
 def dates_in(text: str) -> Iterator[date]:
-    """The dates that stand in a text with their year; `03/04/2026`, which two people read differently, is none."""
+    """Yield the dates with a year in a text; `03/04/2026`, which two people read differently, is none."""
     text = fold(text)
+    written: list[tuple[int, int, int]] = []
     for pattern in _DATES:
         for match in pattern.finditer(text):
             found = match.groupdict()
             month = _MONTHS[found["n"]] if found.get("n") else int(found["m"])
-            yield from _date(int(found["y"]), month, int(found["d"]))
+            written.append((int(found["y"]), month, int(found["d"])))
     for match in _SLASHED.finditer(text):
         a, b, year = int(match["a"]), int(match["b"]), int(match["y"])
         if a > 12 or b > 12 or a == b:
-            yield from _date(year, b, a) if a > 12 else _date(year, a, b)
+            written.append((year, b, a) if a > 12 else (year, a, b))
+    for day in written:
+        with contextlib.suppress(ValueError):
+            yield date(*day)
 
 
 def date_of(text: str) -> date | None:
-    """The date that a whole value is."""
+    """Return the date that a whole value is."""
     if not re.fullmatch(r"[\w./, 年月日-]{6,40}", text):
         return None
     found = list(dates_in(text))
@@ -479,15 +430,8 @@ def date_of(text: str) -> date | None:
     return found[0] if whole and found else None
 
 
-def _date(year: int, month: int, day: int) -> Iterator[date]:
-    try:
-        yield date(year, month, day)
-    except ValueError:
-        return
-
-
 def times_in(text: str) -> Iterator[time]:
-    """The times of day that stand in a text."""
+    """Yield the times of day that stand in a text."""
     for match in _CLOCK.finditer(fold(text)):
         hour, minute, half = int(match["h"]), match["m"], (match["half"] or "").replace(".", "")
         if minute is None and not half:
@@ -501,7 +445,7 @@ def times_in(text: str) -> Iterator[time]:
 
 
 def time_of(text: str) -> time | None:
-    """The time of day that a whole value is."""
+    """Return the time of day that a whole value is."""
     match = re.fullmatch(r"(\d{2}):(\d{2})(?::00)?", text)
     if match is None or int(match[1]) > 23 or int(match[2]) > 59:
         return None
@@ -509,7 +453,7 @@ def time_of(text: str) -> time | None:
 
 
 def _ibans(text: str) -> Iterator[str]:
-    """Account numbers whose check digits are right, however they are spaced."""
+    """Yield account numbers whose check digits are right, however they are spaced."""
     for match in _IBAN.finditer(text):
         number = match.group().replace(" ", "")
         turned = number[4:] + number[:4]

@@ -81,7 +81,7 @@ class Submission(_Body):
         return files
 
     def spec(self, files: Sequence[Path]) -> RunSpec:
-        """Return what is asked, with the files where they were written to."""
+        """Return the spec, with the files where they were written to."""
         return RunSpec(**(dict(self) | {"files": files}))
 
 

@@ -1,4 +1,4 @@
-"""What an open workspace has, by name: what comes with the package, what the user gave, what others registered."""
+"""The components of an open workspace by name: the packaged, the user's, and those that others registered."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ HandlerWrapper = Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]
 
 @dataclass(frozen=True, kw_only=True)
 class Own:
-    """What the user gave to a workspace, see Workspace."""
+    """The arguments that the user gave to a workspace, see Workspace."""
 
     tools: tuple[Any, ...]
     environments: Environments
@@ -270,13 +270,13 @@ def packaged_prompts() -> list[Any]:
 
 def systems(settings: Settings | None = None) -> dict[str, Any]:
     """Return the packaged systems by name, with the limits of the settings."""
-    from agentorchestra.agents.debate.agent import Debating
+    from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.react import react
 
     return {
         "agentorchestra": AgentOrchestra(*([settings.team] if settings else [])),
-        "debate": Debating(*([settings.debate] if settings else [])),
+        "debate": DebateDriver((settings or Settings()).debate),
         "react": react,
     }
 

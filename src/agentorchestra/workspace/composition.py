@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 class Host(Protocol):
-    """What is read of the Workspace; asker and deps may be set while it is open.
+    """The members of Workspace that are read; asker and deps may be set while it is open.
 
     Attributes:
         app, app_folder: the user's application, `module:workspace`, and the folder where it was found.

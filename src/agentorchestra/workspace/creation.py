@@ -28,7 +28,7 @@ from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import RoleSettings
 from agentorchestra.core.spec import CHECKS, FINAL, SOURCE_MEDIA_TYPE, Exchange, RunManifest, RunSpec, RunStatus
-from agentorchestra.log.fork import fork_point, forked_events, link_files, refuse_lost_environments, replaceable
+from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import TASK as CALLS_TASK
@@ -407,7 +407,7 @@ class RunCreator:
         ledger = Ledger.of(copied)
         refuse_lost_environments(run_id, ledger, self._catalog.every_environment)
         for key, value in outcomes.items():
-            replaceable(ledger, key, value)
+            check_replaceable(ledger, key, value)
         await parts.ready()
         equipment = await self._equipper.with_objects(self._equipper.of(parent), objects)
         self._equipper.check(parent.manifest, equipment)

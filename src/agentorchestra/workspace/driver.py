@@ -9,19 +9,21 @@ from contextlib import asynccontextmanager
 from functools import partial
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import AgentFailedError, OutputError, ReplayError
+from agentorchestra.core.errors import AgentFailedError, AnswerError, OutputError, ReplayError
 from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
-from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, RunManifest, RunResult, RunStatus
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime import job
+from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
-from agentorchestra.runtime.run import Run, current_budget, wait_for
+from agentorchestra.runtime.run import Run, current_budget, open_questions, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import end_undriven, not_yet, requested
 from agentorchestra.workspace.catalog import Equipment
@@ -31,7 +33,7 @@ from agentorchestra.workspace.handlers import Handlers
 
 
 class ReplayReport(BaseModel):
-    """How a replay ended.
+    """The end of a replay.
 
     Attributes:
         run_id: the run.
@@ -201,6 +203,59 @@ class RunDriver:
             raise AgentFailedError(outcome.error or f"{manifest.system} gave no result")
         return AgentResult.model_validate(outcome.value)
 
+    async def answer(
+        self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str, code: str | None = None
+    ) -> Question:
+        """Answer the oldest (or the named) open question of a kind; of several approvals, none is allowed unnamed.
+
+        Args:
+            run_id, question, by, code: see Workspace.approve.
+            answer: for an approval only True approves; a text says why not.
+            kind: `question` or `approval`.
+
+        Raises:
+            AnswerError: if there is no such open question, or somebody answered it first.
+        """
+        parts = self._parts
+        record = await parts.record(run_id)
+        ledger = Ledger.of(await parts.store.load(run_id))
+        held = ledger.answered.get(question or "")
+        if held is not None:
+            raise AnswerError(answered_already(run_id, held))
+        if record.status in FINAL:
+            raise AnswerError(
+                f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
+            )
+        open_ = open_questions(ledger)
+        fitting = [
+            one for one in open_ if one.kind == kind and question in (None, one.key) and code in (None, one.code)
+        ]
+        listed = "; ".join(f"{one.key} ({_kind(one)}): {one.question}" for one in open_) or "none"
+        if not fitting:
+            named = (f" {question}" if question else "") + (f" with the code {code!r}" if code is not None else "")
+            verb = "answer" if kind == "question" else "approve or deny"
+            last = max(ledger.answered.values(), key=lambda one: one.seq, default=None)
+            so = f". The last: {answered_already(run_id, last)}" if last is not None else ""
+            raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
+        if answer is True and question is None and code is None and len(fitting) > 1:
+            raise AnswerError(
+                f"run {run_id} asks permission for {len(fitting)} calls; name the one that was shown by its code; "
+                f"open: {listed}"
+            )
+        chosen = fitting[0]
+        said = parts.redact_json(answer)
+        began = ledger.records[EffectKey.parse(chosen.key)].began
+        held, given = await settle(parts.store, run_id, chosen.key, said, by=by, now=parts.clock.now(), asked=began)
+        if held is None:
+            raise AnswerError(
+                f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "
+                f"`agentorchestra show {run_id}` lists what is open"
+            )
+        if not given:
+            raise AnswerError(answered_already(run_id, held))
+        await parts.engine.poke(run_id)
+        return chosen
+
     @asynccontextmanager
     async def watched(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
         """Give a queue of notices of a run that is about to be driven here."""
@@ -216,22 +271,11 @@ class RunDriver:
         async with self.watched(run_id) as queue:
             work = asyncio.create_task(self.drive(run_id, given))
             self._tasks.add(work)
+            bus = self._buses[run_id]
+            work.add_done_callback(lambda _: bus.publish(Notice(kind="end", run=run_id)))  # a run that did not begin
             try:
-                while True:
-                    getter = asyncio.ensure_future(queue.get())
-                    await asyncio.wait({getter, work}, return_when=asyncio.FIRST_COMPLETED)
-                    if getter.done():
-                        notice = getter.result()
-                        if notice.kind == "end":
-                            break
-                        yield notice
-                        continue
-                    getter.cancel()
-                    while not queue.empty():
-                        notice = queue.get_nowait()
-                        if notice.kind != "end":
-                            yield notice
-                    break
+                while (notice := await queue.get()).kind != "end":
+                    yield notice
                 yield Notice(kind="end", run=run_id, result=await work)
             finally:
                 # A reader that stops reading stops the run; what is recorded can be resumed.
@@ -295,6 +339,10 @@ def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
         raise OutputError(
             f"the answer of {result.run_id} does not fit {output_type.__name__}: {first['msg']} at {first['loc']}"
         ) from None
+
+
+def _kind(question: Question) -> str:
+    return f"{question.kind}, code {question.code}" if question.code else question.kind
 
 
 __all__ = ["ReplayReport", "RunDriver"]

@@ -1,4 +1,4 @@
-"""What a run is driven with: its tools, models and prompts, today's or as it was started."""
+"""The equipment of runs: tools, models and prompts, today's or as a run was started."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from agentorchestra.workspace.settings import SETTINGS_FILE
 
 @dataclass(frozen=True, kw_only=True)
 class RunObjects:
-    """What a run has besides its RunSpec, which no log can hold: another process has to be given it again.
+    """The objects of a run besides its RunSpec; no log can hold them: another process has to be given them again.
 
     Attributes:
         model: a ModelClient; a name, or None, where the model is found by its name.
@@ -52,7 +52,7 @@ class RunObjects:
 
 
 class RunOptions(RunFields, total=False):
-    """What `Workspace.run` takes besides a task: the fields of RunSpec and of RunObjects."""
+    """The arguments of `Workspace.run` besides a task: the fields of RunSpec and of RunObjects."""
 
     tools: Sequence[Any]
     deps: Any

@@ -39,7 +39,6 @@ from agentorchestra.runtime.waits import GOES_ON, actors, due_runs, end_undriven
 from agentorchestra.sandbox import Sandbox
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
-from agentorchestra.workspace.control import answer_question
 from agentorchestra.workspace.creation import RunCreator
 from agentorchestra.workspace.driver import ReplayReport, RunDriver
 from agentorchestra.workspace.equipment import Equipper, RunObjects, RunOptions, run_request
@@ -53,7 +52,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
     from agentorchestra.tea.registry.context import ContextManager
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
-    from agentorchestra.tools.files.transport import CarriedFiles
+    from agentorchestra.tools.files.storage import CarriedFiles
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -465,7 +464,8 @@ class Workspace(Generic[Deps]):
         Raises:
             AnswerError: if there is no such open question, or it asks for an approval.
         """
-        return await answer_question(self._parts, run_id, answer, question=question, by=by, kind="question")
+        self._need_open()
+        return await self._driver.answer(run_id, answer, question=question, by=by, kind="question")
 
     async def approve(
         self, run_id: str, *, question: str | None = None, code: str | None = None, by: str = ""
@@ -482,13 +482,15 @@ class Workspace(Generic[Deps]):
         Raises:
             AnswerError: if there is no such open approval, or several and none is named.
         """
-        return await answer_question(self._parts, run_id, True, question=question, by=by, kind="approval", code=code)
+        self._need_open()
+        return await self._driver.answer(run_id, True, question=question, by=by, kind="approval", code=code)
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
         # Only True approves: no reason, however it is worded, can be read as a yes.
         said = reason.strip() or False
-        return await answer_question(self._parts, run_id, said, question=question, by=by, kind="approval")
+        self._need_open()
+        return await self._driver.answer(run_id, said, question=question, by=by, kind="approval")
 
     async def tell(self, run_id: str, text: str, *, to: str = "", by: str = "") -> None:
         """Add to a running task; the top agent reads it at its next step.
@@ -655,7 +657,7 @@ class Workspace(Generic[Deps]):
         )
 
     def _carried(self) -> CarriedFiles:
-        from agentorchestra.tools.files.transport import CarriedFiles
+        from agentorchestra.tools.files.storage import CarriedFiles
 
         return CarriedFiles(self._parts.files_folder, self.runs_folder)
 

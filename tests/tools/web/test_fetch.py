@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from pydantic import JsonValue
 
-from agentorchestra.agents.planning.evidence import misquoted
+from agentorchestra.agents.sources import misquoted
 from agentorchestra.core.content import unnumbered
 from agentorchestra.core.effects import Outcome, Tag
 from agentorchestra.core.errors import DoorError, SettingsError, WebError
@@ -33,7 +33,7 @@ from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.addresses import links_in, links_within
 from agentorchestra.workspace import Workspace
 from tests.site import Site, served
-from tests.tools.web.test_http import serving
+from tests.support.web import serving
 
 
 @pytest.fixture

@@ -168,8 +168,8 @@ def forget(path: Path) -> None:
 async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = ()) -> list[Block]:
     """Return a file's content for an agent: text exactly, line by line; a picture as a picture."""
     from agentorchestra.tools.files.common import as_source, how_to_look, names_source
+    from agentorchestra.tools.files.documents import is_media
     from agentorchestra.tools.files.formats.sniff import sniff
-    from agentorchestra.tools.files.media import is_media
     from agentorchestra.tools.files.read import Asked, read_blocks, room_for, span_of
     from agentorchestra.tools.files.readers import describe_media, read_document, source_sync
 

@@ -23,6 +23,7 @@ _PROGRAM = re.compile(
 _TAGGED = re.compile(r"^[ \t]*<tool_call>\s*(?P<call>.*?)\s*(?:</tool_call>|\Z)", re.MULTILINE | re.DOTALL)
 _FUNCTION = re.compile(r"^[ \t]*<function=(?P<name>[\w-]+)>(?P<body>.*?)</function>", re.MULTILINE | re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=(?P<name>[\w-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+DECISION_FIELDS = ("thinking", "thought", "evaluation_previous_goal", "memory", "next_goal", "tool", "answer")
 _AT_STAKE = frozenset({Tag.WRITE, Tag.SEND, Tag.SPEND})
 
 
@@ -33,11 +34,7 @@ def unfenced(text: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Return the JSON value of a text, also inside a fence and with raw control characters in its strings.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """Return the JSON value of a text, also in a fence and with raw control characters, or raise ValueError."""
     return json.loads(unfenced(text).strip(), strict=False)
 
 
@@ -68,7 +65,7 @@ def mended(arguments: dict[str, JsonValue] | str, parameters: Mapping[str, Any])
 
 
 def _typed(value: JsonValue, schema: Any) -> JsonValue:
-    """A text as the type that a schema wants in its place, where it takes no text."""
+    """Return a text as the type that a schema wants in its place, where it takes no text."""
     wanted = _types(schema)
     if not isinstance(value, str) or not wanted or "string" in wanted:
         return value
@@ -87,7 +84,7 @@ def _typed(value: JsonValue, schema: Any) -> JsonValue:
 
 
 def _types(schema: Any) -> set[str]:
-    """The types that a schema allows; none where it does not say."""
+    """Return the types that a schema allows; none where it does not say."""
     if not isinstance(schema, dict):
         return set()
     kind = schema.get("type")
@@ -149,7 +146,7 @@ def _function(match: re.Match[str]) -> list[tuple[str, dict[str, JsonValue] | st
 
 
 def _listed(value: Any) -> list[tuple[str, dict[str, JsonValue] | str]]:
-    """The calls of an object or a list of objects; none if any of them is something else."""
+    """Return the calls of an object or a list of objects; none if any of them is something else."""
     found: list[tuple[str, dict[str, JsonValue] | str]] = []
     for one in value if isinstance(value, list) else [value]:
         inner = one.get("function", one) if isinstance(one, dict) else None
@@ -170,4 +167,31 @@ def program_in(text: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-__all__ = ["calls_in", "harmless", "mended", "program_in", "read_json", "unfenced", "unknown"]
+def decision_fields(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a reply that looks most like a decision, wherever it stands; None without one."""
+    decoder = json.JSONDecoder(strict=False)
+    found: list[dict[str, Any]] = []
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except ValueError:
+            end = at + 1
+        else:
+            if isinstance(value, dict):
+                found.append(value)
+        at = text.find("{", end)
+    return max(found, key=lambda one: sum(field in one for field in DECISION_FIELDS) + ("tool" in one), default=None)
+
+
+__all__ = [
+    "DECISION_FIELDS",
+    "calls_in",
+    "decision_fields",
+    "harmless",
+    "mended",
+    "program_in",
+    "read_json",
+    "unfenced",
+    "unknown",
+]

@@ -17,9 +17,9 @@ from typing import Any, get_args
 
 from pydantic import JsonValue, ValidationError
 
-from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
+from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.tea.memory.base import LONGEST_ENTRY, SCOPES, Entry, EntryKind
 from agentorchestra.tea.memory.insights import standing
 from agentorchestra.tea.memory.records import Reader, entries_of
@@ -39,25 +39,15 @@ NEAR = 0.4
 """The least part of the best one's score that an entry must have to fit a query."""
 
 
-class MemoryHandler:
+class MemoryHandler(BaseHandler):
     """Executes ReadMemory and WriteMemory. One serves one drive of a run: what earlier runs wrote is read once."""
+
+    fixed_mode = Mode.PURE  # a reading changes nothing, and of a writing nothing happens but its record.
 
     def __init__(self) -> None:
         self._reader: Reader | None = None
         self._read: dict[tuple[str, str], list[Entry]] = {}
         self._forgotten: frozenset[str] = frozenset()
-
-    def mode(self, effect: Effect) -> Mode:
-        """Pure: a reading changes nothing, and of a writing nothing happens but its record."""
-        return Mode.PURE
-
-    def bound(self, effect: Effect) -> Bound:
-        """Nothing."""
-        return NO_COST
-
-    def redact(self, effect: Effect) -> Effect:
-        """The effect as it is: the door replaces the values of known secrets."""
-        return effect
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Read entries, or take some."""
@@ -100,7 +90,7 @@ class MemoryHandler:
         return Outcome(value={"entries": value}, trust=lowest(*(one.trust for one in found)))
 
     async def _earlier(self, ctx: Any, scope: str, kinds: set[str], own: Sequence[Entry]) -> list[Entry]:
-        """What other runs wrote, as it was when it was read first."""
+        """Return what other runs wrote, as it was when it was read first."""
         session = ctx.manifest.memory_session
         if scope == "task" or (session is None and scope in ("agent", "session")):
             return []
@@ -125,14 +115,14 @@ class MemoryHandler:
 
 
 def _of_run(records: Any) -> Iterator[Entry]:
-    """What this run wrote so far, in the order in which it was recorded."""
+    """Yield what this run wrote so far, in the order in which it was recorded."""
     for _, record in records:
         if record.effect.get("kind") == EffectKind.WRITE_MEMORY and record.outcome is not None and record.outcome.ok:
             yield from entries_of(record.effect, {}, "", record.outcome.ended_at)
 
 
 def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS) -> list[Entry]:
-    """The last ones that have room, in their order."""
+    """Return the last ones that have room, in their order."""
     found: list[Entry] = []
     chars = 0
     for one in reversed(entries):
@@ -144,7 +134,7 @@ def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS
 
 
 def fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
-    """Those that share words with a query, best first."""
+    """Return those that share words with a query, best first."""
     index = Index()
     entries = _searched(entries, query)
     for number, one in enumerate(entries):
@@ -163,7 +153,7 @@ def fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
 
 
 def _searched(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """Those that are worth an index, in their order: of many the ones that share the rarest words with the query."""
+    """Return those that are worth an index, in their order: of many those with the query's rarest words."""
     if sum(len(one.text) for one in entries) <= MOST_SEARCHED:
         return list(entries)
     asked = set(words_of(query))

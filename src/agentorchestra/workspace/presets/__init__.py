@@ -52,13 +52,13 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
 
 
 def preset_names() -> tuple[str, ...]:
-    """The presets there are."""
+    """Return the names of the presets."""
     found = (one.name for one in importlib.resources.files(__package__).iterdir())
     return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
 
 
 def find_preset(name: str) -> Preset:
-    """A preset by its name.
+    """Return a preset by its name.
 
     Raises:
         SettingsError: with the names there are.
@@ -76,7 +76,7 @@ def _read(name: str) -> Preset:
 
 
 def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
-    """Two tables of settings, of which the second one wins key by key."""
+    """Return two tables of settings as one; the second one wins key by key."""
     both = dict(under)
     for key, value in over.items():
         below = both.get(key)
@@ -85,11 +85,7 @@ def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def with_preset(settings: Settings, name: str | None = None) -> Settings:
-    """The settings over a preset: what is set in them stays.
-
-    Args:
-        settings: the user's.
-        name: the preset, None for the one that they name.
+    """Return the settings over a preset, the one they name by default: what is set in them stays.
 
     Raises:
         SettingsError: for a name that no preset has.
