@@ -81,14 +81,6 @@ async def test_the_answer_has_file_place_and_quote() -> None:
     assert arguments["status"] == "completed"
 
 
-async def test_where_programs_are_wanted_it_says_that_it_writes_none() -> None:
-    asked = (system("<functions>\ndef done(answer: str): ...\n</functions>"), task_message(QUESTION, [REF]))
-    response = await respond(ModelRequest(model="offline", messages=asked))
-    assert response.text.startswith(
-        "```python\ndone(answer='I cannot answer this: the offline model writes no programs."
-    )
-
-
 async def test_it_is_stateless_and_deterministic() -> None:
     asked = request(task_message(QUESTION, [REF]))
     model = OfflineModel()

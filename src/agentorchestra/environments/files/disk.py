@@ -71,7 +71,7 @@ class Held(NamedTuple):
     sha256: str
 
 
-def told(error: Exception) -> ToolError:
+def failure(error: Exception) -> ToolError:
     """Return the sentence for the agent of an error of the disk."""
     if isinstance(error, ToolError):
         return error
@@ -106,7 +106,7 @@ async def in_thread(work: Callable[[], _T]) -> _T:
     try:
         return await asyncio.to_thread(work)
     except (OSError, ValueError) as exc:
-        raise told(exc) from None
+        raise failure(exc) from None
 
 
 def place_of(path: str, folder: Path, files: Path | None) -> Place:
@@ -522,7 +522,7 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
                     set_mode(place, 0o755)
                 count += 1
             except (OSError, ValueError) as exc:
-                notes.append(f"{member.name[:200]} was left out: {told(exc)}")
+                notes.append(f"{member.name[:200]} was left out: {failure(exc)}")
         return count
 
     made = await asyncio.to_thread(put)
@@ -546,6 +546,7 @@ __all__ = [
     "copied",
     "copy",
     "decoded",
+    "failure",
     "forget",
     "in_thread",
     "listing",
@@ -560,7 +561,6 @@ __all__ = [
     "shown",
     "status",
     "taken",
-    "told",
     "unpack",
     "unpacked_name",
     "write",

@@ -270,7 +270,7 @@ class FilesEnvironment(FolderEnvironment):
         except FileInputError as exc:
             raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
         except (OSError, ValueError) as exc:
-            raise disk.told(exc) from None
+            raise disk.failure(exc) from None
         finally:
             await asyncio.to_thread(disk.forget, held.path)
         said = f"unpacked {made} {'file' if made == 1 else 'files'} into {target.shown}"

@@ -51,7 +51,7 @@ class Git(FolderEnvironment):
     """Git repositories in the folder: commits, branches, merges; clone, fetch, pull and push to given remotes."""
 
     name = "git"
-    version = "2.0.0"
+    version = "1.0.0"
 
     def __init__(
         self,

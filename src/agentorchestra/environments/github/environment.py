@@ -43,7 +43,7 @@ class GitHub(ActionEnvironment):
     """GitHub: repositories, files, issues, pull requests and releases, over its REST API."""
 
     name = "github"
-    version = "1.0.1"
+    version = "1.0.0"
     branching: Literal["stateless", "snapshot", "none"] = (
         "none"  # the world outside has no rivals: beam refuses it, forks stop before its changes
     )

@@ -172,7 +172,7 @@ class ReportStorage(FolderEnvironment):
         except FileInputError as exc:
             raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
         except OSError as exc:
-            raise disk.told(exc) from None
+            raise disk.failure(exc) from None
         except (ValueError, RecursionError) as exc:
             raise ToolError(f"{path} is no JSON: {exc}; give its text as content") from None
 

@@ -49,7 +49,7 @@ class Terminal(FolderEnvironment):
     """
 
     name = "terminal"
-    version = "1.0.1"
+    version = "1.0.0"
 
     def __init__(self, *, sandbox: Sandbox | None, limits: SandboxLimits | None = None, network: bool = False) -> None:
         self._sandbox, self._limits, self._network = sandbox, limits or SandboxLimits(), network
@@ -181,7 +181,7 @@ class Terminal(FolderEnvironment):
         seconds = self._seconds(timeout_s)
         shell = await self._open_shell()
         gone = _listed(self.kept.pop(_GONE, None))
-        told = _Told(ctx)
+        told = _Progress(ctx)
         try:
             ran = await shell.run(command, timeout_s=seconds, together=True, on_output=told)
         except SandboxUnavailableError as exc:
@@ -297,7 +297,7 @@ class Terminal(FolderEnvironment):
         return "\n".join(lines) or "(no output)"
 
 
-class _Told:
+class _Progress:
     """Tells whoever watches what a command prints, line by line, up to a limit."""
 
     def __init__(self, ctx: RunContext[Any]) -> None:

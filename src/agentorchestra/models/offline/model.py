@@ -22,7 +22,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile
-from agentorchestra.models.offline import rules, team
+from agentorchestra.models.offline import code, rules, team
 from agentorchestra.models.offline.calls import agent_result, spelled_calls, unknown_calls
 from agentorchestra.models.offline.passages import pieces
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message, without_contents
@@ -35,7 +35,7 @@ Arguments = dict[str, JsonValue]
 
 
 class OfflineModel:
-    """A `ModelClient` without a model behind it: no price, no key, native calls whatever its profile says."""
+    """A `ModelClient` without a model behind it: no price and no key; calls are native or in programs."""
 
     native_tools = True
 
@@ -53,8 +53,6 @@ class OfflineModel:
         """Decide the next step from the visible prompt; media are not looked at."""
         view = _View.read(request)
         single = None if view.tools else team.single_reply(view.system, view.first, NOTE)
-        if single is None and _CODE.search(view.system):
-            single = f"```python\ndone(answer={_NO_PROGRAMS!r}, status='blocked')\n```"
         text, calls = (single, ()) if single is not None else _written(_decide(view), view)
         if on_delta is not None:
             delivered = on_delta(text)
@@ -106,6 +104,7 @@ class _View:
         steps: decisions taken so far.
         chars: the prompt's size.
         system, first: the system prompt and the user's first message.
+        code: whether it acts by writing programs.
     """
 
     task: str
@@ -118,6 +117,7 @@ class _View:
     chars: int
     system: str
     first: str
+    code: bool
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
@@ -126,7 +126,9 @@ class _View:
         first = next((text for message, text in rendered if message.role == "user" and "<task>" in text), None)
         if first is None:
             first = next((text for message, text in rendered if message.role == "user"), "")
-        tools = {tool.name: tool.parameters for tool in request.tools}
+        system = "\n".join(text for message, text in rendered if message.role == "system")
+        functions = code.offered_functions(system)
+        tools = {tool.name: tool.parameters for tool in request.tools} if functions is None else functions
         # What can be opened can be called by its name too, with arguments that nobody has described.
         waiting = [tool.description for tool in request.tools if tool.name == "open_tools"]
         tools = {name: {} for text in waiting for name in _WAITING.findall(text)} | tools
@@ -136,18 +138,21 @@ class _View:
                 for content in [*pieces(parse_contents(text)), *team.remembered(text)]:
                     if content.kind == "file" and content.place:  # without a place it only speaks of a file
                         contents.setdefault((content.ref, content.place, content.text), content)
+                for call in code.printed_calls(text):
+                    contents.update({(one.ref, one.place, one.text): one for one in call.contents})
         tail = without_contents(rendered[-1][1]) if rendered and rendered[-1][0].role in ("user", "system") else ""
         return cls(
             task=_inside(first, "task") if "<task>" in first else first,
             files=_listed_files(first),
             tools=tools,
-            last=_LAST_STEP.search(tail) is not None or set(tools) == {"done"},
+            last=_LAST_STEP.search(tail) is not None or {tool.name for tool in request.tools} == {"done"},
             calls=_calls(rendered),
+            code=functions is not None,
             contents=tuple(contents.values()),
             steps=sum(message.role == "assistant" for message in request.messages),
             chars=sum(len(text) for _, text in rendered)
             + sum(len(canonical_json(tool.parameters)) for tool in request.tools),
-            system="\n".join(text for message, text in rendered if message.role == "system"),
+            system=system,
             first=first,
         )
 
@@ -176,8 +181,6 @@ _EVIDENCE = re.compile(r"^\w+ \((?:completed|partial|blocked)\): |^\[E1\] ", re.
 _FILE_LINE = re.compile(r"^- (?P<name>.+) \([^()]*, [^()]*\)(?:, whole below)?$", re.MULTILINE)
 _WAITING = re.compile(r"^- (\w+): ", re.MULTILINE)
 _LAST_STEP = re.compile(r"<last_step>")
-_CODE = re.compile(r"^<functions>$", re.MULTILINE)
-_NO_PROGRAMS = f"I cannot answer this: the offline model writes no programs. Name a language model with --model. {NOTE}"
 
 
 def _inside(text: str, tag: str) -> str:
@@ -206,6 +209,9 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
             arguments = call.arguments if isinstance(call.arguments, dict) else {}
             contents = tuple(pieces(parse_contents(text)))
             calls.append(_Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
+    for message, text in rendered:
+        printed = code.printed_calls(text) if message.role == "user" else []
+        calls += [_Call(one.name, one.arguments, one.text, one.is_error, one.contents) for one in printed]
     return tuple(calls)
 
 
@@ -518,11 +524,14 @@ def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...
         "next_goal": decision.next_goal,
     }
     fields = "evaluation_previous_goal" in view.system
+    thought = json.dumps(said, ensure_ascii=False) if fields else decision.thinking
+    if view.code:
+        return f"{thought}\n```python\n{code.program(decision.calls)}\n```", ()
     calls = tuple(
         ToolCall(id=f"call_{view.steps}_{index}", name=name, arguments=arguments)
         for index, (name, arguments) in enumerate(decision.calls)
     )
-    return json.dumps(said, ensure_ascii=False) if fields else decision.thinking, calls
+    return thought, calls
 
 
 __all__ = ["NOTE", "OfflineModel"]
