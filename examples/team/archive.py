@@ -22,9 +22,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from openpyxl import Workbook  # type: ignore[import-untyped]
-from support import Calls, Example, Mind, Shown, main, steps
 
 from agentorchestra.testing import call
+from support import Calls, Example, Mind, Shown, main, steps
 
 FOODS = {
     "Vegetables": (("aubergine", "eggplant"), ("courgette", "zucchini"), ("rocket", "arugula")),

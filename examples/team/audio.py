@@ -26,9 +26,8 @@ from functools import cache
 from itertools import pairwise
 from pathlib import Path
 
-from support import Calls, Example, Mind, Shown, main, steps
-
 from agentorchestra.testing import call
+from support import Calls, Example, Mind, Shown, main, steps
 
 DIGITS = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine")
 WORDS = ("read", "page", "and", "not", *DIGITS)

@@ -20,9 +20,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from letters import png, read, written
-from support import Calls, Example, Mind, Shown, facts_of, main, steps
 
 from agentorchestra.testing import call
+from support import Calls, Example, Mind, Shown, facts_of, main, steps
 
 PROGRAM = (
     'parts = ["sort", "er", "/", "cpp"]',

@@ -17,9 +17,8 @@ from __future__ import annotations
 import re
 import sys
 
-from support import Calls, Example, Mind, Shown, facts_of, main, page, steps
-
 from agentorchestra.testing import call
+from support import Calls, Example, Mind, Shown, facts_of, main, page, steps
 
 RECORD = "Kipchoge ran the marathon of 42.195 km in 2:01:09 hours in Berlin on 25 September 2022"
 NEAREST = "At its perigee the Moon can come as near as 356,400 km"

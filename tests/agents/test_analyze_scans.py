@@ -20,7 +20,7 @@ from agentorchestra.testing import call, decide
 from agentorchestra.workspace import Workspace
 from tests.agents.analysing import Reader, drawn
 from tests.files import makers
-from tests.tools.web.test_http import serving
+from tests.support.web import serving
 
 TOWN = "Kelmar"
 TASK = f"What is the code of {TOWN}?"

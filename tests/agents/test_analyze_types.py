@@ -18,7 +18,7 @@ from agentorchestra.testing import call, decide
 from agentorchestra.workspace import Workspace
 from tests.agents.analysing import Reader, digits_heard, drawn, filmed, printed, source_of, spoken
 from tests.files import makers
-from tests.tools.web.test_http import serving
+from tests.support.web import serving
 
 with_ffmpeg = pytest.mark.skipif(not makers.has_ffmpeg(), reason=makers.NEEDS_FFMPEG)
 TOWN = "Kelmar"

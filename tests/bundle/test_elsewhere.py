@@ -368,7 +368,7 @@ async def test_an_imported_runs_application_and_modules_are_never_executed(tmp_p
         assert made.prompts == ws2.prompts.pins()
         assert digest_of(trap / "evil.py") not in made.model_dump_json()
         with pytest.raises(PinError, match="imported: the texts of its tools came with it and are not executed"):
-            equipping = ws2._opened.equipping
-            await equipping.as_started((await ws2.store.get_run(run)), equipping.base(), pin=True)  # type: ignore[arg-type]
+            equipper = ws2._equipper
+            await equipper.as_started((await ws2.store.get_run(run)), equipper.base(), pin=True)  # type: ignore[arg-type]
         assert (await ws2.resume(fork, pin=True)).status is not RunStatus.CREATED
     assert not (trap / "sprung").exists()

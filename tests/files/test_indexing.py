@@ -6,11 +6,11 @@ import asyncio
 import importlib
 import sqlite3
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.support.file_tools import Watched, place, search
 from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock
@@ -35,31 +35,6 @@ def many(tmp_path: Path) -> list[Path]:
         path.write_text(f"# Note {number}\n\nOtter number {number} swims.\n\n{fact}")
         paths.append(path)
     return paths
-
-
-class Watched(FakeContext):
-    """A context that hears of progress."""
-
-    def __init__(self, files: list[Path], folder: Path, heard: Callable[[str], None] | None = None) -> None:
-        super().__init__(files, folder)
-        self.told: list[str] = []
-        self._heard = heard
-
-    def progress(self, text: str) -> None:
-        self.told.append(text)
-        if self._heard is not None:
-            self._heard(text)
-
-
-async def search(ctx: Any, folder: Path, **arguments: Any) -> list[TextBlock]:
-    tool = next(one for one in file_tools(folder) if one.name == "search_files")
-    result = await tool.call(arguments, ctx)
-    return [block for block in result.content if isinstance(block, TextBlock)]
-
-
-def place(block: TextBlock) -> tuple[str, str | None]:
-    assert block.source is not None
-    return block.source.ref, block.source.place
 
 
 def documents(folder: Path) -> dict[str, float]:
@@ -185,7 +160,7 @@ async def test_the_same_content_is_read_once(tmp_path: Path) -> None:
 _OTHER = """
 import asyncio, sys
 from pathlib import Path
-from tests.files.test_indexing import Watched, search
+from tests.support.file_tools import Watched, search
 folder = Path(sys.argv[1])
 files = sorted((folder / "docs").iterdir())
 blocks = asyncio.run(search(Watched(files, folder / "run"), folder, query="heron of Arn"))

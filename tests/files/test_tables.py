@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.files import makers
-from tests.files.test_types import used
+from tests.support.file_tools import used
 from tests.support.files import FakeContext
 
 from agentorchestra.tools.files import verify_quote

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from tests.files import makers
+from tests.support.file_tools import used
 from tests.support.files import FakeContext
 
 from agentorchestra.core.content import TextBlock, unnumbered
@@ -19,7 +20,7 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
-from agentorchestra.tools.files import check_input, file_tools, verify_quote
+from agentorchestra.tools.files import check_input, verify_quote
 from agentorchestra.tools.files.readers import (
     PartsDocument,
     PdfDocument,
@@ -223,12 +224,6 @@ CASES: list[Case] = [
 def fact() -> Fact:
     chance = random.Random()
     return "".join(chance.choices("bdfgklmnprst", k=8)).capitalize(), str(chance.randint(100_000, 999_999))
-
-
-async def used(ctx: Any, tool_name: str, **arguments: Any) -> list[TextBlock]:
-    (tool,) = (tool for tool in file_tools() if tool.name == tool_name)
-    result = await tool.call(arguments, ctx)
-    return [block for block in result.content if isinstance(block, TextBlock)]
 
 
 LONG = {"a.html", "a.epub", "a.pptx", "t.docx"}

@@ -125,8 +125,8 @@ def test_scripted_and_offline_profiles() -> None:
     manager = manager_of(None, acted=ModelProfile(model="scripted"), rules=ModelProfile(model="offline", tools=False))
     with pytest.raises(UnknownModelError, match="pass a ScriptedModel"):
         manager.check("acted")
-    assert not manager.client("rules").native_tools
-    assert manager.client("offline").native_tools
+    assert not manager.client("rules").profile.tools
+    assert manager.client("rules").native_tools and manager.client("offline").profile.tools
 
 
 def test_what_a_server_said_is_short_and_shows_no_key() -> None:

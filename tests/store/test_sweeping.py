@@ -217,6 +217,7 @@ async def test_files_that_no_row_names_go_when_they_are_old(tmp_path: Path) -> N
     kept = await store.put_blob(b"k" * 40_000)
     await store.create_run("run_1", manifest(labels={"pin": kept}), [])
     old, new = hashlib.sha256(b"old").hexdigest(), hashlib.sha256(b"new").hexdigest()
+    assert store._files is not None
     store._files.write(old, b"old")
     age(store, None)
     store._files.write(new, b"new")

@@ -366,7 +366,7 @@ async def test_many_programs_that_wait_for_programs_need_one_interpreter(tmp_pat
 
     scripted = ScriptedModel(model)
     async with Workspace(tmp_path / "ws", tools=[delegate]) as ws:
-        ws._opened.supply.programs = (MontyInterpreter(ProgramLimits(processes=1)),)
+        ws._parts.programs = (MontyInterpreter(ProgramLimits(processes=1)),)
         runs = [ws.run("Go.", model=scripted, system="react", action="code") for _ in range(4)]
         found = await asyncio.wait_for(asyncio.gather(*runs), 60)
     assert [one.answer for one in found] == [" ".join(["leaf"] * 4)] * 4

@@ -16,7 +16,6 @@ from agentorchestra.core.errors import ModelRequestError, UnknownComponentError,
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.ledger import Ledger, Record
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.prices import FREE
 from agentorchestra.tea.calling.tool import tool
@@ -24,6 +23,7 @@ from agentorchestra.tea.memory.base import SCOPES, Entry, Happening, Memory, des
 from agentorchestra.tea.memory.systems import Insights, Summary, Window
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model, say
 from agentorchestra.workspace import Workspace
+from tests.support.memory import of_kind, records, written
 
 REACT: dict[str, Any] = {"system": "react"}
 
@@ -73,22 +73,6 @@ class Forecaster:
                 if block.source is not None and block.source.kind == "memory":
                     shown.append(f"{block.trust.value}: {getattr(block, 'text', '')}")
         return shown
-
-
-async def records(ws: Workspace, run_id: str) -> list[Record]:
-    return list(Ledger.of(await ws.store.load(run_id)).records.values())
-
-
-def of_kind(found: list[Record], kind: EffectKind) -> list[Record]:
-    return [one for one in found if one.effect.get("kind") == kind]
-
-
-def written(found: list[Record]) -> list[Entry]:
-    return [
-        Entry.model_validate(e)
-        for r in of_kind(found, EffectKind.WRITE_MEMORY)
-        for e in r.effect["arguments"]["entries"]
-    ]
 
 
 async def test_without_a_memory_nothing_is_read_written_or_told(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
-from tests.tea.test_memory import records, written
+from tests.support.memory import records, told, written
 
 REACT: dict[str, Any] = {"system": "react"}
 
@@ -42,16 +42,6 @@ def archive(drawer: str) -> str:
     if drawer != "west":
         return f"The drawer {drawer} is locked."
     return "The shelf mark of the atlas is QX-4417."
-
-
-def told(request: ModelRequest) -> str:
-    """What a request says of earlier tasks."""
-    return "\n".join(
-        getattr(block, "text", "")
-        for message in request.messages
-        for block in message.content
-        if block.source is not None and block.source.kind == "memory"
-    )
 
 
 class Librarian:

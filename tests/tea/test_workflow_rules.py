@@ -25,8 +25,7 @@ from agentorchestra.tea.memory.systems import WorkflowMemory
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model, say
 from agentorchestra.trust.policy import AllowAll
 from agentorchestra.workspace import Workspace
-from tests.tea.test_memory import of_kind, records, written
-from tests.tea.test_workflow_memory import told
+from tests.support.memory import of_kind, records, told, written
 
 OPTIONS: dict[str, Any] = {"system": "react", "memory": "workflow"}
 

@@ -19,7 +19,7 @@ from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.tools.registry import builtin_tools
 from agentorchestra.workspace import Workspace
-from tests.tools.test_python import ended, interpreters
+from tests.support.interpreters import ended, interpreters
 
 
 class Grade(enum.Enum):

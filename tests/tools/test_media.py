@@ -31,7 +31,7 @@ from agentorchestra.testing import (
 )
 from agentorchestra.workspace import Workspace
 from tests.files import makers
-from tests.tools.web.test_http import serving
+from tests.support.web import serving
 
 with_ffmpeg = pytest.mark.skipif(not makers.has_ffmpeg(), reason=makers.NEEDS_FFMPEG)
 FREE = Price(input=0, output=0)

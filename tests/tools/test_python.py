@@ -3,39 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import importlib
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
-import psutil
 import pytest
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.tea.programs.monty import MODULES
 from agentorchestra.tools.python import MONTY, Limits, PythonTool
+from tests.support.interpreters import ended, interpreters
 from tests.tea.support import ToolBench
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 SMALL = Limits(seconds=1.0, memory=20_000_000, depth=50, printed=1_000, processes=2)
-
-
-def interpreters() -> set[int]:
-    """The processes that run programs."""
-    found = set()
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if process.status() != psutil.STATUS_ZOMBIE and "monty" in process.name():
-                found.add(process.pid)
-    return found
-
-
-async def ended(pids: set[int]) -> None:
-    """Wait for their end; the test's own time limit says when that takes too long."""
-    while pids & interpreters():  # noqa: ASYNC110 - other processes set no event
-        await asyncio.sleep(0.01)
 
 
 async def started() -> set[int]:

@@ -20,9 +20,9 @@ from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.loop import opened_by
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.toolset import AgentToolset
+from agentorchestra.tea.retrieval.deferred import DeferredTools
 from agentorchestra.tea.retrieval.discovery import Discovery, Finder
 from agentorchestra.tea.retrieval.retriever import Retriever
-from agentorchestra.tea.retrieval.shelf import Shelf
 
 VIEW = "files_in_view"
 """The tool that gives short files whole."""
@@ -86,7 +86,7 @@ class Shown:
         blocks: what the agent is told of the others, for its first message.
     """
 
-    discovery: Discovery | Shelf
+    discovery: Discovery | DeferredTools
     opened: tuple[str, ...]
     blocks: tuple[Block, ...]
 
@@ -126,9 +126,9 @@ async def shown_first(
     if not room or sum(one.chars for one in tools.schemas()) <= room:
         if not waiting:
             return None
-        shelf = Shelf(tools, waiting)
-        add_tools(session, *shelf.own)
-        return Shown(shelf, (), ())
+        deferred = DeferredTools(tools, waiting)
+        add_tools(session, *deferred.own)
+        return Shown(deferred, (), ())
     others = {*tools.names} - {*packaged, *offered, "done"}
     if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
         packaged = [name for name in packaged if name not in waiting]

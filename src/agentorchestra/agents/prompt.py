@@ -21,8 +21,8 @@ from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.functions import Functions, python_name
 from agentorchestra.tea.programs.handler import MOST_CALLS
 from agentorchestra.tea.prompts.prompt import Prompt
+from agentorchestra.tea.retrieval.deferred import DeferredTools
 from agentorchestra.tea.retrieval.discovery import Discovery
-from agentorchestra.tea.retrieval.shelf import Shelf
 from agentorchestra.tools.files.folders import listing
 from agentorchestra.tools.todo import render_todo
 
@@ -118,7 +118,7 @@ def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
 
 
 def tail_text(
-    session: Session[Any], kit: Kit, tools: AgentToolset | Discovery | Shelf, *, lists: bool
+    session: Session[Any], kit: Kit, tools: AgentToolset | Discovery | DeferredTools, *, lists: bool
 ) -> Callable[[State, list[Seen]], str]:
     """Return what renders the end of the prompt.
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import math
 
-from pydantic import BaseModel, ConfigDict, field_validator
+from pydantic import BaseModel, field_validator
 
 
-class Usage(BaseModel):
-    """What something cost.
+class Usage(BaseModel, frozen=True):
+    """Requests, tokens and dollars that something cost.
 
     Attributes:
         requests: model requests answered.
@@ -21,8 +21,6 @@ class Usage(BaseModel):
         uncertain_tokens, uncertain_usd: what attempts may have cost at most that reached the provider and brought no
             answer (silence, a broken stream). They are in no other field; budgets count them as spent.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     requests: int = 0
     input_tokens: int = 0
@@ -54,15 +52,11 @@ class Usage(BaseModel):
 
     @property
     def uncertain(self) -> bool:
-        """Whether it holds attempts of which nobody knows what they cost."""
+        """True if it holds attempts of which nobody knows what they cost."""
         return self.uncertain_tokens > 0 or self.uncertain_usd != 0.0
 
     def charged(self, unknown_usd: float = 0.0) -> Bound:
-        """What a budget counts: what was paid and what may have been paid.
-
-        Args:
-            unknown_usd: taken in place of a cost whose price is unknown.
-        """
+        """Return what a budget counts: what was or may have been paid; `unknown_usd` for a cost without a price."""
         paid = unknown_usd if self.cost_usd is None else self.cost_usd
         return Bound(tokens=self.tokens + self.uncertain_tokens, cost_usd=paid + (self.uncertain_usd or 0.0))
 
@@ -71,7 +65,7 @@ def _sum(one: float | None, other: float | None) -> float | None:
     return None if one is None or other is None else round(one + other, 12)
 
 
-class Budget(BaseModel):
+class Budget(BaseModel, frozen=True):
     """Limits over a run's whole tree, or a ceiling carved out of them for one agent.
 
     Attributes:
@@ -81,8 +75,6 @@ class Budget(BaseModel):
         active_s: seconds the run is driven, not the time it waits.
     None means no limit.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     steps: int | None = None
     tokens: int | None = None
@@ -97,10 +89,8 @@ class Budget(BaseModel):
         return value
 
 
-class Bound(BaseModel):
+class Bound(BaseModel, frozen=True):
     """The most an effect can cost; held while it runs, settled with what it did cost."""
-
-    model_config = ConfigDict(frozen=True)
 
     steps: int = 0
     tokens: int = 0
@@ -116,15 +106,13 @@ class Bound(BaseModel):
         )
 
 
-class Room(BaseModel):
-    """What budgets leave for one effect; infinite where nothing limits it.
+class Room(BaseModel, frozen=True):
+    """The rest of the budgets for one effect; infinite where nothing limits it.
 
     Attributes:
         tokens, cost_usd: what is neither spent nor kept for a last answer.
         free_tokens, free_usd: what of it no other effect holds.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     tokens: float = math.inf
     cost_usd: float = math.inf

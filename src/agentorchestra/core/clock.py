@@ -10,7 +10,7 @@ _last: tuple[datetime | None, str] = (None, "")
 
 
 def stamp_utc(time: datetime) -> str:
-    """A time in UTC as text of fixed width. The end of an effect and the event that says so bear the same time."""
+    """Return a time in UTC as text of fixed width; cached: the end of an effect and its event have the same time."""
     global _last
     known, text = _last
     if time is not known:
@@ -26,11 +26,9 @@ class Clock(Protocol):
 
     def now(self) -> datetime:
         """The current time, aware, in UTC."""
-        ...
 
     def monotonic(self) -> float:
         """Seconds that never go back, also when the wall clock is set."""
-        ...
 
 
 class SystemClock:

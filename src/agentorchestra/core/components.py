@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 
-class ComponentChange(BaseModel):
+class ComponentChange(BaseModel, frozen=True):
     """One entry of a component's history; the component is the sum of its entries (`tea/registry/registry.py`).
 
     Entries are never changed or deleted. `seq` counts from 1 without gaps for each (kind, name), so that of two
@@ -20,8 +20,6 @@ class ComponentChange(BaseModel):
         type: what happened: `registered`, `activated`, `state`, `hidden`, ...
         body: the rest, by type; texts it refers to are blobs.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""What must hold before an action of an environment, and what holds after it (000, app. A.2, "E2T").
+"""Conditions before and after an action of an environment (000, app. A.2, "E2T").
 
 An environment declares them by a method `conditions(action) -> Conditions`, which may be left out. They are checked
 wherever the action is performed, and shown where it is offered as a tool.
@@ -48,12 +48,7 @@ NO_CONDITIONS = Conditions()
 
 
 def untrue(conditions: Iterable[Condition], *args: Any) -> list[str]:
-    """What does not hold, in words; what cannot be told does not either.
-
-    Args:
-        conditions: of one kind.
-        args: what `holds` is called with.
-    """
+    """Return the texts of the conditions that do not hold with these arguments, or cannot be checked."""
     found = []
     for one in conditions:
         try:
@@ -65,7 +60,7 @@ def untrue(conditions: Iterable[Condition], *args: Any) -> list[str]:
 
 
 def conditions_of(environment: Any, action: str) -> Conditions:
-    """The conditions of an action; none for an environment that does not say."""
+    """Return the conditions of an action; none for an environment that does not say."""
     declared = getattr(environment, "conditions", None)
     found: Conditions = NO_CONDITIONS if declared is None else declared(action)
     return found

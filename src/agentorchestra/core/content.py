@@ -7,14 +7,14 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Discriminator, Tag
+from pydantic import BaseModel, Discriminator, Tag
 
 from agentorchestra.core.frozen import Frozen
 from agentorchestra.core.ids import canonical_json, sha256_json
 
 
 class Trust(StrEnum):
-    """How far content may steer the run, lowest first.
+    """The trust in content: how far it may steer the run, lowest first.
 
     `untrusted`: files, web, tools, mail from such. `agent`: written by a model that saw nothing untrusted.
     `user`: the user's own words. `system`: the framework's prompts.
@@ -37,7 +37,7 @@ _RANK = {Trust.UNTRUSTED: 0, Trust.AGENT: 1, Trust.USER: 2, Trust.SYSTEM: 3}
 
 
 def lowest(*levels: Trust, default: Trust = Trust.SYSTEM) -> Trust:
-    """The lowest of the levels, `default` for none."""
+    """Return the lowest of the levels, `default` for none."""
     found, rank = default, 4
     for level in levels:
         if _RANK[level] < rank:
@@ -48,16 +48,14 @@ def lowest(*levels: Trust, default: Trust = Trust.SYSTEM) -> Trust:
 SourceKind = Literal["prompt", "task", "file", "web", "tool", "environment", "agent", "human", "memory", "mail"]
 
 
-class Source(BaseModel):
-    """Where a block came from.
+class Source(BaseModel, frozen=True):
+    """The origin of a block.
 
     Attributes:
         kind: the sort of origin.
         ref: its name: a file's name in the run, an address, a tool, an agent.
         place: where inside it: `p. 3`, `lines 10-12`, `B7`.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: SourceKind
     ref: str = ""
@@ -107,7 +105,7 @@ Block = Annotated[Annotated[TextBlock, Tag("text")] | Annotated[MediaBlock, Tag(
 
 
 def text_of(blocks: tuple[Block, ...] | list[Block]) -> str:
-    """The text of the blocks, media as a line that names them."""
+    """Return the text of the blocks, media as a line that names them."""
     parts = []
     for block in blocks:
         if isinstance(block, TextBlock):
@@ -121,7 +119,7 @@ _NUMBER = re.compile(r"(\d{1,9})(?:, characters \d{1,9}-\d{1,9})?\t")
 
 
 def unnumbered(block: Block) -> str:
-    """A block's text as it stands in its source: without the numbers that stand beside lines that were read."""
+    """Return a block's text as it stands in its source, without the numbers of lines that were read."""
     unit, _, span = ((block.source.place or "") if block.source else "").rpartition("!")[2].partition(" ")
     first = re.match(r"\d+", span)
     if unit not in ("line", "lines") or first is None or not isinstance(block, TextBlock):
@@ -136,7 +134,7 @@ def unnumbered(block: Block) -> str:
 
 
 def block_from(value: Any, *, source: Source | None = None, trust: Trust = Trust.UNTRUSTED) -> Block:
-    """A block from a block, a string or any JSON value.
+    """Return a block from a block, a string or any JSON value.
 
     Raises:
         TypeError: if the value is neither.

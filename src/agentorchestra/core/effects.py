@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import chain
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import BaseModel, Field, JsonValue, TypeAdapter
 
 from agentorchestra.core.budget import NO_USAGE, Bound, Usage
 from agentorchestra.core.clock import stamp_utc
@@ -44,7 +44,7 @@ class EffectKind(StrEnum):
 
 
 class Mode(StrEnum):
-    """What may happen to an effect after a crash.
+    """The ways to go on with an effect after a crash.
 
     `pure`: no started row, executed again freely. `repeatable`: marked, repeated, counted as possibly paid.
     `once`: marked, never silently repeated (uncertain). `composite`: marked, entered again.
@@ -59,7 +59,7 @@ class Mode(StrEnum):
 
 
 class Tag(StrEnum):
-    """What an effect touches; policy decides from it."""
+    """The things an effect touches; policy decides from them."""
 
     READ = "read"
     WRITE = "write"
@@ -72,16 +72,14 @@ class Tag(StrEnum):
 
 
 OF_MODELS = frozenset({EffectKind.REQUEST_MODEL, EffectKind.EMBED, EffectKind.TRANSCRIBE})
-"""What is counted under a model's name: the value of the outcome says which."""
+"""Kinds that are counted under a model's name: the value of the outcome says which."""
 
 BESIDE = frozenset({"format", "judge", "memory", "tool"})
 """Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
 
 
-class Provenance(BaseModel):
+class Provenance(BaseModel, frozen=True):
     """A source that was in view when the effect was decided."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     ref: str = ""
@@ -89,7 +87,7 @@ class Provenance(BaseModel):
 
 
 def provenance_of(blocks: list[Block] | tuple[Block, ...]) -> tuple[Provenance, ...]:
-    """The distinct sources of the blocks, sorted: bounded by the number of sources, not of blocks."""
+    """Return the distinct sources of the blocks, sorted: bounded by the number of sources, not of blocks."""
     seen = {
         (block.source.kind if block.source else "tool", block.source.ref if block.source else "", block.trust)
         for block in blocks
@@ -181,10 +179,8 @@ OutcomeStatus = Literal[
 ]
 
 
-class ArtifactRef(BaseModel):
+class ArtifactRef(BaseModel, frozen=True):
     """A file a run produced: a blob with a name."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     sha256: str
@@ -198,12 +194,12 @@ _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def blocks_value(blocks: list[Block] | tuple[Block, ...]) -> JsonValue:
-    """Blocks as the JSON value of an outcome; `Outcome.blocks` reads it back."""
+    """Return blocks as the JSON value of an outcome; `Outcome.blocks` reads it back."""
     return {_BLOCKS_KEY: [b.model_dump(mode="json", exclude_defaults=True) for b in blocks]}
 
 
-class Outcome(BaseModel):
-    """What came back, exactly as the agent sees it and as it is recorded.
+class Outcome(BaseModel, frozen=True):
+    """The answer to an effect, exactly as the agent sees it and as it is recorded.
 
     Attributes:
         status: `ok`; `error` (the component failed); `mistake` (an invalid call); `denied` (policy, capability,
@@ -219,8 +215,6 @@ class Outcome(BaseModel):
         writes: run-scoped state to apply on every hit (None removes the key).
     """
 
-    model_config = ConfigDict(frozen=True)
-
     status: OutcomeStatus = "ok"
     value: JsonValue = None
     error: str | None = None
@@ -234,17 +228,17 @@ class Outcome(BaseModel):
 
     @classmethod
     def of(cls, value: str | int | bool | None, *, usage: Usage, trust: Trust) -> Outcome:
-        """One that is ok, with a value that needs no check."""
+        """Return one that is ok, with a value that needs no check."""
         values = {"status": "ok", "value": value, "error": None, "error_type": None, "usage": usage, "artifacts": ()}
         return constructed(cls, {**values, "trust": trust, "own_words": False, "ended_at": None, "writes": {}})
 
     @property
     def ok(self) -> bool:
-        """Whether the effect did what was asked."""
+        """True if the effect did what was asked."""
         return self.status == "ok"
 
     def result(self) -> JsonValue:
-        """The value, for whoever made the call by itself.
+        """Return the value, for whoever made the call by itself.
 
         Raises:
             InvocationError: with the sentence, if it is not ok.
@@ -254,9 +248,9 @@ class Outcome(BaseModel):
         return self.value
 
     def stored(self) -> dict[str, Any]:
-        """Its JSON without the defaults, as the log holds it; values that change later do not reach what is given.
+        """Return a copy as JSON without the defaults, as the log holds it.
 
-        What `model_dump(mode="json", exclude_defaults=True)` gives, written out: every effect of every run passes here.
+        `model_dump(mode="json", exclude_defaults=True)` written out: every effect of every run passes here.
         """
         body: dict[str, Any] = {}
         if self.status != "ok":
@@ -291,7 +285,7 @@ class Outcome(BaseModel):
         return ModelResponse.model_validate(self.value)
 
     def blocks(self, source: Source | None = None) -> tuple[Block, ...]:
-        """What the agent reads: the value as content blocks, or the error's sentence."""
+        """Return what the agent reads: the value as content blocks, or the error's sentence."""
         if self.error is not None:
             head = TextBlock(text=self.error, source=source, trust=Trust.SYSTEM if self.own_words else self.trust)
             return (head, *self._value_blocks(source)) if self.value is not None else (head,)
@@ -307,7 +301,7 @@ class Outcome(BaseModel):
 
 
 def _json_time(time: datetime) -> str:
-    """A time as pydantic writes it."""
+    """Return a time as pydantic writes it."""
     if time.tzinfo is not UTC or not time.microsecond:
         text = time.isoformat()
         return f"{text[:-6]}Z" if text.endswith("+00:00") else text

@@ -1,67 +1,19 @@
 """The error tree.
 
     AgentOrchestraError
-    ├── UsageError                     bad input, refused before anything is spent
-    │   ├── EmptyTaskError
-    │   ├── FileInputError             missing, unreadable, empty, corrupt or a folder
-    │   ├── UnknownModelError
-    │   ├── UnknownSystemError
-    │   ├── UnknownRunError
-    │   ├── UnknownComponentError
-    │   ├── MissingKeyError            no credential for a provider
-    │   ├── MissingExtraError          an optional dependency is not installed
-    │   ├── SettingsError              agentorchestra.toml or the environment
-    │   ├── AppError                   `app = "module:workspace"` cannot be loaded
-    │   ├── BudgetError                a budget that cannot be held
-    │   ├── ToolDefinitionError        a tool without a usable signature
-    │   ├── PromptError                a prompt file that cannot be read or rendered
-    │   ├── AnswerError                an answer that fits no open question
-    │   ├── ForkError                  a run that cannot be forked there, or with that change
-    │   ├── BundleError                a bundle or file of events that cannot be written or is refused
-    │   ├── PinError                   a prompt or tool as it was that cannot be had any more
-    │   ├── ComponentNameError         a name that no component can have
-    │   ├── VersionError               a version that is not there, or is there with other content
-    │   ├── LifecycleError             a component cannot go from the state it is in to that one
-    │   ├── NotAllowedError            a component that this caller may not invoke
-    │   ├── ManifestError              a manifest or a saved registry that cannot be loaded
-    │   ├── SourceError                source text that is no component: syntax, imports, missing members
-    │   ├── TransformationError        a transformation that does not fit what it is given
-    │   ├── McpError                   an MCP server or its configuration that cannot be used
-    │   ├── WorkspaceStateError        a workspace used closed, or opened twice
-    │   ├── HttpRequestError           a request to the HTTP interface that is refused
-    │   └── SandboxUnavailableError    no sandbox here for code that a model wrote
-    ├── StoreError
-    │   ├── WorkspaceNotWritableError
-    │   ├── WorkspaceNewerError        made by a later version
-    │   ├── WorkspaceCorruptError
-    │   ├── StoreFullError             disk or quota full
-    │   ├── StoreUnavailableError      the database does not answer, or lets nobody in
-    │   ├── FencedError                another process drives this run now
-    │   ├── DuplicateEventError        a key was recorded twice
-    │   └── ComponentConflictError     another process wrote to a component's history first
-    ├── DoorError                      raised through the loop, never shown to a model
-    │   ├── DivergedError              the run asks for something else than recorded
-    │   ├── BudgetExhaustedError
-    │   ├── SuspendedError             waits for a human, mail or a timer
-    │   ├── ConcurrentUseError         one branch used by two tasks
-    │   └── ReplayError                the replay ended with other keys than recorded
-    ├── ModelError                     a provider could not serve the request
-    │   ├── ModelAuthError             401, 403
-    │   ├── ModelRateLimitError        429
-    │   ├── ModelUnavailableError      unreachable, 5xx, silence
-    │   ├── ModelResponseError         an answer that is not one
-    │   ├── ModelRequestError          other 4xx
-    │   │   └── ModelContextError      the prompt is longer than the model's window
-    │   └── ScriptError                the scripted model met an unexpected or unused step
-    ├── ToolError                      raised by a tool: becomes an observation
-    │   └── WebError                   an address that is refused, or that gave no usable answer
-    ├── InvocationError                a call outside of a run that gave no value
-    ├── ProgramEndedError              a program made too many calls or printed too much
-    ├── AgentFailedError               the top agent ended without a result
-    ├── OutputError                    the answer does not fit the type that was asked for
-    └── EventFormatError               an event of an unknown type or later version
+    ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
+    │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
+    │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
+    │     WorkspaceState, HttpRequest, SandboxUnavailable
+    ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
+    │     DuplicateEvent, ComponentConflict
+    ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
+    ├── ModelError: ModelAuth, ModelRateLimit, ModelUnavailable, ModelResponse,
+    │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
+    ├── ToolError: Web
+    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
-Every message names the bad value and what to do next.
+Names end in `Error`. Every message names the bad value and what to do next.
 """
 
 from __future__ import annotations

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import datetime
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, TypedDict, Unpack
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
 from agentorchestra.core.errors import EventFormatError
@@ -26,17 +26,15 @@ RUN_BRANCH = ""
 """The branch of events that belong to the run and not to one of its effects; their n is their sequence."""
 
 
-class Body(BaseModel):
+class Body(BaseModel, frozen=True):
     """Base of the bodies; `type` and `v` name the format, `external` the ones other processes may append."""
-
-    model_config = ConfigDict(frozen=True)
 
     type: ClassVar[str]
     v: ClassVar[int] = 1
     external: ClassVar[bool] = False
 
     def stored(self) -> dict[str, Any]:
-        """The body's JSON as the log has it: defaults are left out."""
+        """Return the body's JSON as the log has it: without defaults."""
         return self.model_dump(mode="json", exclude_defaults=True)
 
 
@@ -47,7 +45,7 @@ class RunCreated(Body):
     manifest: RunManifest
 
     def stored(self) -> dict[str, Any]:
-        """The manifest pins what a run was asked, defaults included: they may change in a later version."""
+        """Return the JSON with defaults: they may change in a later version, and a manifest pins them."""
         return self.model_dump(mode="json")
 
 
@@ -89,7 +87,7 @@ class EffectStarted(Body):
 
     @staticmethod
     def written(effect: dict[str, Any], fingerprint: str, bound: Bound, batch: int) -> dict[str, Any]:
-        """What `stored` gives, without a walk through the effect, which is JSON already."""
+        """Return what `stored` gives, without a walk through the effect, which is JSON already."""
         body: dict[str, Any] = {"effect": effect, "fingerprint": fingerprint}
         if bound is not NO_COST and (held := bound.model_dump(mode="json", exclude_defaults=True)):
             body["bound"] = held
@@ -109,7 +107,7 @@ class EffectCompleted(Body):
 
     @staticmethod
     def written(outcome: dict[str, Any], fingerprint: str, effect: dict[str, Any] | None, batch: int) -> dict[str, Any]:
-        """What `stored` gives, without a walk through outcome and effect, which are JSON already."""
+        """Return what `stored` gives, without a walk through outcome and effect, which are JSON already."""
         body: dict[str, Any] = {"outcome": outcome, "fingerprint": fingerprint}
         if effect is not None:
             body["effect"] = effect
@@ -230,27 +228,7 @@ class Forgotten(Body):
     by: str = ""
 
 
-BODIES: dict[str, type[Body]] = {
-    cls.type: cls
-    for cls in (
-        RunCreated,
-        DrivingStarted,
-        RunEnded,
-        EffectStarted,
-        EffectCompleted,
-        AttemptFailed,
-        EffectInterrupted,
-        BudgetExhausted,
-        BudgetRaised,
-        Forked,
-        Noted,
-        Answered,
-        Told,
-        CancelRequested,
-        PauseRequested,
-        Forgotten,
-    )
-}
+BODIES: dict[str, type[Body]] = {cls.type: cls for cls in Body.__subclasses__()}
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 UPCASTERS: dict[tuple[str, int], Upcaster] = {}
@@ -258,7 +236,7 @@ UPCASTERS: dict[tuple[str, int], Upcaster] = {}
 
 
 def upcast(type_: str, v: int, body: dict[str, Any]) -> dict[str, Any]:
-    """The body in the current version of its type.
+    """Return the body in the current version of its type.
 
     Raises:
         EventFormatError: for an unknown type, a later version, or a missing upcaster.
@@ -283,7 +261,7 @@ def upcast(type_: str, v: int, body: dict[str, Any]) -> dict[str, Any]:
     return body
 
 
-class NewEvent(BaseModel):
+class NewEvent(BaseModel, frozen=True):
     """An event to append; its sequence is drawn by the store.
 
     Attributes:
@@ -295,8 +273,6 @@ class NewEvent(BaseModel):
         span, parent_span: keys as text, for viewers and OpenTelemetry.
         actor: which agent or process.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     branch: str = RUN_BRANCH
     n: int | None = None
@@ -326,29 +302,20 @@ class Event(NewEvent):
         return BODIES[self.type].model_validate(upcast(self.type, self.v, self.body))
 
 
-def new_event(
-    body: Body,
-    *,
-    ts: datetime,
-    branch: str = RUN_BRANCH,
-    n: int | None = None,
-    attempt: int = 1,
-    span: str | None = None,
-    parent_span: str | None = None,
-    actor: str = "",
-) -> NewEvent:
-    """An event around a body; defaults are left out of the stored JSON."""
-    return written_event(
-        type(body),
-        body.stored(),
-        ts=ts,
-        branch=branch,
-        n=n,
-        attempt=attempt,
-        span=span,
-        parent_span=parent_span,
-        actor=actor,
-    )
+class EventPlace(TypedDict, total=False):
+    """Where an event belongs, see NewEvent."""
+
+    branch: str
+    n: int | None
+    attempt: int
+    span: str | None
+    parent_span: str | None
+    actor: str
+
+
+def new_event(body: Body, *, ts: datetime, **place: Unpack[EventPlace]) -> NewEvent:
+    """Return an event around a body; defaults are left out of the stored JSON."""
+    return written_event(type(body), body.stored(), ts=ts, **place)
 
 
 def written_event(
@@ -363,7 +330,7 @@ def written_event(
     parent_span: str | None = None,
     actor: str = "",
 ) -> NewEvent:
-    """An event around a body in its stored form."""
+    """Return an event around a body in its stored form."""
     return constructed(
         NewEvent,
         {

@@ -12,7 +12,7 @@ V = TypeVar("V")
 
 
 def constructed(model: type[M], values: dict[str, Any]) -> M:
-    """An instance with these values, all fields given and of the right types: not validated, not copied.
+    """Return an instance with these values, all fields given and of the right types: not validated, not copied.
 
     What `model_construct` does, at a tenth of its cost: the log makes an event for everything that happens.
     """
@@ -45,7 +45,7 @@ class computed(Generic[V]):
     @overload
     def __get__(self, instance: object, owner: type) -> V: ...
     def __get__(self, instance: object | None, owner: type) -> computed[V] | V:
-        """The value; later ones are found with the instance before this is asked."""
+        """Return the value; the next time it is found with the instance."""
         if instance is None:
             return self
         value = self._work(instance)
@@ -62,7 +62,7 @@ class Frozen(BaseModel):
     model_config = ConfigDict(frozen=True, ignored_types=(computed,))
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
-        """A copy; with an update, what was computed from the old values is computed anew."""
+        """Return a copy; with an update, what was computed from the old values is computed anew."""
         copied = super().model_copy(update=update, deep=deep)
         if update:
             for name in copied.__dict__.keys() - type(self).model_fields.keys():

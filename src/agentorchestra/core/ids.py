@@ -13,12 +13,12 @@ from ulid import ULID
 
 
 def new_run_id() -> str:
-    """A new run id, sortable by creation time: `run_` + 26 characters of Crockford base 32."""
+    """Return a new run id, sortable by creation time: `run_` + 26 characters of Crockford base 32."""
     return f"run_{ULID()}"
 
 
 def compact_encoder(*, sort_keys: bool = False, allow_nan: bool = True) -> Callable[[Any], str]:
-    """Writes JSON without white space and as it is read, not in ASCII.
+    """Return a function that writes JSON without white space, not in ASCII.
 
     `JSONEncoder.encode` makes the encoder anew for every value, which costs more than most values.
     """
@@ -34,7 +34,7 @@ _CANONICAL = compact_encoder(sort_keys=True, allow_nan=False)
 
 
 def canonical_json(value: Any) -> str:
-    """JSON with sorted keys and no white space: equal values give equal text.
+    """Return JSON with sorted keys and no white space: equal values give equal text.
 
     Raises:
         ValueError: for NaN and infinities, which JSON does not have.
@@ -49,12 +49,12 @@ _LARGE = 1 << 63
 
 
 def is_plain(value: object) -> TypeGuard[str | int | bool | None]:
-    """Whether this is a text, a whole number (no endless one), yes, no or nothing: JSON that needs no further look."""
+    """Return True for a text, a whole number (of 64 bits), a boolean or None: JSON that needs no further look."""
     return type(value) in _PLAIN or (type(value) is int and -_LARGE < value < _LARGE)
 
 
 def is_flat(values: Mapping[Any, Any]) -> bool:
-    """Whether these are plain values by name."""
+    """Return True if these are plain values by name."""
     for name, value in values.items():  # noqa: SIM110 - every call comes by here, and a generator is slower
         if type(name) is not str or not is_plain(value):
             return False
@@ -62,7 +62,7 @@ def is_flat(values: Mapping[Any, Any]) -> bool:
 
 
 def copied(value: Any) -> Any:
-    """A copy of a JSON value; what cannot change is not copied."""
+    """Return a copy of a JSON value; what cannot change is not copied."""
     if isinstance(value, dict):
         return {key: copied(one) if isinstance(one, _NESTS) else one for key, one in value.items()}
     if isinstance(value, (list, tuple)):
@@ -71,17 +71,17 @@ def copied(value: Any) -> Any:
 
 
 def sha256_text(text: str) -> str:
-    """Hex SHA-256 of the UTF-8 text."""
+    """Return the hex SHA-256 of the UTF-8 text."""
     return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def sha256_json(value: Any) -> str:
-    """Hex SHA-256 of the canonical JSON."""
+    """Return the hex SHA-256 of the canonical JSON."""
     return hashlib.sha256(_CANONICAL(value).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class EffectKey(NamedTuple):
-    """Where an effect stands in its run: the branch and the number drawn on it."""
+    """The place of an effect in its run: the branch and the number drawn on it."""
 
     branch: str
     n: int
@@ -96,7 +96,7 @@ class EffectKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> EffectKey:
-        """The inverse of `str(key)`.
+        """Return the key of `str(key)`.
 
         Raises:
             ValueError: if the text is not `branch#n`.
@@ -108,11 +108,11 @@ class EffectKey(NamedTuple):
 
 
 def derived_id(seed: str, branch: str, n: int, counter: int, prefix: str = "") -> str:
-    """An id that a resumed, replayed or forked run derives again (never from the run id)."""
+    """Return an id that a resumed, replayed or forked run derives again (never from the run id)."""
     digest = sha256_text(f"{seed}|{branch}|{n}|{counter}")[:20]
     return f"{prefix}{digest}"
 
 
 def derived_random(seed: str, branch: str, n: int) -> random.Random:
-    """A generator whose sequence depends on the seed and the key only."""
+    """Return a generator whose sequence depends on the seed and the key only."""
     return random.Random(int(sha256_text(f"{seed}|{branch}|{n}|random")[:16], 16))

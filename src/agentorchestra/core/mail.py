@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.content import Trust
 
 TOLD = "told#"
 
 
-class Mail(BaseModel):
+class Mail(BaseModel, frozen=True):
     """A message between actors of one run.
 
     Attributes:
@@ -20,8 +20,6 @@ class Mail(BaseModel):
         thread: the conversation it belongs to, "" for none.
         trust: no further than what its sender had seen.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     seq: int

@@ -7,7 +7,7 @@ from functools import cached_property
 from itertools import compress, count
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
@@ -21,7 +21,7 @@ _FORMER_MAX_TOKENS = 4_096
 _MARK_CHARS = 100  # the marks around a block from outside (models/render.py)
 
 
-class ToolCall(BaseModel):
+class ToolCall(BaseModel, frozen=True):
     """A call a model asked for.
 
     Attributes:
@@ -30,14 +30,12 @@ class ToolCall(BaseModel):
         arguments: the parsed object, or the raw text when it is not a JSON object.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     id: str
     name: str
     arguments: dict[str, JsonValue] | str
 
 
-class Thought(BaseModel):
+class Thought(BaseModel, frozen=True):
     """A piece of a model's thinking that its provider wants back, unchanged, with the calls that followed from it.
 
     Attributes:
@@ -46,8 +44,6 @@ class Thought(BaseModel):
         id: the provider's.
         provider: whose it is; no other gets it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str = ""
     signature: str
@@ -76,7 +72,7 @@ class Message(Frozen):
 
     @cached_property
     def chars(self) -> int:
-        """What token estimates are made from: characters of text, names, arguments and the marks around content.
+        """Characters of text, names, arguments and the marks around content, from which tokens are estimated.
 
         Scripts outside ASCII have up to a token per character: their UTF-8 bytes keep the estimate an upper bound.
         """
@@ -101,12 +97,12 @@ class Message(Frozen):
 
 
 def system(text: str) -> Message:
-    """A system message from the framework's prompts."""
+    """Return a system message from the framework's prompts."""
     return Message(role="system", content=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
 
 def user(text: str, *, trust: Trust = Trust.USER, source: Source | None = None) -> Message:
-    """A user message."""
+    """Return a user message."""
     return Message(role="user", content=(TextBlock(text=text, source=source or Source(kind="task"), trust=trust),))
 
 
@@ -134,7 +130,7 @@ class ToolSchema(Frozen):
         return len(self.name) + len(self.description) + len(canonical_json(self.parameters))
 
 
-class ModelSettings(BaseModel):
+class ModelSettings(BaseModel, frozen=True):
     """Parameters of one request.
 
     Attributes:
@@ -155,8 +151,6 @@ class ModelSettings(BaseModel):
             and the request fails.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     max_tokens: int | None = None
     least_tokens: int = 0
     temperature: float | None = None
@@ -174,7 +168,7 @@ class ModelSettings(BaseModel):
 
 
 class ModelRequest(Frozen):
-    """What is asked of a model.
+    """A question to a model.
 
     Attributes:
         model: a profile's name or `provider:model`.
@@ -194,7 +188,7 @@ class ModelRequest(Frozen):
         return _chained((), self.messages)
 
     def after(self, earlier: ModelRequest | None) -> ModelRequest:
-        """This request; what it shares with an earlier one of the same conversation is not hashed again."""
+        """Return this request; what it shares with an earlier one of the conversation is not hashed again."""
         if earlier is not None and "chain" not in self.__dict__:
             differs = compress(count(), map(operator.is_not, self.messages, earlier.messages))
             shared = next(differs, min(len(self.messages), len(earlier.messages)))
@@ -212,7 +206,7 @@ class ModelRequest(Frozen):
 
 
 def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str, ...]:
-    """The chain hashes of a conversation whose front is hashed already."""
+    """Return the chain hashes of a conversation whose front is hashed already."""
     hashes = list(front)
     head = front[-1] if front else ""
     for message in messages:
@@ -224,8 +218,8 @@ def _chained(front: tuple[str, ...], messages: tuple[Message, ...]) -> tuple[str
 FinishReason = Literal["stop", "tool_calls", "length", "content_filter", "error", "other"]
 
 
-class ModelResponse(BaseModel):
-    """What a model answered.
+class ModelResponse(BaseModel, frozen=True):
+    """The answer of a model.
 
     Attributes:
         text: the visible text.
@@ -235,8 +229,6 @@ class ModelResponse(BaseModel):
         model: the model that answered (a fallback may differ from the one asked).
         usage: tokens by class and cost; the cost is None when the price is unknown.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     text: str = ""
     thinking: str = ""

@@ -12,7 +12,7 @@ from agentorchestra.core.effects import Effect
 
 
 class PolicyView(BaseModel):
-    """What policy may look at besides the effect.
+    """The view of policy besides the effect.
 
     Attributes:
         user_content: the user's own words in this run: the task, answers, what was told (never files' contents).
@@ -27,7 +27,7 @@ class PolicyView(BaseModel):
     allowed_hosts: frozenset[str] = frozenset()
 
 
-class Verdict(BaseModel):
+class Verdict(BaseModel, frozen=True):
     """Policy's word on one effect.
 
     Attributes:
@@ -35,8 +35,6 @@ class Verdict(BaseModel):
         reason: one sentence that names the rule and the argument.
         arguments: for `ask`: argument -> where it came from (trust), for the question.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     action: Literal["allow", "ask", "deny"] = "allow"
     reason: str = ""
@@ -49,4 +47,3 @@ class Policy(Protocol):
 
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow, ask or deny this effect."""
-        ...

@@ -10,14 +10,15 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
-from agentorchestra.core.content import Block, MediaBlock, Trust
+from agentorchestra.core.content import Block, MediaBlock
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus
@@ -34,119 +35,81 @@ class Attempt(Protocol):
         self, error: Exception, *, usage: Usage | None = None, target: str = "", retry_in_s: float | None = None
     ) -> None:
         """Log that this attempt failed, what it cost, and when the next one starts."""
-        ...
-
-
-class Letter(Protocol):
-    """A message to an agent: who sent it, what it says, how far it is trusted."""
-
-    @property
-    def sender(self) -> str:
-        """The agent, or whoever told it from outside."""
-        ...
-
-    @property
-    def content(self) -> str:
-        """The text."""
-        ...
-
-    @property
-    def trust(self) -> Trust:
-        """No further than what its sender had seen."""
-        ...
 
 
 class RunContext(Protocol[DepsT_co]):
-    """What a tool, action or agent sees of its run; `Session` in runtime/ implements it.
+    """A run as its tools, actions and agents see it; `Session` in runtime/ implements it.
 
-    Everything that must be the same when the run is resumed or replayed comes from here:
-    `id`, `now`, `random`, `vars`, and every effect through `perform`.
+    All that must be the same in a resume or replay comes from here: `id`, `now`, `random`, `vars`, effects.
     """
 
     @property
     def deps(self) -> DepsT_co:
         """The user's dependencies, as given to the workspace or the run."""
-        ...
 
     @property
     def run_id(self) -> str:
         """The run's id; never derive ids or randomness from it."""
-        ...
 
     @property
     def key(self) -> EffectKey:
         """The key of the effect being executed."""
-        ...
 
     @property
     def now(self) -> datetime:
         """The greatest recorded end of an effect that this branch has seen."""
-        ...
 
     @property
     def random(self) -> random.Random:
         """A generator seeded by the manifest's seed and the key."""
-        ...
 
     @property
     def vars(self) -> MutableMapping[str, JsonValue]:
         """Run-scoped state, the only mutable state of a tool; changes are recorded as the outcome's writes."""
-        ...
 
     @property
     def manifest(self) -> RunManifest:
-        """What the run is pinned to."""
-        ...
+        """The manifest that the run is pinned to."""
 
     @property
     def capabilities(self) -> frozenset[str] | None:
         """Names of the tools that may be called here; None where nothing limits them."""
-        ...
 
     @property
     def folder(self) -> Path:
         """The run's own folder: writing inside it needs no question."""
-        ...
 
     def id(self, prefix: str = "") -> str:
-        """A new id derived from seed, key and a counter."""
-        ...
+        """Return a new id, derived from seed, key and a counter."""
 
     def file(self, name: str) -> Path:
-        """The kept copy of a file given with the task.
+        """Return the kept copy of a file given with the task.
 
         Raises:
             UnknownComponentError: if the run has no file of this name.
         """
-        ...
 
     def secret(self, name: str) -> str:
-        """The value of a secret, which the log shows as its name only.
+        """Return the value of a secret, which the log shows as its name only.
 
         Raises:
             MissingKeyError: if the environment does not hold it.
         """
-        ...
 
     async def perform(self, effect: Effect) -> Outcome:
         """Let one effect through the door. Only composite components may."""
-        ...
 
     async def perform_all(self, effects: Sequence[Effect]) -> list[Outcome]:
-        """Several effects: one chain per environment instance, the chains in parallel, results in listed order."""
-        ...
+        """Perform several effects: on one environment instance in order, else in parallel; results as listed."""
 
     async def call_tool(self, name: str, /, **arguments: JsonValue) -> Outcome:
-        """InvokeTool by name, within the capability set."""
-        ...
+        """Perform InvokeTool by name, within the capability set."""
 
     async def call_agent(self, spec: AgentSpec) -> AgentResult:
-        """InvokeAgent: a sub-agent with its own branch and a capability set that can only shrink."""
-        ...
+        """Perform InvokeAgent: a sub-agent on its own branch, with a capability set that can only shrink."""
 
     async def call_agents(self, specs: Sequence[AgentSpec]) -> list[AgentResult]:
-        """Several sub-agents at the same time; results in listed order."""
-        ...
+        """Perform several sub-agents at the same time; results in listed order."""
 
     async def ask_model(
         self,
@@ -158,7 +121,7 @@ class RunContext(Protocol[DepsT_co]):
         media: Literal["named", "required"] = "named",
         **values: Any,
     ) -> Outcome:
-        """RequestModel: one question beside the steps of an agent. Only composite components may.
+        """Ask a model one question beside the steps of an agent (RequestModel). Only composite components may.
 
         Args:
             prompt: the name of the prompt that says what to do (docs/settings.md, "Prompts").
@@ -176,19 +139,17 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             PromptError: there is no such prompt, or its variables are others.
         """
-        ...
 
     async def embed(self, texts: Sequence[str], model: str = "") -> list[list[float]]:
-        """Embed: a vector for each text. Only composite components may.
+        """Return a vector for each text (Embed). Only composite components may.
 
         Raises:
             SettingsError: no model is named, here or in the settings.
             ToolError: the model could not.
         """
-        ...
 
     async def transcribe(self, recording: str | ArtifactRef | MediaBlock, model: str = "") -> str:
-        """Transcribe: what is said in a recording. Only composite components may.
+        """Return what is said in a recording (Transcribe). Only composite components may.
 
         Args:
             recording: the name of a file of the task or of an artifact, or an artifact or medium itself.
@@ -198,7 +159,6 @@ class RunContext(Protocol[DepsT_co]):
             SettingsError, ToolError: as `embed`.
             UnknownComponentError: if the run has no file or artifact of this name.
         """
-        ...
 
     async def run_code(
         self,
@@ -208,7 +168,7 @@ class RunContext(Protocol[DepsT_co]):
         mode: Mode,
         tags: frozenset[Tag] = frozenset(),
     ) -> Outcome:
-        """RunCode: a program, or the next part of one, in an interpreter. Only composite components may.
+        """Run a program, or the next part of one, in an interpreter (RunCode). Only composite components may.
 
         Args:
             interpreter: the component that runs it.
@@ -216,14 +176,12 @@ class RunContext(Protocol[DepsT_co]):
             mode: what a crash means for it.
             tags: what it touches besides `execute`.
         """
-        ...
 
     async def ask(self, question: str, **details: JsonValue) -> str:
-        """AskHuman; raises SuspendedError where nobody can answer now."""
-        ...
+        """Ask a human (AskHuman); raises SuspendedError where nobody can answer now."""
 
-    async def wait_for_mail(self, seconds: float | None = None) -> Sequence[Letter]:
-        """Wait for messages to this agent, from others of its run or from outside (`tell --to`): all unread ones.
+    async def wait_for_mail(self, seconds: float | None = None) -> Sequence[Mail]:
+        """Wait for messages to this agent, from its run or from outside (`tell --to`); return all unread ones.
 
         Where nobody else can act the job ends as `waiting` and costs nothing. Only composite components may.
 
@@ -233,90 +191,67 @@ class RunContext(Protocol[DepsT_co]):
         Raises:
             ToolError: for a time that cannot be waited for, see `sleep`.
         """
-        ...
 
     async def sleep(self, seconds: float) -> datetime:
-        """Wait: a long wait ends the job as `waiting` and costs nothing. Only composite components may.
+        """Wait, and return the time then, as recorded. Only composite components may.
 
-        Returns:
-            The time then, as recorded.
+        A long wait ends the job as `waiting` and costs nothing.
 
         Raises:
             ToolError: for a time that cannot be waited for (negative, over 366 days).
         """
-        ...
 
     async def sleep_until(self, time: datetime) -> datetime:
         """Wait until an aware time, at once if it is over; see `sleep`."""
-        ...
 
     async def artifact(self, name: str, data: bytes, media_type: str = "application/octet-stream") -> ArtifactRef:
         """Keep bytes as an artifact of this effect."""
-        ...
 
     async def read_artifact(self, name: str | ArtifactRef) -> bytes:
-        """The bytes of an artifact of this run: a result that was cut, or a file a tool made.
-
-        Of several with one name the newest counts.
+        """Return the bytes of an artifact: a result that was cut, or a file a tool made; the newest of several.
 
         Raises:
             UnknownComponentError: with the names of the run's artifacts.
         """
-        ...
 
     def attempt(self) -> AbstractAsyncContextManager[Attempt]:
-        """A logged attempt (models)."""
-        ...
+        """Log an attempt, of a request to a model."""
 
     def progress(self, text: str) -> None:
-        """A line for whoever watches: lossy, never in the log."""
-        ...
+        """Show a line to whoever watches: lossy, never in the log."""
 
 
 class AgentSlot(Protocol):
-    """What an agent keeps on its branch, as far as other rooms need it; `AgentState` in agents/ implements it."""
+    """The state of an agent on its branch, as other rooms need it; `AgentState` in agents/ implements it."""
 
     @property
     def own_tools(self) -> Mapping[str, object]:
         """Tools made for this agent alone, by name."""
-        ...
 
     @property
     def functions(self) -> object | None:
-        """What its programs may call; None where it writes none."""
-        ...
+        """The functions that its programs may call; None where it writes none."""
 
     @property
     def result_chars(self) -> int | None:
         """The longest result that its window has room for; None for no limit."""
-        ...
 
     def for_rival(self) -> AgentSlot:
         """Return what a rival continuation begins with."""
-        ...
 
 
 @runtime_checkable
 class Handler(Protocol):
-    """Executes the effects of one kind.
-
-    Registered by the composition root. `execute` is the only place where an effect acts.
-    """
+    """Executes the effects of one kind; `execute` is the only place where an effect acts."""
 
     def mode(self, effect: Effect) -> Mode:
-        """What a crash means for this effect."""
-        ...
+        """Return what a crash means for this effect."""
 
     def bound(self, effect: Effect) -> Bound:
-        """The most it can cost."""
-        ...
+        """Return the most it can cost."""
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Do it. Failures are outcomes; only DoorError and ModelError are raised.
-
-        `ctx` is a RunContext.
-        """
-        ...
+        """Act; `ctx` is a RunContext. Failures are outcomes; only DoorError and ModelError are raised."""
 
 
 class BaseHandler:
@@ -351,13 +286,10 @@ class Sizing(Protocol):
         Returns:
             The effect to execute, the most it can cost, and what a last answer needs.
         """
-        ...
 
 
-class Owner(BaseModel):
+class Owner(BaseModel, frozen=True):
     """A process that drives runs: enough to prove on the same host that it is dead."""
-
-    model_config = ConfigDict(frozen=True)
 
     host: str
     pid: int
@@ -367,15 +299,13 @@ class Owner(BaseModel):
         return f"{self.host}:{self.pid}:{self.started:.2f}"
 
 
-class RunRecord(BaseModel):
+class RunRecord(BaseModel, frozen=True):
     """A row of `runs`.
 
     Attributes:
         imported: when it came from elsewhere (a bundle, a file of events), None for a run made here. What such a run
             names (an application, tools, texts of modules) is another's: reading and replaying it executes none of it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     status: RunStatus
@@ -387,10 +317,8 @@ class RunRecord(BaseModel):
     imported: datetime | None = None
 
 
-class Job(BaseModel):
+class Job(BaseModel, frozen=True):
     """A row of `jobs`: who drives the run, under which epoch, until when (the store's time)."""
-
-    model_config = ConfigDict(frozen=True)
 
     run: str
     owner: Owner | None
@@ -399,7 +327,7 @@ class Job(BaseModel):
 
 
 class RunState(NamedTuple):
-    """How a run stands, without its manifest.
+    """The standing of a run, without its manifest.
 
     Attributes:
         ended: the time of its last event; of its creation where it has none.
@@ -422,7 +350,7 @@ class Swept(NamedTuple):
 
 
 class BlobInfo(NamedTuple):
-    """What is known of a blob without reading it; `size` in bytes."""
+    """Size in bytes and type of a blob."""
 
     size: int
     media_type: str
@@ -441,18 +369,15 @@ class Store(Protocol):
         Raises:
             WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError.
         """
-        ...
 
     async def close(self) -> None:
         """Drain what was appended, then release everything; idempotent."""
-        ...
 
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
-        """A new run with its first events, status `created`, epoch 0."""
-        ...
+        """Create a run with its first events, status `created`, epoch 0."""
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        """A run that was made elsewhere, with its rows as they are there; nobody drives it.
+        """Create a run that was made elsewhere, with its rows as they are there; nobody drives it.
 
         Args:
             record: its row; `imported` says when it came.
@@ -463,7 +388,6 @@ class Store(Protocol):
             StoreError: if there is a run of this id already, or the events are not one whole log.
             DuplicateEventError: if a key stands twice among them.
         """
-        ...
 
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
@@ -480,16 +404,14 @@ class Store(Protocol):
             A future of the sequences drawn. It fails with FencedError (the epoch is over), DuplicateEventError,
             StoreFullError, UnknownRunError, StoreError; the other runs of the same batch are not touched.
         """
-        ...
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
-        """The events with after < seq <= upto, in order, blobs resolved."""
-        ...
+        """Return the events with after < seq <= upto, in order, blobs resolved."""
 
     async def query(
         self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
     ) -> list[Event]:
-        """Events of any runs, by run id (which is by creation) and sequence, blobs resolved.
+        """Return events of any runs, by run id (which is by creation) and sequence, blobs resolved.
 
         Args:
             wanted: which ones; at most 500 runs by name.
@@ -497,23 +419,18 @@ class Store(Protocol):
             limit: at most this many.
             newest: the last ones instead of the first ones (still in order).
         """
-        ...
 
     async def get_run(self, run: str) -> RunRecord | None:
-        """The run's row, None where there is none."""
-        ...
+        """Return the run's row, None where there is none."""
 
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """Runs, newest first."""
-        ...
+        """Return the runs, newest first."""
 
     async def waiting(self) -> list[tuple[Event, bool]]:
-        """The last `run_ended` of each run with status `waiting`, and whether events came after it; one query."""
-        ...
+        """Return the last `run_ended` of each waiting run, and whether events came after it; one query."""
 
     async def job(self, run: str) -> Job | None:
-        """Who drives the run."""
-        ...
+        """Return who drives the run."""
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
         """Take the run over: epoch + 1, lease from now in the store's time.
@@ -521,45 +438,34 @@ class Store(Protocol):
         Without `expect_epoch` only when the lease is over or free; with it whenever the epoch is still that one (the
         caller has proof that the owner is dead). None when it is not to be had.
         """
-        ...
 
     async def heartbeat(self, epochs: Mapping[str, int], *, lease_s: float) -> set[str]:
-        """Prolong the leases held under these epochs; the runs that were lost to another owner."""
-        ...
+        """Prolong the leases held under these epochs; return the runs that were lost to another owner."""
 
     async def release(self, run: str, epoch: int) -> None:
         """Give the run back if the epoch is still held."""
-        ...
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
-        """Keep bytes durably; their SHA-256."""
-        ...
+        """Keep bytes durably; return their SHA-256."""
 
     async def get_blob(self, sha256: str) -> bytes:
-        """The bytes.
+        """Return the bytes.
 
         Raises:
             StoreError: if there is no such blob or it does not match its hash.
         """
-        ...
 
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
-        """Those of these hashes that are blobs, without reading their bytes."""
-        ...
+        """Return those of these hashes that are blobs, without reading their bytes."""
 
     async def run_states(self) -> list[RunState]:
-        """How every run stands, newest first."""
-        ...
+        """Return how every run stands, newest first."""
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
-        """Delete runs with their events; forks before what they were forked from.
+        """Delete runs with their events, forks before what they were forked from; return those that were deleted.
 
         Never those that are driven, wait or are paused, nor those that another run was forked from.
-
-        Returns:
-            Those that were deleted.
         """
-        ...
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
         """Delete the blobs that neither a run nor a component refers to (`log/store/references.py`).
@@ -569,7 +475,6 @@ class Store(Protocol):
                 be in the log.
             dry_run: only count them.
         """
-        ...
 
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:
         """Append to the histories of components: all of these entries, or none.
@@ -577,49 +482,36 @@ class Store(Protocol):
         Raises:
             ComponentConflictError: if the place of one is taken or would leave a gap; nothing was written.
         """
-        ...
 
     async def component_changes(
         self, components: Sequence[tuple[str, str]] | None = None, *, kind: str | None = None
     ) -> list[ComponentChange]:
-        """Whole histories, by kind, name and sequence.
-
-        Args:
-            components: of these (kind, name); of all by default.
-            kind: only of this kind.
-        """
-        ...
+        """Return whole histories, by kind, name and sequence: of these (kind, name), of one kind, or of all."""
 
     async def component_heads(self) -> dict[tuple[str, str], int]:
-        """The last sequence of each component's history, by (kind, name)."""
-        ...
+        """Return the last sequence of each component's history, by (kind, name)."""
 
     async def component_count(self) -> int:
-        """How many entries all histories have together: it grows with every one, and costs little to ask."""
-        ...
+        """Return the number of entries of all histories: it grows with every one, and costs little to ask."""
 
     async def changed(self) -> bool:
-        """Whether anyone without an epoch appended through another connection since the last call (for watchers).
+        """Return True if anyone without an epoch appended through another connection since the last call.
 
-        Other commits may count too; this process's own driving does not.
+        For watchers. Other commits may count too; this process's own driving does not.
         """
-        ...
 
 
 class Engine(Protocol):
-    """Who drives which run: submit, claim, heartbeat, cancel."""
+    """Drives runs: submit, claim, heartbeat, cancel."""
 
     async def submit(self, run: str, drive: Callable[[int], Awaitable[Any]]) -> Any:
         """Claim the run and await `drive(epoch)` under a heartbeat; releases at the end."""
-        ...
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
         """Ask whoever drives the run to stop it."""
-        ...
 
     async def close(self) -> None:
         """Cancel what is driven here and wait until it has been put away."""
-        ...
 
 
 class Environment(Protocol):
@@ -654,44 +546,35 @@ class Environment(Protocol):
     durable: bool
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """The actions with the schemas of their arguments."""
-        ...
+        """Return the actions with the schemas of their arguments."""
 
     def mutates(self, action: str) -> bool:
-        """Whether an action changes the state (a snapshot follows it)."""
-        ...
+        """Return True if an action changes the state (a snapshot follows it)."""
 
     def rules(self) -> str:
-        """Text for the prompt: state, vision, interaction (000, app. H)."""
-        ...
+        """Return text for the prompt: state, vision, interaction (000, app. H)."""
 
     async def open(self, ctx: Any) -> None:
         """Make the instance ready; `ctx` is a RunContext."""
-        ...
 
     async def close(self) -> None:
         """Leave nothing behind."""
-        ...
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Execute an action; returns what a tool may return."""
-        ...
+        """Execute an action; return what a tool may return."""
 
     async def state(self) -> tuple[Block, ...]:
-        """What an agent sees of the environment now."""
-        ...
+        """Return what an agent sees of the environment now."""
 
     async def snapshot(self) -> bytes:
-        """The whole state as bytes (`branching = snapshot`)."""
-        ...
+        """Return the whole state as bytes (`branching = snapshot`)."""
 
     async def restore(self, data: bytes) -> None:
-        """The state of a snapshot."""
-        ...
+        """Take the state of a snapshot."""
 
 
 class Ground(Protocol):
-    """What the environments of one run and world that name the same `ground` stand on.
+    """The thing that the environments of one run and world with the same `ground` work on.
 
     Attributes:
         snapshot_type: media type of its snapshots: `application/json` where they name blobs.
@@ -700,16 +583,13 @@ class Ground(Protocol):
     snapshot_type: str
 
     async def snapshot(self) -> bytes:
-        """The whole state as bytes, with what each of its environments remembers besides."""
-        ...
+        """Return the whole state as bytes, with what each of its environments remembers besides."""
 
     async def restore(self, data: bytes | None) -> None:
-        """The state of a snapshot; of a new ground for None."""
-        ...
+        """Take the state of a snapshot; of a new ground for None."""
 
     async def close(self) -> None:
         """Leave nothing behind but what the run's user is to find."""
-        ...
 
 
 @runtime_checkable
@@ -723,16 +603,14 @@ class Grounded(Protocol):
     ground: str
 
     async def lay(self, ctx: Any) -> Ground:
-        """Make the ground: asked of the first environment that is opened in a world; `ctx` is a RunContext."""
-        ...
+        """Make the ground, as the first environment that is opened in a world; `ctx` is a RunContext."""
 
     def stand_on(self, ground: Ground) -> None:
         """Take the ground that is there; called before `open`."""
-        ...
 
 
 def instance_of(environment: Any) -> str:
-    """The instance that an environment's effects name where nobody names another: its ground, or it itself."""
+    """Return the instance that an environment's effects name by default: its ground, or it itself."""
     return str(getattr(environment, "ground", "") or environment.name)
 
 
@@ -747,7 +625,6 @@ __all__ = [
     "Grounded",
     "Handler",
     "Job",
-    "Letter",
     "Owner",
     "RunContext",
     "RunRecord",

@@ -1,4 +1,4 @@
-"""What is looked for in the log: the queries of the paper's tracer (000, app. C.1.1) by session, task, record, index.
+"""Queries of the log, as the paper's tracer has them (000, app. C.1.1): by session, task, record, index.
 
 A task is a run; a record is an effect, whose id is its key; the index is the event's place in its run's log.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import EffectKey, compact_encoder
@@ -15,8 +15,8 @@ from agentorchestra.core.ids import EffectKey, compact_encoder
 _WRITTEN = compact_encoder()
 
 
-class LogQuery(BaseModel):
-    """Which events are wanted; what is left out does not narrow.
+class LogQuery(BaseModel, frozen=True):
+    """The events that are wanted; what is left out does not narrow.
 
     Attributes:
         runs: of these runs.
@@ -29,8 +29,6 @@ class LogQuery(BaseModel):
         holds: texts that all stand in the event's body, as JSON without white space; a body of more than 16 KiB need
             not be looked into.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     runs: tuple[str, ...] | None = None
     session: str | None = None
@@ -54,12 +52,12 @@ class LogQuery(BaseModel):
 
     @property
     def beginnings(self) -> tuple[str, ...]:
-        """What the branches below the one of `record` begin with: `/1.react` also stands for `/1.react/0.worker`."""
+        """The prefixes of branches below the one of `record`: `/1.react` also stands for `/1.react/0.worker`."""
         branch = (self.record or "").rstrip("/")
         return (f"{branch}/", f"{branch}.") if branch else ("/",)
 
     def matches(self, event: Event) -> bool:
-        """Whether an event of a fitting run and session is wanted."""
+        """Return True if an event of a fitting run and session is wanted."""
         key = self.key
         if key is not None:
             fits = (event.branch, event.n) == key

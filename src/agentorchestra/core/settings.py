@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr
 
 from agentorchestra.core.budget import Budget
 
@@ -13,17 +13,15 @@ NO_PRESET = "none"
 
 
 ReasoningEffort = Literal["none", "minimal", "low", "medium", "high", "xhigh"]
-"""How much a model thinks before it answers; each provider gets it in its own form."""
+"""Thinking of a model before it answers; each provider gets it in its own form."""
 
 
-class Price(BaseModel):
+class Price(BaseModel, frozen=True, extra="forbid"):
     """US dollars per million tokens, by class. A class left out costs as much as plain input or output.
 
     Attributes:
         audio_minute: US dollars per minute of sound, for models that transcribe and are paid by the minute.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     input: float = Field(ge=0)
     output: float = Field(ge=0)
@@ -32,7 +30,7 @@ class Price(BaseModel):
     audio_minute: float | None = Field(default=None, ge=0)
 
 
-class ModelProfile(BaseModel):
+class ModelProfile(BaseModel, frozen=True, extra="forbid"):
     """A named model.
 
     Attributes:
@@ -40,21 +38,17 @@ class ModelProfile(BaseModel):
         base_url: address of an OpenAI-compatible server.
         api_key_env: the environment variable that holds the key ("" for a server without one).
         tools: whether the model takes native tool calls; without them the JSON text format is used.
-        forces_tools: whether its server lets a request force the call of one tool, as the last step does with `done`;
-            None: where its maker's own service is asked.
-        max_tokens: the longest answer; None for the model's own limit. What the window and the budget leave bounds it
-            too.
+        forces_tools: whether its server lets a request force the call of one tool; None: if it is its maker's own.
+        max_tokens: the longest answer; None for the model's own limit. Window and budget bound it too.
         temperature: of each request; None for the provider's.
         reasoning_effort: how much the model thinks before it answers; None for the provider's default.
-        thinking_tokens: that it may think, for models that take a number (Anthropic, Google); they go before the
-            effort.
-        timeout_s: seconds of silence after which a request is given up: before the first piece of the answer, and
-            between two pieces.
+        thinking_tokens: for models that take a number (Anthropic, Google), in place of the effort.
+        timeout_s: seconds of silence, before or in the answer, after which a request is given up.
         stream: whether answers come in pieces; without it `timeout_s` limits the whole of an answer.
         context_window: tokens the model can read.
-        vision, audio, document: whether it takes images, sound, documents (PDF); None where that is unknown: they are
-            sent. What it does not take is named in the text instead.
-        video: whether it takes videos; None: they are named, as few models take them.
+        vision, audio, document: whether it takes images, sound, PDFs; None (unknown) sends them. What it does not take
+            is named in the text instead.
+        video: whether it takes videos; None: it does not, as few models do.
         price: overrides the known price.
         fallbacks: names of the models that are asked in its place, in order, when it cannot serve a request.
         concurrency: requests that may be under way at the same time, over all runs of a workspace.
@@ -63,8 +57,6 @@ class ModelProfile(BaseModel):
         backoff_s: the first pause between two attempts; it doubles with each, up to a minute.
         rate_limit_s: seconds that one request waits in all where the provider limits the rate (429).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str
     base_url: str | None = None
@@ -92,40 +84,38 @@ class ModelProfile(BaseModel):
 
     @property
     def may_force(self) -> bool:
-        """Whether a request may force the call of one tool."""
+        """True if a request may force the call of one tool."""
         known = ":" in self.model and self.base_url is None
         return self.tools and (known if self.forces_tools is None else self.forces_tools)
 
 
 Finish = Literal["done", "text"]
-"""How an agent says that it is done: by calling `done` only, or also by a reply in plain words without a call."""
+"""The end of an agent's work: a call of `done` only, or also a reply in plain words without a call."""
 
 
 Reasoning = Literal["native", "fields"]
-"""How an agent reasons: in its model's own way, or in four fields that it writes beside its calls (000, app. H)."""
+"""Reasoning of an agent: in its model's own way, or in four fields that it writes beside its calls (000, app. H)."""
 
 FirstTools = Literal["fitting", "all"]
 """Tools whose schemas stand in an agent's first prompt: those that fit its task, or all."""
 
 Action = Literal["tools", "code"]
-"""How an agent acts: by calling tools, or by writing a program in which they are functions."""
+"""Acting of an agent: by calling tools, or by writing a program in which they are functions."""
 
 OnAsk = Literal["wait", "deny"]
-"""What happens to a question that nobody can answer now."""
+"""The fate of a question that nobody can answer now."""
 
 OnUncertain = Literal["report", "ask", "retry"]
-"""What happens to an effect that may have happened before a crash."""
+"""The fate of an effect that may have happened before a crash."""
 
 
-class RoleSettings(BaseModel):
-    """What a role's requests use in place of the run's model and its profile's parameters.
+class RoleSettings(BaseModel, frozen=True, extra="forbid"):
+    """A role's model and parameters, in place of the run's model and its profile's parameters.
 
     Attributes:
         model: a profile's name or `provider:model`; "" for the run's model.
         temperature, max_tokens, reasoning_effort, thinking_tokens: None for the profile's.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     model: str = ""
     temperature: float | None = None
@@ -134,18 +124,16 @@ class RoleSettings(BaseModel):
     thinking_tokens: int | None = Field(default=None, ge=1024)
 
 
-class PolicySettings(BaseModel):
-    """What the default policy opens.
+class PolicySettings(BaseModel, frozen=True, extra="forbid"):
+    """The exceptions of the default policy.
 
     Attributes:
         allowed_hosts: hosts that may be read whatever the address came from.
         allow: component names that need no question.
         deny: component names that are refused.
-        undeclared: what holds for tools that do not say what they touch (`@tool` without `effect=`): `allow`, or `ask`
-            as for one that sends. Tools whose description comes from outside are asked about in any case.
+        undeclared: for tools that do not say what they touch (`@tool` without `effect=`): `allow`, or `ask` as for one
+            that sends. Tools whose description comes from outside are asked about in any case.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     allowed_hosts: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
@@ -153,15 +141,14 @@ class PolicySettings(BaseModel):
     undeclared: Literal["allow", "ask"] = "allow"
 
 
-class SandboxSettings(BaseModel):
-    """Where code that a model wrote runs, and what it may use.
+class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
+    """The place and the limits of code that a model wrote.
 
     Attributes:
         backend: `auto` (bubblewrap, else Docker), `bubblewrap`, `docker`, the name of an installed entry point, `none`,
             or `unsafe-local`: no sandbox at all, the program may do what this user may.
         network: whether programs reach the network; every call is then judged as one that could send data out.
-        libraries: further distributions of this environment that programs may import, besides those of the extra
-            `sandbox`.
+        libraries: distributions of this environment that programs may import, besides those of the extra `sandbox`.
         image, runtime: of Docker.
         timeout_s: seconds one program may take.
         memory_mib: of all its processes together.
@@ -169,8 +156,6 @@ class SandboxSettings(BaseModel):
         files_mib: of its working folder.
         kept_mib: of the files that are kept as artifacts after one program.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     backend: str = "auto"
     network: bool = False
@@ -184,7 +169,7 @@ class SandboxSettings(BaseModel):
     kept_mib: int = Field(default=64, ge=1)
 
 
-class GitHubSettings(BaseModel):
+class GitHubSettings(BaseModel, frozen=True, extra="forbid"):
     """GitHub for the environment `github`.
 
     Attributes:
@@ -194,16 +179,14 @@ class GitHubSettings(BaseModel):
         max_wait_s: how long one action waits in all when the limit of requests is reached.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     base_url: str = "https://api.github.com"
     token_env: str = "GITHUB_TOKEN"
     timeout_s: float = Field(default=30.0, gt=0)
     max_wait_s: float = Field(default=60.0, ge=0)
 
 
-class FolderSettings(BaseModel):
-    """What the folder of a run may hold, on which its environments work: so much can be kept after each action.
+class FolderSettings(BaseModel, frozen=True, extra="forbid"):
+    """Limits of a run's folder, on which its environments work: so much can be kept after each action.
 
     Attributes:
         max_mib: of all files together.
@@ -211,14 +194,12 @@ class FolderSettings(BaseModel):
         max_file_mib: of one file.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     max_mib: float = Field(default=1024.0, gt=0)
     max_entries: int = Field(default=50_000, ge=1)
     max_file_mib: float = Field(default=256.0, gt=0)
 
 
-class GitSettings(BaseModel):
+class GitSettings(BaseModel, frozen=True, extra="forbid"):
     """Git for the environment `git`.
 
     Attributes:
@@ -232,8 +213,6 @@ class GitSettings(BaseModel):
         max_pack_mib: of what is fetched or pushed at once.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     author_name: str = Field(default="AgentOrchestra", min_length=1)
     author_email: str = Field(default="agent@localhost", min_length=3)
     tokens: dict[str, str] = {}
@@ -244,12 +223,12 @@ class GitSettings(BaseModel):
     max_pack_mib: int = Field(default=256, ge=1)
 
 
-class WebSettings(BaseModel):
-    """How this process reads the web: `fetch`, search, and whatever else asks a site for something.
+class WebSettings(BaseModel, frozen=True, extra="forbid"):
+    """Reading the web: `fetch`, search, and whatever else asks a site for something.
 
     Attributes:
-        private: services of one's own on this machine or its network that may be read, `HOST:PORT` each, as they stand
-            in an address. Everything else that is not on the public network is refused.
+        private: services of one's own that may be read, `HOST:PORT` each, as they stand in an address. Everything else
+            that is not on the public network is refused.
         user_agent: what the client calls itself.
         timeout_s: seconds for one read, redirects included.
         idle_s: seconds without a byte after which an answer is given up.
@@ -260,18 +239,15 @@ class WebSettings(BaseModel):
         nameservers: asked in place of the system's, `IP` or `IP:PORT` (extra `reading`).
         ca_file: certificates of authorities that are believed beside the system's.
         robots: whether robots.txt is respected by `fetch`.
-        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), that and the pages of the
-            same site that it links to (`crawler`), its source (`raw`), or what a reading service gives for it
-            (`service`).
+        reader: what `fetch` makes of an HTML page: its main content as Markdown (`text`), with the pages of its site
+            that it links to (`crawler`), its source (`raw`), or the answer of a reading service (`service`).
         crawl_pages: that the crawler reads for one address, the first one included.
         crawl_depth: links that it follows one after the other.
-        service_url: the service's address, in which `{url}` stands for the page's; the page's address is sent there.
+        service_url: the service's address, in which `{url}` stands for the page's.
         service_key_env: the environment variable that holds its key; "" for a service without one.
         cache_mib: of the pages that are kept in the workspace; 0 to keep none.
         cache_s: how long a page is taken from there before it is read again.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     private: tuple[str, ...] = ()
     user_agent: str = "agentorchestra"
@@ -293,7 +269,7 @@ class WebSettings(BaseModel):
     cache_s: float = Field(default=86_400.0, ge=0)
 
 
-class BrowserSettings(BaseModel):
+class BrowserSettings(BaseModel, frozen=True, extra="forbid"):
     """The environment `browser` (docs/browser.md).
 
     Attributes:
@@ -304,24 +280,18 @@ class BrowserSettings(BaseModel):
         allow: hosts that may be reached, `HOST`, `*.HOST` or `HOST:PORT`; none for all that policy lets through.
         deny: hosts that may not be reached, written like those; they come before `allow`.
         private: services of one's own that pages may reach, `HOST:PORT` each; None for those of `web.private`.
-        logins: for a host, as it stands in an address, the environment variables whose values agents may fill in there
-            by their names; they never see these.
+        logins: by host, the environment variables whose values agents may fill in there, by names; unseen by them.
         launch_s: seconds the browser has to start.
         load_s: seconds a page has to load.
         call_s: seconds any other call on a page has. What takes longer is stopped, closed or killed, in this order.
-        looks_at_once: snapshots and pictures of pages that are taken at the same time, over all runs of the process;
-            waiting for a turn counts towards no time.
+        looks_at_once: snapshots and pictures of pages taken at the same time, over all runs; waiting costs no time.
         tabs: that a run may have open at the same time; pages that open more of them are closed.
-        screenshots: whether an agent sees a picture of its page, with references, beside its text: `auto` if its model
-            takes pictures, `always`, `never`.
+        screenshots: whether an agent sees a picture of its page beside its text; `auto` if its model takes pictures.
         record: whether agents that work in the browser leave a moving picture, a log and a report of what they did.
         download_mib: of one download.
         download_s: seconds it may take.
-        rounds: that the agent `browser_use` has for one task: while its steps ended before its work, it goes on with
-            as many once more, knowing what it had come to. 5 in both papers.
+        rounds: of steps that the agent `browser_use` has for one task, knowing what the last came to. 5 in both papers.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     executable: str = ""
     window: bool = False
@@ -344,35 +314,30 @@ class BrowserSettings(BaseModel):
     rounds: int = Field(default=1, ge=1, le=20)
 
 
-class ComputerSettings(BaseModel):
+class ComputerSettings(BaseModel, frozen=True, extra="forbid"):
     """The environment `computer` (docs/computer.md).
 
     Attributes:
         width, height: of the screen in pixels.
-        program_cpu_s: seconds of a processor that one process on the desktop may take; what else programs may use is
-            `sandbox`'s.
+        program_cpu_s: seconds of a processor that one process on the desktop may take, besides the `sandbox`'s limits.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     width: int = Field(default=1280, ge=320, le=3840)
     height: int = Field(default=800, ge=240, le=2160)
     program_cpu_s: int = Field(default=1800, ge=1)
 
 
-class SearchEngineSettings(BaseModel):
-    """What one search engine needs; what is left out is the engine's own (docs/web-search.md).
+class SearchEngineSettings(BaseModel, frozen=True, extra="forbid"):
+    """The needs of one search engine; what is left out is the engine's own (docs/web-search.md).
 
     Attributes:
-        base_url: address of its interface, for one that is asked elsewhere than at its maker's.
+        base_url: address of its interface, for one that is not asked at its maker's.
         key_env: the environment variable that holds its key.
         engine_id: of Google: the search engine's id (`cx`).
         model: of `model`: the model that searches, a profile's name or `provider:model`.
         timeout_s: seconds one request may take; None for the section's.
         cost_usd: US dollars one request costs; it is held against the budget and counted.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     base_url: str = ""
     key_env: str = ""
@@ -382,7 +347,7 @@ class SearchEngineSettings(BaseModel):
     cost_usd: float = Field(default=0.0, ge=0)
 
 
-class SearchFolder(BaseModel):
+class SearchFolder(BaseModel, frozen=True, extra="forbid"):
     """A folder that `local` searches besides the files of the task.
 
     Attributes:
@@ -390,26 +355,21 @@ class SearchFolder(BaseModel):
         address: of the site that the folder is a copy of: `news/index.html` is then found as ADDRESS/news/.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     path: str
     address: str = ""
 
 
-class SearchSettings(BaseModel):
-    """How the web and folders are searched.
+class SearchSettings(BaseModel, frozen=True, extra="forbid"):
+    """Searching the web and folders.
 
     Attributes:
-        engines: that may be asked; `auto` stands for all that need nothing that is not there. Empty: there is no
-            search.
+        engines: that may be asked; `auto` stands for all that lack nothing. Empty: there is no search.
         choice: who chooses among them for a question: the documented `rules`, or the model of the role `search`.
         most: engines that are asked for one question, at most.
         timeout_s: seconds each of them has.
         folders: that `local` searches.
         engine: what single engines need, by name.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     engines: tuple[str, ...] = ("auto",)
     choice: Literal["rules", "model"] = "rules"
@@ -419,8 +379,8 @@ class SearchSettings(BaseModel):
     engine: dict[str, SearchEngineSettings] = {}
 
 
-class AgentSettings(BaseModel):
-    """What is set otherwise for one agent, a packaged one or the user's.
+class AgentSettings(BaseModel, frozen=True, extra="forbid"):
+    """Settings of one agent, a packaged one or the user's.
 
     Attributes:
         max_steps: decisions it may take in one delegation; None for its own.
@@ -428,38 +388,33 @@ class AgentSettings(BaseModel):
         team: True puts an agent that is for certain runs only (the `debate`) into the team of all.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     max_steps: int | None = Field(default=None, ge=1)
     memory: str | None = None
     team: Literal[True] | None = None
 
 
-class TeamSettings(BaseModel):
-    """How the planning agent works with its team (docs/team.md).
+class TeamSettings(BaseModel, frozen=True, extra="forbid"):
+    """Work of the planning agent with its team (docs/team.md).
 
     Attributes:
-        verify: `web`: what one agent alone found on the web is verified by another one before it is the answer
-            (000, app. E.2), which costs one more delegation; `off`: only code and the judge look at it.
-        verifier: the agent that is asked, "" for the first of the deep analyzer, the browser use agent and the deep
-            researcher that did not find it.
+        verify: `web`: what one agent alone found on the web is verified by another before it is the answer (000, app.
+            E.2), for one more delegation; `off`: only code and the judge look at it.
+        verifier: the agent that is asked, "" for the first of deep analyzer, browser use agent and deep researcher
+            that did not find it.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     verify: Literal["web", "off"] = "web"
     verifier: str = ""
 
 
-class ResearchSettings(BaseModel):
-    """How far the deep researcher goes with one task (000, app. D.3; 001, sec. 3.3.1).
+class ResearchSettings(BaseModel, frozen=True, extra="forbid"):
+    """Limits of the deep researcher for one task (000, app. D.3; 001, sec. 3.3.1).
 
     Attributes:
         rounds: of searching, reading and judging; 3 in both papers.
         depth: how far follow-ups lead from a query of the plan, that one counted; each branch has its own. 2 in 001.
         queries: of the plan, searched in the first round.
-        reflect: whether queries are looked at once more before they are searched, one request a round: what is wrong
-            with them, what is searched instead.
+        reflect: whether queries are judged and changed before they are searched, one request a round.
         variants: of each query that are searched as well, in other words.
         follow_ups: that are asked for after a round; 3 in 001.
         branches: of these that are searched; 2 in 001.
@@ -468,12 +423,9 @@ class ResearchSettings(BaseModel):
         pictures_per_page: that a model which sees is shown of a page.
         insights_per_page, insights: that are taken out of a page, and kept of all; 3 and 20 in 001.
         calculations: over the findings, after each round.
-        seconds: after which nothing is begun any more but the report, 0 for no limit; 60 in 001.
-        tokens: of the researcher's questions, after which nothing is begun any more but the report; 0 for no limit but
-            the budget.
+        seconds: after which nothing is begun any more but the report; 0 for no limit, 60 in 001.
+        tokens: of the researcher's questions, after which it is the same; 0 for no limit but the budget.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: int = Field(default=3, ge=1, le=20)
     depth: int = Field(default=3, ge=1, le=5)
@@ -493,13 +445,13 @@ class ResearchSettings(BaseModel):
     tokens: int = Field(default=0, ge=0)
 
 
-class AnalysisSettings(BaseModel):
-    """How far the deep analyzer and the tool `analyze_file` go (000, app. D.4; 001, sec. 3.3.3).
+class AnalysisSettings(BaseModel, frozen=True, extra="forbid"):
+    """Limits of the deep analyzer and the tool `analyze_file` (000, app. D.4; 001, sec. 3.3.3).
 
     Attributes:
         rounds: of one analysis; the next one knows what was tried. 3 in both papers.
-        models: that analyse one after the other's result unseen, by profile or `provider:model`; the role `summariser`
-            makes one answer of theirs. None for the model of the role `analyzer` alone.
+        models: that analyse without the others' results, by profile or `provider:model`; the role `summariser` makes
+            one answer of theirs. None for the model of the role `analyzer` alone.
         sources: addresses of the task that are read before the first round.
         chunk_chars: characters of a text that are asked about at once.
         chunks: of one source that are asked about; of more, those with the words of the question.
@@ -507,8 +459,6 @@ class AnalysisSettings(BaseModel):
         findings: that are taken out of a chunk.
         members: pictures and recordings of one archive that are looked at, tables and texts of it that are shown.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     rounds: int = Field(default=3, ge=1, le=20)
     models: tuple[str, ...] = ()
@@ -521,11 +471,11 @@ class AnalysisSettings(BaseModel):
 
 
 Keep = Literal["run", "ask", "workspace"]
-"""Where a generated tool stays: in its run, or also for later runs of the workspace; `ask` asks the user."""
+"""The stay of a generated tool: in its run, or also for later runs of the workspace; `ask` asks the user."""
 
 
-class GeneratorSettings(BaseModel):
-    """How the tool generator makes tools (000, app. D.6).
+class GeneratorSettings(BaseModel, frozen=True, extra="forbid"):
+    """Limits of the tool generator (000, app. D.6).
 
     Attributes:
         keep: where a tool stays when it has passed its trials; `ask` means `run` where nobody answers at a terminal.
@@ -533,12 +483,9 @@ class GeneratorSettings(BaseModel):
         examples: of what the tool is to give, written before its code; more are tried too.
         candidates: tools that are there already and are tried in its place.
         trial_s: seconds that one trial may take.
-        libraries: modules besides the standard library's pure ones that its code may import; the sandbox must have
-            them (`sandbox.libraries`).
+        libraries: modules besides pure standard ones that its code may import; `sandbox.libraries` must have them.
         tools: that code which an agent or another machine wrote may call, where whoever calls it may call them too.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     keep: Keep = "ask"
     attempts: int = Field(default=5, ge=1, le=50)
@@ -549,8 +496,8 @@ class GeneratorSettings(BaseModel):
     tools: tuple[str, ...] = ("fetch", "search")
 
 
-class DebateSettings(BaseModel):
-    """How experts debate (000, app. G.2, which names no limits).
+class DebateSettings(BaseModel, frozen=True, extra="forbid"):
+    """Limits of debates (000, app. G.2, which names none).
 
     Attributes:
         rounds: of arguments and rebuttals after the opening statements, at most.
@@ -558,14 +505,12 @@ class DebateSettings(BaseModel):
         arguments: that an expert brings in one turn, at most.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
     rounds: int = Field(default=2, ge=1, le=10)
     experts: int = Field(default=3, ge=2, le=8)
     arguments: int = Field(default=3, ge=1, le=10)
 
 
-class Settings(BaseModel):
+class Settings(BaseModel, frozen=True, extra="forbid"):
     """The workspace's settings; unknown names are refused.
 
     Attributes:
@@ -574,44 +519,26 @@ class Settings(BaseModel):
         model: the default model.
         system: the default system.
         models: named profiles.
-        roles: model and parameters by role: planner, analyzer, reporter, formatter, summariser, judge, worker, agent,
-            and for media vision, hearing, video.
+        roles: model and parameters by role: planner, analyzer, reporter, ...; for media vision, hearing, video.
         budget: default limits; without a dollar limit, 1 US dollar holds for priced models.
         max_steps: decisions per run's top agent.
         embedding_model, transcription_model: the models that embed texts and write down recordings; "" for none.
         prompt_tool_chars: characters of tools' schemas that an agent's prompt may hold. Of more tools it is shown those
-            that fit its task, and finds the others (docs/retrieval.md); 0 shows all, however many they are.
-        first_tools: the packaged tools whose schemas an agent's first prompt holds: those `fitting` its task's files
-            and settings, the others are opened when they are wanted; or `all`.
-        in_view_chars: characters of converted text, of all files of a task together, up to which they stand in the
-            first prompt; 0 for none.
-        reasoning: how agents reason: `native`, in their model's own way, or in `fields` beside their calls.
-        finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
-        action: how agents act: `tools`, or `code`: a program in each step, in which the tools are functions.
-        memory: the memory system of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the
-            user's own.
-        sandbox: where code that a model wrote runs.
-        folder: what the folder of a run's environments may hold (docs/environments.md).
-        git, github: what the environments of these names use (docs/git.md).
+            that fit its task, and finds the others (docs/retrieval.md); 0 shows all.
+        first_tools: the packaged tools in an agent's first prompt: those `fitting` its task, or `all`.
+        in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none.
+        reasoning, finish, action: see Reasoning, Finish, Action.
+        memory: of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the user's own.
+        on_ask, on_uncertain: see OnAsk, OnUncertain.
         max_bytes: quota of the workspace's database, None for no limit but the disk; of SQLite only.
-        database: the address of a PostgreSQL database, `postgresql://user@host:5432/name`, that holds the log instead
-            of a file in the folder. It may hold a password, so it is never shown as it stands.
+        database: of PostgreSQL, `postgresql://user@host:5432/name`, for the log instead of a file in the folder; never
+            shown, as it may hold a password.
         database_schema: the workspace's own schema there.
         database_retry_s: how long writes and reads wait for a database that is away.
-        web: how the web is read.
-        browser: how pages are opened, acted on and looked at.
-        computer: the screen of a desktop, and what its programs may use.
-        agents: what is set otherwise for single agents, by name.
-        team: how the planning agent works with them.
-        research: how far the deep researcher goes with one task.
-        analysis: how far the deep analyzer goes with one task, and `analyze_file` with one file.
-        debate: how long experts debate, and how many of them.
-        generator: how the tool generator makes tools.
+        agents: settings of single agents, by name.
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     preset: str = NO_PRESET
     app: str | None = None

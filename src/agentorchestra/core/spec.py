@@ -1,4 +1,4 @@
-"""What a run is asked, what it is pinned to and what it gives back: RunSpec, RunManifest, RunResult; AgentSpec."""
+"""The descriptions of a run: RunSpec (asked), RunManifest (pinned), RunResult (given back); AgentSpec of an agent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, Literal, TypedDict, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue, model_validator
+from pydantic import BaseModel, JsonValue, model_validator
 from pydantic_core import to_jsonable_python
 
 from agentorchestra.core.budget import Budget, Usage
@@ -29,7 +29,7 @@ from agentorchestra.core.settings import (
 
 
 class RunStatus(StrEnum):
-    """How a run stands. `created`, `running` and `waiting`, `paused` go on; the others are ends."""
+    """The standing of a run. `created`, `running`, `waiting` and `paused` go on; the others are ends."""
 
     CREATED = "created"
     RUNNING = "running"
@@ -52,12 +52,12 @@ EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1,
 
 
 def exit_code(status: RunStatus) -> int:
-    """0 completed, 1 failed, 130 cancelled, 3 any other end with a status."""
+    """Return 0 for completed, 1 for failed, 130 for cancelled, 3 for any other status."""
     return EXIT_CODES.get(status, 3)
 
 
-class RunSpec(BaseModel):
-    """What a run is asked: all of it that can be written down, as JSON too.
+class RunSpec(BaseModel, frozen=True, extra="forbid"):
+    """The request for a run: all of it that can be written down, as JSON too.
 
     `ws.run(spec)` runs it; `ws.run("What is ...?", files=[...])` builds it from its arguments. What is left out or None
     is as the settings say.
@@ -90,8 +90,6 @@ class RunSpec(BaseModel):
     Raises:
         UsageError: for a value that does not fit; pydantic's ValidationError for one of another type.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     task: str
     files: tuple[Path, ...] = ()
@@ -167,7 +165,7 @@ class RunFields(TypedDict, total=False):
     options: Mapping[str, Any] | None
 
 
-class AgentSpec(BaseModel):
+class AgentSpec(BaseModel, frozen=True):
     """A sub-agent as the tuple <instruction, context, tools, model> (AOrchestra, sec. 3.2).
 
     Attributes:
@@ -186,8 +184,6 @@ class AgentSpec(BaseModel):
         asks: whether people may be asked for it and those under it; else what would need a question is denied.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     name: str = "agent"
     instruction: str
     context: tuple[Block, ...] = ()
@@ -203,7 +199,7 @@ class AgentSpec(BaseModel):
     asks: bool = True
 
 
-class Citation(BaseModel):
+class Citation(BaseModel, frozen=True):
     """A source of an answer: a quote and where it stands, a computation, or a picture.
 
     Attributes:
@@ -212,17 +208,13 @@ class Citation(BaseModel):
         quote: the words, verbatim; for a computation of its output or its program. "" for what was seen in a picture.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     source: str
     place: str = ""
     quote: str = ""
 
 
-class AgentResult(BaseModel):
+class AgentResult(BaseModel, frozen=True):
     """What an agent hands back to whoever invoked it."""
-
-    model_config = ConfigDict(frozen=True)
 
     status: RunStatus = RunStatus.COMPLETED
     answer: str = ""
@@ -233,7 +225,7 @@ class AgentResult(BaseModel):
     memory: str = ""
 
 
-class FileRef(BaseModel):
+class FileRef(BaseModel, frozen=True):
     """A file given with a task: its bytes are kept with the run, so a resume reads the same ones.
 
     Attributes:
@@ -241,8 +233,6 @@ class FileRef(BaseModel):
         sha256, size, media_type: of the bytes.
         origin: where it was, for people.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     sha256: str
@@ -252,7 +242,7 @@ class FileRef(BaseModel):
 
 
 def first_names(names: Iterable[str], most: int = 20) -> str:
-    """Names for a sentence: the first ones, how many more there are, `none` without any."""
+    """Return names for a sentence: the first ones, how many more there are, `none` without any."""
     listed = list(names)
     shown = ", ".join(listed[:most]) or "none"
     return f"{shown} and {len(listed) - most:,} more" if len(listed) > most else shown
@@ -263,7 +253,7 @@ SOURCE_MEDIA_TYPE = "text/x-agentorchestra-source"
 process that has the workspace open counts on those it has kept."""
 
 
-class Pinned(BaseModel):
+class Pinned(BaseModel, frozen=True):
     """The version and content hash of a component at the start of a run.
 
     Attributes:
@@ -272,18 +262,14 @@ class Pinned(BaseModel):
         origin: where it came from, where that is no program of this machine: `mcp:NAME`.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     version: str
     content_hash: str
     source: str = ""
     origin: str = ""
 
 
-class Exchange(BaseModel):
+class Exchange(BaseModel, frozen=True):
     """An earlier task of the same session and how it ended."""
-
-    model_config = ConfigDict(frozen=True)
 
     run_id: str
     task: str
@@ -292,11 +278,13 @@ class Exchange(BaseModel):
 
 
 CHECKS = 1
-"""How new runs check answers; see `RunManifest.checks`."""
+"""The way in which new runs check answers; see `RunManifest.checks`."""
 
 
-class RunManifest(BaseModel):
+class RunManifest(BaseModel, frozen=True):
     """Everything a run is pinned to; a fresh process can drive it from this and the log.
+
+    Defaults are for the runs that were made before there was the field.
 
     Attributes:
         session: the session it continues, None for a run of its own.
@@ -307,33 +295,26 @@ class RunManifest(BaseModel):
         context_windows: tokens each model can read, by its name: where steps are taken out of a history.
         media_models: who is asked about pictures (`image`), sound (`audio`), videos (`video`): names, the first choice
             first (models/media_models.py).
-        finish: how the top agent says that it is done, see AgentSpec.
-        action: how its agents act: by calling tools, or by writing programs.
+        finish, action, reasoning: see the settings.
         sandbox: where code that a model wrote ran when the run began.
         parent_run, fork_seq: the run it was forked from, and the last event they have in common.
         overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`.
-        schemas: SHA-256 of the blob with the schemas of its tools by name; "" for runs made before it was kept.
-        choices: names of the models a delegation may choose from; None for runs made before this was kept.
+        schemas: SHA-256 of the blob with the schemas of its tools by name.
+        choices: names of the models a delegation may choose from; None for any.
         memory: the memory system of its top agent, "" for none.
         memory_session: the session whose memory is read: its own, for a fork that of the run it was forked from.
-        prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`); 0 for runs made
-            before there was a limit, and for none.
+        prompt_tool_chars: characters of tools' schemas that a prompt may hold (`tea/retrieval/`), 0 for all.
         kept: what agents remember from the session's earlier runs: the run's state begins with it.
         began: where the time of its effects begins, for a fork its first ancestor's creation; None for `created`.
-        first_tools: the packaged tools whose schemas stand in a first prompt; "" for runs made before there was a
-            choice: all of them, and in the last step `done` alone.
-        in_view_chars: characters of short files that stand in a first prompt; 0 for runs made before, and for none.
-        reasoning: how its agents reason: in `fields` in runs made before there was a choice.
+        first_tools: see the settings; "": all, and in the last step `done` alone.
+        in_view_chars: characters of short files that stand in a first prompt, 0 for none.
         forced: names of the models whose requests may force the call of one tool.
         environments: names of the packaged environments that its top agent works in.
         options: what its system was told besides the task: of a `debate`, the experts and rounds.
-        preset: what lay under the settings that it was started with; it goes on with no other.
-        keep_tools: where tools stay that are generated in it (`generator.keep`); runs made before there was a choice
-            kept them in the workspace.
-        checks: how answers are checked: 1 with what tools and programs gave, 0 for runs made before that.
+        preset: of the settings that it was started with; it goes on with no other.
+        keep_tools: where tools stay that are generated in it (`generator.keep`).
+        checks: how answers are checked: 1 with what tools and programs gave, 0 without.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     task: str
     system: str = "react"
@@ -385,15 +366,13 @@ class RunManifest(BaseModel):
     checks: int = 0
 
 
-class Question(BaseModel):
+class Question(BaseModel, frozen=True):
     """An open question.
 
     Attributes:
         key: what an answer names.
         code: of an approval, a short digest of the call that is to be allowed: who approves names the call with it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     key: str
     question: str
@@ -403,7 +382,7 @@ class Question(BaseModel):
 
 
 class RunResult(BaseModel):
-    """What `ws.run` returns and `run --json` prints.
+    """The result of a run, as `ws.run` returns and `run --json` prints it.
 
     Attributes:
         status: see RunStatus.

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 
 def pack(vectors: Sequence[Sequence[float]]) -> bytes:
-    """The vectors one after the other, little-endian, in single precision."""
+    """Return the vectors one after the other, little-endian, in single precision."""
     numbers = array("f", (number for vector in vectors for number in vector))
     if sys.byteorder == "big":
         numbers.byteswap()
@@ -16,7 +16,7 @@ def pack(vectors: Sequence[Sequence[float]]) -> bytes:
 
 
 def unpack(data: bytes, dimensions: int) -> list[list[float]]:
-    """What `pack` wrote, `dimensions` numbers to a vector."""
+    """Return the vectors that `pack` wrote, `dimensions` numbers each."""
     numbers = array("f")
     numbers.frombytes(data)
     if sys.byteorder == "big":

@@ -34,12 +34,7 @@ class OutsideError(ValueError):
 
 @dataclass(frozen=True)
 class Found:
-    """Something below the folder.
-
-    Attributes:
-        path: relative, with slashes.
-        status: of itself, links not followed.
-    """
+    """Something below the folder: its relative path with slashes, and its own status, links not followed."""
 
     path: str
     status: os.stat_result
@@ -60,11 +55,7 @@ def kind_of(mode: int) -> str:
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """The components of a relative path; `a/../b` is `b`, the folder itself is `()`.
-
-    Raises:
-        OutsideError: for an absolute path, one that leads above the folder, and one that no file can have.
-    """
+    """Return the components of a relative path (`a/../b` is `b`); raise OutsideError for one that leads elsewhere."""
     if "\0" in path:
         raise OutsideError("a path cannot hold a zero character")
     if path.startswith(("/", "~")):
@@ -91,17 +82,7 @@ def parts_of(path: str) -> tuple[str, ...]:
 
 @contextmanager
 def opened(root: Path, parts: tuple[str, ...] = (), *, make: bool = False) -> Iterator[int]:
-    """A descriptor of a folder below the root.
-
-    Args:
-        root: the folder; itself trusted.
-        parts: which one below it.
-        make: make the folders that are not there.
-
-    Raises:
-        OutsideError: where a component is a link.
-        FileNotFoundError, NotADirectoryError: where one is not there, or is no folder.
-    """
+    """Open a folder below the trusted `root`, made if `make`; raise OutsideError where a component is a link."""
     at = os.open(root, _FOLDER)
     try:
         for index, part in enumerate(parts):
@@ -137,11 +118,7 @@ def _refuse_link(at: int, part: str, path: tuple[str, ...]) -> None:
 
 @contextmanager
 def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iterator[tuple[int, str]]:
-    """A descriptor of the folder in which a path's last component is, and that component.
-
-    Raises:
-        OutsideError: for the root itself, and as `opened`.
-    """
+    """Open the folder of a path's last component, and give that component; raise as `opened`."""
     if not parts:
         raise OutsideError("this is the folder itself; name something in it")
     with opened(root, parts[:-1], make=make) as at:
@@ -149,12 +126,7 @@ def parent_of(root: Path, parts: tuple[str, ...], *, make: bool = False) -> Iter
 
 
 def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -> int:
-    """A descriptor of a regular file in an opened folder.
-
-    Raises:
-        OutsideError: if it is a link, or no regular file.
-        FileNotFoundError, IsADirectoryError.
-    """
+    """Return a descriptor of a regular file in an opened folder; raise OutsideError for a link or another kind."""
     try:
         found = os.open(name, flags | _FILE, mode, dir_fd=at)
     except OSError as exc:
@@ -173,7 +145,7 @@ def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -
 
 
 def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
-    """What lies at a path, itself if it is a link."""
+    """Return what lies at a path, itself if it is a link."""
     if not parts:
         return os.lstat(root)
     with parent_of(root, parts) as (at, name):
@@ -183,15 +155,9 @@ def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
 def walk(
     root: Path, parts: tuple[str, ...] = (), *, depth: int = MAX_DEPTH, skip: frozenset[str] = frozenset()
 ) -> Iterator[Found]:
-    """Everything below a folder, folders before what is in them, names sorted; links are given, never followed.
+    """Yield everything below a folder, folders before what is in them, names sorted; links are given, never followed.
 
-    What vanishes meanwhile is left out.
-
-    Args:
-        root: the folder.
-        parts: where below it.
-        depth: how many folders deep.
-        skip: paths (from the root) that are left out with all below them.
+    What vanishes meanwhile is left out; so are the paths of `skip` (from the root) with all below them.
     """
     with opened(root, parts) as at:
         yield from _walk(at, "/".join(parts), depth, skip)
@@ -223,7 +189,7 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
 
 
 def open_folder(at: int, name: str, mode: int) -> int:
-    """A descriptor of a folder in an opened one; its owner gets the rights back that somebody took away."""
+    """Return a descriptor of a folder in an opened one; its owner gets the rights back that somebody took away."""
     if os.geteuid() != 0 and mode & 0o700 != 0o700:
         _give_rights(at, name)
     return os.open(name, _FOLDER, dir_fd=at)

@@ -72,7 +72,7 @@ _AT_ONCE, _BYTES_AT_ONCE = 256, 64 << 20
 
 @cache
 def rules_text(name: str) -> str:
-    """The rules of a packaged environment, for the prompt: state, vision, interaction (000, app. H)."""
+    """Return the rules of a packaged environment, for the prompt: state, vision, interaction (000, app. H)."""
     return (Path(__file__).parent / "rules" / f"{name}.md").read_text(encoding="utf-8").strip()
 
 
@@ -118,7 +118,7 @@ class FolderGround:
         await asyncio.to_thread(make)
 
     def temporary(self) -> Path:
-        """A new empty file on the folder's file system, which no program of an agent sees. Blocks."""
+        """Return a new empty file on the folder's file system, which no program of an agent sees. Blocks."""
         place = self.place / "temporary"
         place.mkdir(parents=True, exist_ok=True)
         descriptor, name = tempfile.mkstemp(dir=place)
@@ -128,11 +128,7 @@ class FolderGround:
     # -- snapshots ---------------------------------------------------------------------------------------------------
 
     async def snapshot(self) -> bytes:
-        """The manifest of the folder; contents that the store does not have yet are put there.
-
-        Raises:
-            ToolError: in one sentence, if it holds more than can be kept.
-        """
+        """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
         listed = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)
         known = {
             one.path: (listed.marks[one.path], one.content)
@@ -159,7 +155,7 @@ class FolderGround:
         return manifest.to_bytes(inside, names)
 
     async def _taken(self, entry: Entry, known: dict[str, tuple[Mark, str]]) -> Entry | None:
-        """A file's entry with its content in the store; None if it is gone."""
+        """Return a file's entry with its content in the store; None if it is gone."""
         read = await asyncio.to_thread(read_file, self.folder, entry.path, self.limits)
         if read is None:
             return None
@@ -209,7 +205,7 @@ class FolderGround:
         return name
 
     async def hidden(self, sha256: str) -> bytes | None:
-        """What `hide` kept; None where it is not."""
+        """Return what `hide` kept; None where it is not."""
         try:
             found: bytes = await self._ctx.read_artifact(ArtifactRef(name="private", sha256=sha256, size=0))
         except StoreError:
@@ -265,7 +261,7 @@ class FolderEnvironment(ActionEnvironment):
 
     @property
     def confined(self) -> bool:
-        """Whether no argument of its actions leads out of the folder, so that policy need not ask about paths."""
+        """Return True if no argument of an action leads out of the folder: policy need not ask about paths."""
         return False
 
     @property
@@ -286,7 +282,7 @@ class FolderEnvironment(ActionEnvironment):
 
     @property
     def kept(self) -> dict[str, JsonValue]:
-        """What this environment remembers besides the folder; part of the snapshot. Change it, never replace it."""
+        """Return what is kept besides the folder, as part of the snapshot. Change it, never replace it."""
         return self._stands_on.kept.setdefault(self.name, {})
 
     async def hide(self, data: bytes) -> str:
@@ -298,7 +294,7 @@ class FolderEnvironment(ActionEnvironment):
         return await self._stands_on.hide(data)
 
     async def hidden(self, sha256: str) -> bytes | None:
-        """What `hide` kept; None where it is not, as in a run that was imported."""
+        """Return what `hide` kept; None where it is not, as in a run that was imported."""
         return await self._stands_on.hidden(sha256)
 
     async def lay(self, ctx: Any) -> FolderGround:
@@ -327,16 +323,16 @@ class FolderEnvironment(ActionEnvironment):
             self._ground.members.remove(self)
 
     async def state(self) -> tuple[Block, ...]:
-        """What the environment remembers, a line for each name."""
+        """Return what the environment remembers, a line for each name."""
         lines = [f"{name}: {canonical_json(value)}" for name, value in sorted(self.kept.items())]
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
 
     async def snapshot(self) -> bytes:
-        """Of the whole ground."""
+        """Snapshot the whole ground."""
         return await self._stands_on.snapshot()
 
     async def restore(self, data: bytes) -> None:
-        """Of the whole ground."""
+        """Restore the whole ground."""
         await self._stands_on.restore(data)
 
 

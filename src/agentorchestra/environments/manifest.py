@@ -34,8 +34,6 @@ and `kept`."""
 _LARGE = 16
 """A folder with so many entries has a part of its own: it is stored again only when something in it changes."""
 
-_NOBODYS = "something that is neither file nor folder nor link"
-
 
 @dataclass(frozen=True)
 class FolderLimits:
@@ -65,7 +63,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Mark:
-        """The mark of a file with this status."""
+        """Return the mark of a file with this status."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -82,18 +80,13 @@ class Entry(NamedTuple):
 
 @dataclass(frozen=True)
 class Manifest:
-    """A folder as it stood, and what the environments on it remembered.
-
-    Attributes:
-        entries: folders before what is in them.
-        kept: by the name of the environment.
-    """
+    """A folder as it stood (folders before what is in them), and what the environments on it kept, by their names."""
 
     entries: tuple[Entry, ...] = ()
     kept: Mapping[str, Mapping[str, JsonValue]] = field(default_factory=dict)
 
     def split(self) -> tuple[list[Entry], list[bytes]]:
-        """The entries that stand in the manifest itself, and those of large folders as bytes of their own."""
+        """Return the entries that stand in the manifest itself, and those of large folders as bytes of their own."""
         folders: dict[str, list[Entry]] = {}
         for one in self.entries:
             folders.setdefault(one.path.rpartition("/")[0], []).append(one)
@@ -102,26 +95,13 @@ class Manifest:
         return inside, [_json([list(one) for one in several]) for several in large]
 
     def to_bytes(self, inside: Sequence[Entry], parts: Sequence[str]) -> bytes:
-        """As it is stored; the same for the same folder.
-
-        Args:
-            inside: entries that stand in it.
-            parts: the names of the blobs with the others, see `split`.
-        """
+        """Return the stored form of the entries that stand `inside` it and the names of the blobs with the others."""
         entries = [list(one) for one in inside]
         return _json({"format": FORMAT, "entries": entries, "parts": list(parts), "kept": self.kept})
 
     @classmethod
     def from_bytes(cls, data: bytes, parts: Sequence[bytes] = ()) -> Manifest:
-        """As it was stored.
-
-        Args:
-            data: the manifest.
-            parts: the blobs that it names, see `parts_named`.
-
-        Raises:
-            ToolError: for bytes that are no manifest of a known format.
-        """
+        """Read the stored form with the blobs that it names; raise ToolError for an unknown format."""
         try:
             body = _body(data)
             lines = [*body["entries"], *(line for part in parts for line in json.loads(part))]
@@ -136,11 +116,7 @@ class Manifest:
 
 
 def parts_named(data: bytes) -> list[str]:
-    """The blobs with further entries that a stored manifest names.
-
-    Raises:
-        ToolError: for bytes that are no manifest of a known format.
-    """
+    """Return the blobs with further entries that a stored manifest names; raise ToolError for no manifest."""
     try:
         return [str(one) for one in _body(data)["parts"]]
     except (ValueError, KeyError, TypeError) as exc:
@@ -160,28 +136,21 @@ def _json(value: Any) -> bytes:
 
 @dataclass
 class Listed:
-    """What a look at the folder found.
-
-    Attributes:
-        entries: with "" as the content of files that have to be read.
-        marks: of the files.
-        left_out: what is neither file nor folder nor link.
-    """
+    """Entries of a folder, with "" as the content of files that have to be read, and the marks of its files."""
 
     entries: list[Entry]
     marks: dict[str, Mark]
-    left_out: list[str]
 
 
 def list_folder(
     root: Path, known: Mapping[str, tuple[Mark, str]], limits: FolderLimits, apart: frozenset[str]
 ) -> Listed:
-    """Everything in the folder; contents of files that were not touched since they were read are known. Blocks.
+    """List the folder; contents of files that were not touched since they were read are known. Blocks.
 
     Raises:
         ToolError: if there is more than a snapshot can hold.
     """
-    listed = Listed([], {}, [])
+    listed = Listed([], {})
     total = 0
     for found in walk(root, skip=apart):
         if len(listed.entries) >= limits.entries:
@@ -229,7 +198,6 @@ def _entry(root: Path, found: Found, known: Mapping[str, tuple[Mark, str]], list
         except OSError:  # gone meanwhile
             return None
     if found.kind == "other":
-        listed.left_out.append(found.path)
         return None
     mark = Mark.of(status)
     listed.marks[found.path] = mark
@@ -246,11 +214,7 @@ class Read(NamedTuple):
 
 
 def read_file(root: Path, path: str, limits: FolderLimits) -> Read | None:
-    """The bytes of a file below the root; None if it is none any more. Blocks.
-
-    Raises:
-        ToolError: if it grew over the limit.
-    """
+    """Return the bytes of a file, None if it is none any more; raise ToolError if it grew over the limit. Blocks."""
     try:
         with parent_of(root, parts_of(path)) as (at, name):
             descriptor = _readable(at, name)
@@ -298,7 +262,7 @@ def clear_for(root: Path, wanted: Mapping[str, Entry], apart: frozenset[str]) ->
 
 
 def differs(root: Path, entry: Entry, found: Found | None, known: tuple[Mark, str] | None) -> bool:
-    """Whether a file's content has to be written. Blocks."""
+    """Return True if a file's content has to be written. Blocks."""
     if found is None or found.status.st_size != entry.size:
         return True
     if known is not None and known[0] == Mark.of(found.status):
@@ -308,7 +272,7 @@ def differs(root: Path, entry: Entry, found: Found | None, known: tuple[Mark, st
 
 
 def make_folders(root: Path, entries: Sequence[Entry]) -> None:
-    """The folders of a manifest, open to their owner while they are filled. Blocks."""
+    """Make the folders of a manifest, open to their owner while they are filled. Blocks."""
     for entry in entries:
         if entry.kind == "folder":
             with parent_of(root, parts_of(entry.path)) as (at, name):
@@ -322,7 +286,7 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
 
 
 def make_link(root: Path, entry: Entry) -> None:
-    """A link of a manifest. Blocks."""
+    """Make a link of a manifest. Blocks."""
     with parent_of(root, parts_of(entry.path)) as (at, name):
         try:
             if os.readlink(name, dir_fd=at) == entry.content:
@@ -334,17 +298,10 @@ def make_link(root: Path, entry: Entry) -> None:
 
 
 def place_file(root: Path, parts: tuple[str, ...], source: Path, *, new: bool = False, make: bool = False) -> None:
-    """Move a finished file to its place below the root, in one step. Blocks.
-
-    Args:
-        root: the folder.
-        parts: the place.
-        source: the file, on the same file system.
-        new: refuse to replace what is there.
-        make: make the folders on the way.
+    """Move a finished file to its place in one step, with the folders on the way if `make`. Blocks.
 
     Raises:
-        FileExistsError: with `new`.
+        FileExistsError: something is there, with `new`.
     """
     with parent_of(root, parts, make=make) as (at, name):
         if new:

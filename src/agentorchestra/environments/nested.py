@@ -84,11 +84,11 @@ class NestedEnvironment(ActionEnvironment):
         self.durable = bool(self._parts) and all(part.durable for part in self._parts.values())
 
     def part(self, name: str) -> Any:
-        """A part, for the code of own actions. What its rules forbid it does all the same: `do` asks them."""
+        """Return a part, for the code of own actions. It ignores the part's rules; `do` checks them."""
         return self._parts[name]
 
     async def do(self, part: str, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> Any:
-        """An action of a part, with its rules.
+        """Perform an action of a part, with its rules.
 
         Args:
             part: its name.
@@ -113,7 +113,7 @@ class NestedEnvironment(ActionEnvironment):
     # -- the contract ------------------------------------------------------------------------------------------------
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """Its own, then those of the parts."""
+        """Return its own actions, then those of the parts."""
         schemas = {name: {one.name: one for one in part.actions()} for name, part in self._parts.items()}
         inner = [
             schemas[part][action].model_copy(update={"name": whole}) for whole, (part, action) in self._where.items()
@@ -125,12 +125,12 @@ class NestedEnvironment(ActionEnvironment):
         return None if found is None else (self._parts[found[0]], found[1])
 
     def mutates(self, action: str) -> bool:
-        """As the part says."""
+        """Return what the part says."""
         found = self._asked(action)
         return super().mutates(action) if found is None else found[0].mutates(found[1])
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """As the part says; an own action touches what it declares."""
+        """Return the part's tags; an own action has those that it declares."""
         found = self._asked(action)
         if found is None:
             return super().tags(action)
@@ -138,22 +138,22 @@ class NestedEnvironment(ActionEnvironment):
         return frozenset() if declared is None else frozenset(declared(found[1]))
 
     def conditions(self, action: str) -> Conditions:
-        """The part's own rules hold in the larger environment too."""
+        """Return the conditions of the part: they hold in the larger environment too."""
         found = self._asked(action)
         return super().conditions(action) if found is None else conditions_of(*found)
 
     def repeatable(self, action: str) -> bool:
-        """Where the part says so; never an own action."""
+        """Return True if the part says so; own actions are never repeatable."""
         found = self._asked(action)
         return found is not None and is_repeatable(*found)
 
     @property
     def confined(self) -> bool:
-        """Where all parts are."""
+        """Return True if all parts are."""
         return bool(self._parts) and all(bool(getattr(one, "confined", False)) for one in self._parts.values())
 
     def rules(self) -> str:
-        """Its own, then those of each part."""
+        """Return its own rules, then those of each part."""
         texts = [super().rules(), *(f"{name}:\n{part.rules()}" for name, part in self._parts.items() if part.rules())]
         return "\n\n".join(text for text in texts if text)
 
@@ -169,7 +169,7 @@ class NestedEnvironment(ActionEnvironment):
                 await self._keep_beside()
 
     async def state(self) -> tuple[Block, ...]:
-        """What each part shows, under its name, after what it holds itself."""
+        """Return its own state, then that of each part under its name."""
         blocks = [*await super().state()]
         for name, part in self._parts.items():
             head = TextBlock(text=f"{name}:", source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
@@ -207,13 +207,13 @@ class NestedEnvironment(ActionEnvironment):
             raise errors[0]
 
     async def snapshot(self) -> bytes:
-        """Its own state and that of each part."""
+        """Snapshot its own state and that of each part."""
         if self._ground is not None:
             return await self._ground.snapshot()
         return json.dumps(await self._gathered(), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """Its own state and that of each part as they were."""
+        """Put its own state and that of each part back."""
         if self._ground is not None:
             await self._ground.restore(data)
         else:
@@ -259,7 +259,7 @@ class NestedEnvironment(ActionEnvironment):
         return self._ground.kept.setdefault(self.name, {})
 
     async def lay(self, ctx: Any) -> Ground:
-        """As the first part that stands on it does."""
+        """Lay the ground as the first part that stands on it does."""
         return await self._standing[0].lay(ctx)
 
     def stand_on(self, ground: Ground) -> None:
@@ -270,7 +270,7 @@ class NestedEnvironment(ActionEnvironment):
         self._ground.members.append(self)
 
     async def leave(self) -> None:
-        """Its parts on the ground are told themselves."""
+        """Do nothing: its parts on the ground are told themselves."""
 
     async def restored(self) -> None:
         """Put what stands beside the ground where it was."""
@@ -278,12 +278,12 @@ class NestedEnvironment(ActionEnvironment):
 
 
 def _weakest(branchings: list[Branching]) -> Branching:
-    """It holds state of its own, so it is never more than what snapshots give."""
+    """Return the weakest branching; with state of its own that is never `stateless`."""
     return "none" if "none" in branchings else "snapshot"
 
 
 def _written(data: bytes) -> JsonValue:
-    """A snapshot inside another one: as JSON where it is, so that the blobs it names are found."""
+    """Return a snapshot for use inside another; as JSON where it is, so that the blobs it names are found."""
     try:
         value: JsonValue = json.loads(data)
     except ValueError:

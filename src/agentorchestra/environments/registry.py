@@ -61,7 +61,7 @@ class PackagedFactory:
         return getattr(importlib.import_module(module), name)
 
     def __call__(self) -> Environment:
-        """A new instance."""
+        """Make a new instance."""
         from agentorchestra.environments.folder import FolderEnvironment
         from agentorchestra.environments.manifest import FolderLimits
 
@@ -74,7 +74,7 @@ class PackagedFactory:
 
 
 def packaged_environments(parts: EnvironmentParts) -> dict[str, PackagedFactory]:
-    """The factories of the packaged environments by name."""
+    """Return the factories of the packaged environments by name."""
     return {name: PackagedFactory(place, parts) for name, place in PACKAGED.items()}
 
 

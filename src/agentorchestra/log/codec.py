@@ -29,7 +29,7 @@ class EffectCodec:
         self._provenance: tuple[tuple[Provenance, ...], list[dict[str, Any]]] = ((), [])
 
     def encode(self, effect: Effect) -> dict[str, JsonValue]:
-        """The stored form of an effect."""
+        """Return the stored form of an effect."""
         body: dict[str, Any] = {"kind": effect.kind._value_, "component": effect.component}
         # What `model_dump` gives, written out: it is done twice for every effect of every run.
         if effect.content_hash:
@@ -59,14 +59,14 @@ class EffectCodec:
         return body
 
     def kept(self, body: dict[str, Any], effect: Effect) -> dict[str, Any]:
-        """What the process that drives a run keeps of a stored effect: its messages are here already."""
+        """Return what the driving process keeps of a stored effect: its messages are here already."""
         if effect.request is None:
             return body
         request = {name: body["request"][name] for name in ("model", "tools", "settings") if name in body["request"]}
         return {**body, "request": {**request, "head": effect.request.chain[-1] if effect.request.chain else ""}}
 
     def _encode_provenance(self, provenance: tuple[Provenance, ...]) -> list[dict[str, Any]]:
-        """The sources as JSON. Those of one effect are most often those of the effect before: one list serves both."""
+        """Return the sources as JSON; most often those of the effect before, so one list serves both."""
         if provenance != self._provenance[0]:
             self._provenance = (provenance, [p.model_dump(mode="json", exclude_defaults=True) for p in provenance])
         return self._provenance[1]
@@ -115,7 +115,7 @@ class EffectCodec:
             self._schemas[digest] = ToolSchema.model_validate(schema)
 
     def decode(self, body: dict[str, Any]) -> Effect:
-        """The effect of a stored form that was encoded or learned here.
+        """Return the effect of a stored form that was encoded or learned here.
 
         Raises:
             StoreError: if the log lacks a part of the chain.
@@ -134,7 +134,7 @@ class EffectCodec:
         return Effect.model_validate({**rest, "request": request})
 
     def schemas(self) -> dict[str, ToolSchema]:
-        """The tools that models were offered, as they were offered first, by name."""
+        """Return the tools that models were offered, as they were offered first, by name."""
         found: dict[str, ToolSchema] = {}
         for schema in self._schemas.values():
             found.setdefault(schema.name, schema)

@@ -6,6 +6,7 @@ Effects are matched by key, not by their place in the log: agents at work at the
 from __future__ import annotations
 
 import difflib
+import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
@@ -18,7 +19,7 @@ from agentorchestra.core.events import Event, RunCreated, RunEnded
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunManifest, RunStatus
-from agentorchestra.log.ledger import Ledger, Record
+from agentorchestra.log.ledger import Ledger, Record, status_of
 
 _SHORT = 200
 _DIFF_LINES = 24
@@ -82,7 +83,7 @@ class Side(BaseModel):
 
 
 class Comparison(BaseModel):
-    """What two runs have in common and where they part.
+    """The common beginning of two runs and where they part.
 
     Attributes:
         relation: how they are related, "" for runs of their own.
@@ -121,32 +122,23 @@ class _Log:
         self.run_id = events[0].run
         self.manifest: RunManifest = created.manifest
         self.ledger = ledger
-        self.ended = None
-        for event in events:
-            if event.type in ("forked", "driving_started"):
-                self.ended = None
-            elif event.type == "run_ended":
-                self.ended = event.data
-        self.driven = any(e.type == "driving_started" and e.seq > ledger.forked_at for e in events)
+        self.status = status_of(events)
+        turns = [e.data for e in events if e.type in ("forked", "driving_started", "run_ended")]
+        self.result = turns[-1].result if turns and isinstance(turns[-1], RunEnded) else {}
 
     def side(self, key: EffectKey | None, common: frozenset[EffectKey]) -> Side:
-        ended = self.ended if isinstance(self.ended, RunEnded) else None
-        usage = Usage()
-        for _, one in self.ledger.spent:
-            usage = usage + one
-        status = RunStatus.RUNNING if self.driven else RunStatus.CREATED
         return Side(
             run_id=self.run_id,
-            status=RunStatus(ended.status) if ended is not None else status,
+            status=self.status,
             model=self.manifest.model,
             system=self.manifest.system,
-            answer=str(ended.result.get("answer") or "") if ended is not None else "",
-            usage=usage,
+            answer=str(self.result.get("answer") or ""),
+            usage=sum((one for _, one in self.ledger.spent), Usage()),
             continuation=() if key is None else tuple(self._beyond(common)),
         )
 
     def _beyond(self, common: frozenset[EffectKey]) -> Iterator[Step]:
-        """What it did beyond what both did before they parted. What only encloses it and has not ended says nothing."""
+        """Yield what it did after the runs parted, without composites that have not ended."""
         for key in _ordered(self.ledger):
             record = self.ledger.records[key]
             if key not in common and (record.outcome is not None or record.mode is not Mode.COMPOSITE):
@@ -182,7 +174,7 @@ def _ordered(ledger: Ledger) -> list[EffectKey]:
 
 
 def _first_difference(ours: Ledger, theirs: Ledger) -> tuple[frozenset[EffectKey], EffectKey | None]:
-    """What is equal before it, and the key of the first effect that is not."""
+    """Return what is equal before it, and the key of the first effect that is not."""
     common: set[EffectKey] = set()
     for key in _ordered(ours):
         other = theirs.records.get(key)
@@ -193,11 +185,11 @@ def _first_difference(ours: Ledger, theirs: Ledger) -> tuple[frozenset[EffectKey
 
 
 def _equal(one: Record, other: Record) -> bool:
-    return one.fingerprint == other.fingerprint and _said(one) == _said(other)
+    return one.fingerprint == other.fingerprint and _result(one) == _result(other)
 
 
-def _said(record: Record) -> JsonValue:
-    """What came back, without what it cost and when."""
+def _result(record: Record) -> JsonValue:
+    """Return what came back, without what it cost and when."""
     outcome = record.outcome
     if outcome is None:
         return None
@@ -233,7 +225,7 @@ def _difference(key: EffectKey, left: _Log, right: _Log) -> Difference:
 def _text(effect: Effect) -> list[str]:
     request = effect.request
     if request is None:
-        return canonical_lines(effect.arguments)
+        return _json_lines(effect.arguments)
     return [line for message in _messages(request) for line in message]
 
 
@@ -245,16 +237,14 @@ def _messages(request: ModelRequest) -> Iterator[list[str]]:
 
 
 def _outcome(record: Record) -> list[str]:
-    said = _said(record)
-    if isinstance(said, list) and isinstance(said[1], str):
-        return said[1].splitlines()
-    return canonical_lines(said)
+    result = _result(record)
+    if isinstance(result, list) and isinstance(result[1], str):
+        return result[1].splitlines()
+    return _json_lines(result)
 
 
-def canonical_lines(value: Any) -> list[str]:
-    """JSON with a line for each field, in an order that does not depend on how it was written."""
-    import json
-
+def _json_lines(value: Any) -> list[str]:
+    """Return JSON with a line for each field, in an order that does not depend on how it was written."""
     return json.dumps(value, sort_keys=True, ensure_ascii=False, indent=1, default=str).splitlines()
 
 
@@ -280,6 +270,3 @@ def _relation(left: _Log, right: _Log) -> str:
     if left.manifest.parent_run is not None and left.manifest.parent_run == right.manifest.parent_run:
         return f"both were forked from {left.manifest.parent_run}"
     return ""
-
-
-__all__ = ["Comparison", "Difference", "Side", "Step", "compare_runs"]

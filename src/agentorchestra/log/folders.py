@@ -18,7 +18,7 @@ _OF_A_PROCESS = ("temporary", "display")
 
 
 def world_folder(run_folder: Path, world: str) -> Path:
-    """Where the environments of a run's world keep what they have on disk."""
+    """Return the folder in which the environments of a run's world keep what they have on disk."""
     if world == MAIN:
         return run_folder / WORLDS / MAIN
     mark = hashlib.sha256(world.encode()).hexdigest()[:12]
@@ -26,7 +26,7 @@ def world_folder(run_folder: Path, world: str) -> Path:
 
 
 def left_behind(run_folder: Path) -> list[Path]:
-    """What processes that were killed left of a run that nobody drives: rival worlds, files half made. Blocks."""
+    """Return what killed processes left of a run that nobody drives: rival worlds, half-made files. Blocks."""
     try:
         worlds = [*(run_folder / WORLDS).iterdir()]
     except (FileNotFoundError, NotADirectoryError):

@@ -13,23 +13,23 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, ValidationError
 
 from agentorchestra.core.effects import EffectKind, Mode
 from agentorchestra.core.errors import ForkError
 from agentorchestra.core.events import RUN_BRANCH, Event, Forked, NewEvent, RunCreated, new_event
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger
 
 
 def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> int:
-    """The sequence of the last event to copy.
+    """Return the sequence of the last event to copy.
 
     Args:
-        run_id: for messages.
-        events: the run's log.
+        run_id, events: the run and its log.
         at: a sequence, the key of an effect (`/1.react#3`: up to its outcome), None for the end.
 
     Raises:
@@ -66,11 +66,10 @@ def forked_events(
     outcomes: Mapping[str, JsonValue],
     now: datetime,
 ) -> list[NewEvent]:
-    """The log a fork begins with.
+    """Return the log a fork begins with.
 
     Args:
-        run_id: the parent.
-        events: its log.
+        run_id, events: the parent and its log.
         seq: the last event to copy.
         manifest: the fork's.
         outcomes: values in place of recorded ones, by key.
@@ -92,20 +91,7 @@ def forked_events(
             if key in wanted:
                 body = {**body, "outcome": _replaced(body["outcome"], outcomes[key])}
                 wanted.pop(key)
-        copied.append(
-            NewEvent.model_construct(
-                branch=event.branch,
-                n=event.n,
-                attempt=event.attempt,
-                type=event.type,
-                v=event.v,
-                ts=event.ts,
-                span=event.span,
-                parent_span=event.parent_span,
-                actor=event.actor,
-                body=body,
-            )
-        )
+        copied.append(NewEvent.model_construct(**{**event.__dict__, "body": body}))
     if wanted:
         raise ForkError(
             f"up to event {seq} run {run_id} has no outcome of {next(iter(wanted))!r} that could be replaced; "
@@ -120,13 +106,8 @@ def _replaced(outcome: dict[str, Any], value: JsonValue) -> dict[str, Any]:
     return {**kept, "value": value}
 
 
-def replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
-    """Refuse a value that the recorded effect could not have had, or from whose outcome something followed already.
-
-    Args:
-        ledger: of the copied events.
-        key: of the effect.
-        value: in place of the recorded one.
+def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
+    """Refuse a value that a recorded effect could not have had, or from whose outcome something followed.
 
     Raises:
         ForkError: for a composite, whose outcome is what its own effects made it, a reply that is not one, and an
@@ -146,10 +127,6 @@ def replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
     if later is not None:
         raise ForkError(f"{later} followed from the outcome of {key}; to replace it, fork at it: --at '{key}'")
     if record.kind is EffectKind.REQUEST_MODEL:
-        from pydantic import ValidationError
-
-        from agentorchestra.core.messages import ModelResponse
-
         try:
             ModelResponse.model_validate(value)
         except ValidationError as exc:
@@ -162,11 +139,6 @@ def replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
 
 def refuse_lost_environments(run_id: str, ledger: Ledger, factories: Mapping[str, Callable[[], Environment]]) -> None:
     """Refuse a fork of a run whose environments were changed in ways that no snapshot holds.
-
-    Args:
-        run_id: for messages.
-        ledger: of the copied events.
-        factories: the environments by name.
 
     Raises:
         ForkError: naming the environment and the action.
@@ -192,7 +164,7 @@ def refuse_lost_environments(run_id: str, ledger: Ledger, factories: Mapping[str
 
 
 def link_files(source: Path, target: Path) -> None:
-    """The files given with the parent, for the fork: the same bytes under the same names. Blocks."""
+    """Give a fork the files of its parent: the same bytes under the same names. Blocks."""
     if source.is_dir():
         shutil.copytree(source, target, copy_function=_link)
 
@@ -202,6 +174,3 @@ def _link(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:  # another file system, or as many links as it allows
         shutil.copy2(source, target)
-
-
-__all__ = ["fork_point", "forked_events", "link_files", "refuse_lost_environments", "replaceable"]

@@ -1,4 +1,4 @@
-"""The ledger: what the log says about every effect key, as resume, replay and fork read it."""
+"""The ledger: the log by effect key, as resume, replay and fork read it."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Mode, Out
 from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.codec import EffectCodec
 
 
 @dataclass(slots=True)
 class Record:
-    """What is known about one key.
+    """The log's rows about one key.
 
     Attributes:
         marked: when it was first about to act; timers count from there.
@@ -47,15 +48,28 @@ class Record:
 
 
 def parent_key(branch: str) -> EffectKey | None:
-    """The key of the effect that owns a branch: `/3.planner/2.x` belongs to `/3.planner`#2; None for the root."""
+    """Return the key of the effect that owns a branch (`/3.planner`#2 for `/3.planner/2.x`), None for the root."""
     head, _, last = branch.rpartition("/")
     number = last.split(".", 1)[0]
     return EffectKey(head or "/", int(number)) if number.isdigit() else None
 
 
 def within(branch: str, prefix: str) -> bool:
-    """Whether a branch lies in the subtree of a prefix."""
+    """Return True if a branch lies in the subtree of a prefix."""
     return prefix == "/" or branch == prefix or branch.startswith((prefix + "/", prefix + "."))
+
+
+def status_of(events: Iterable[Event]) -> RunStatus:
+    """Return a run's status by its log."""
+    status = RunStatus.CREATED
+    for event in events:
+        if event.type == "driving_started":
+            status = RunStatus.RUNNING
+        elif event.type == "run_ended":
+            status = RunStatus(upcast(event.type, event.v, event.body)["status"])
+        elif event.type == "forked":
+            status = RunStatus.CREATED
+    return status
 
 
 class Ledger:
@@ -79,7 +93,7 @@ class Ledger:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
-        """The ledger of a run's events.
+        """Return the ledger of a run's events.
 
         Raises:
             EventFormatError: for events this version cannot read.
@@ -90,7 +104,7 @@ class Ledger:
         return ledger
 
     def forget(self, key: EffectKey) -> None:
-        """Keep no record of an effect that has ended: the log has it."""
+        """Drop the record of an effect that has ended: the log has it."""
         self.records.pop(key, None)
         self.attempts.pop(key, None)
 
@@ -165,7 +179,7 @@ class Ledger:
             self._inherit(event.seq)
 
     def _answer(self, event: Event, answered: Answered) -> None:
-        """The first answer to a question holds; one to a question that was asked before a superseding one is none."""
+        """Take the first answer to a question; one to a question that was superseded is none."""
         record = None if answered.asked == 0 else self.records.get(EffectKey.parse(answered.question))
         if answered.asked and (record is None or record.began not in (0, answered.asked)):
             return
@@ -173,7 +187,7 @@ class Ledger:
         self.answered.setdefault(answered.question, event)
 
     def _inherit(self, seq: int) -> None:
-        """Everything before was done and paid by the run this one was forked from."""
+        """Note that everything before was done and paid by the run this one was forked from."""
         self.forked_at = seq
         self.spent.clear()
         self.possibly_paid.clear()
@@ -184,7 +198,7 @@ class Ledger:
             del self.records[key]
 
     def inherited(self, record: Record) -> bool:
-        """Whether a record was copied from the run this one was forked from."""
+        """Return True if a record was copied from the run this one was forked from."""
         return 0 < record.seq < self.forked_at
 
     def _spend(self, key: EffectKey, effect: dict[str, Any], outcome: Outcome) -> None:
@@ -205,19 +219,14 @@ class Ledger:
         self.usage_by_model[model] = self.usage_by_model.get(model, Usage()) + usage
 
     def spent_under(self, branch: str) -> Bound:
-        """What the subtree of a branch has spent, uncertain attempts at their bound."""
-        total = Bound()
-        for key, one in self.spent:
-            if within(key.branch, branch):
-                total = total + one.charged()
-        for key, bound in self.open_bounds():
-            if within(key.branch, branch):
-                total = total + bound
-        steps = sum(1 for key in self.decisions if within(key.branch, branch))
-        return total + Bound(steps=steps)
+        """Return what the subtree of a branch has spent, uncertain attempts at their bound."""
+        costs = [one.charged() for key, one in self.spent if within(key.branch, branch)]
+        costs += [bound for key, bound in self.open_bounds() if within(key.branch, branch)]
+        steps = sum(within(key.branch, branch) for key in self.decisions)
+        return sum(costs, Bound(steps=steps))
 
     def open_bounds(self) -> Iterator[tuple[EffectKey, Bound]]:
-        """Attempts that may have been paid: started, never completed."""
+        """Yield attempts that may have been paid: started, never completed."""
         yield from self.possibly_paid
         for key, record in self.records.items():
             if record.started and record.outcome is None and record.mode is not Mode.COMPOSITE:
@@ -259,7 +268,7 @@ class Ledger:
         return what
 
     def request_change(self, was: dict[str, Any], effect: Effect) -> str:
-        """What differs between a recorded request (in its stored form) and another one, in a few words."""
+        """Return in a few words what differs between a recorded request (in its stored form) and another one."""
         old, new = self.codec.decode(was).request, effect.request
         if old is None or new is None:
             return "no request recorded"
@@ -274,7 +283,7 @@ class Ledger:
         return "messages added or removed" if len(old.messages) != len(new.messages) else "settings changed"
 
     def own_words(self) -> list[str]:
-        """What the user said in this run besides the task: answers to questions and what was told.
+        """Return what the user said in this run besides the task: answers to questions and what was told.
 
         What is said with an approval or a denial is about the call and never makes its arguments the user's own.
         """
@@ -288,17 +297,10 @@ class Ledger:
         return words + [told.text for _, told in self.told]
 
     def open_questions(self) -> list[tuple[EffectKey, Record]]:
-        """AskHuman effects without an outcome or an answer, oldest first."""
-        return sorted(
-            (
-                (key, record)
-                for key, record in self.records.items()
-                if record.effect.get("kind") == EffectKind.ASK_HUMAN
-                and record.outcome is None
-                and str(key) not in self.answers
-            ),
-            key=lambda pair: pair[1].seq,
-        )
+        """Return AskHuman effects without an outcome or an answer, oldest first."""
+        asked = [(key, one) for key, one in self.records.items() if one.effect.get("kind") == EffectKind.ASK_HUMAN]
+        open_ = [(key, one) for key, one in asked if one.outcome is None and str(key) not in self.answers]
+        return sorted(open_, key=lambda pair: pair[1].seq)
 
     def supersede_limited(self) -> None:
         """Forget outcomes that only say that the run's budget was short, and all that followed from them.
@@ -327,7 +329,7 @@ class Ledger:
             owner = parent_key(owner.branch)
 
     def followed(self, key: EffectKey) -> EffectKey | None:
-        """The first effect that began after an outcome on its branch, or above it; None where nothing followed."""
+        """Return the first effect that began after an outcome on its branch or above it, None if nothing followed."""
         record = self.records[key]
         found: list[tuple[int, EffectKey]] = []
         one: EffectKey | None = key

@@ -1,4 +1,4 @@
-"""What a workspace no longer needs: runs by age and status, their folders, files and blobs that no run refers to."""
+"""Deletion of what a workspace no longer needs: runs by age and status, their folders, unused files and blobs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import asyncio
 import os
 import shutil
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -42,7 +43,7 @@ class Collected:
     files: int = 0
     blobs: int = 0
     bytes: int = 0
-    dry_run: bool = field(default=False)
+    dry_run: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Retention:
     statuses: frozenset[RunStatus] = ENDED
 
     def chosen(self, states: Sequence[RunState], now: datetime) -> list[str]:
-        """The runs that go, were nobody to need them; newest first, as given."""
+        """Return the runs that go, were nobody to need them; newest first, as given."""
         if self.older_than is None and self.keep is None:
             return []
         rest = states[self.keep or 0 :]
@@ -68,8 +69,8 @@ class Retention:
         return [one.id for one in rest if one.status in self.statuses and (limit is None or one.ended < limit)]
 
 
-def needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
-    """Those of the chosen that have to stay."""
+def _needed(states: Sequence[RunState], chosen: Sequence[str]) -> set[str]:
+    """Return those of the chosen that have to stay."""
     going = set(chosen)
     kept = {one.id for one in states if one.id in going and (one.driven or one.status in NEEDED)}
     while True:
@@ -101,7 +102,7 @@ async def collect(
     """
     states = await store.run_states()
     chosen = retention.chosen(states, now)
-    kept = needed(states, chosen)
+    kept = _needed(states, chosen)
     going = [run for run in chosen if run not in kept]
     # Before the folders go: a file that loses its last link counts as changed at that moment.
     old_files = await asyncio.to_thread(lambda: dict(_old_contents(base / "files", grace_s)))
@@ -133,7 +134,7 @@ async def collect(
 
 
 def _old_contents(folder: Path, grace_s: float) -> Iterator[tuple[Path, int]]:
-    """Kept files that nobody linked or unlinked for a while, with their sizes in bytes."""
+    """Yield kept files that nobody linked or unlinked for a while, with their sizes in bytes."""
     limit = time.time() - grace_s
     for place in folder.iterdir() if folder.is_dir() else ():
         if len(place.name) != 2 or not place.is_dir():
@@ -145,7 +146,7 @@ def _old_contents(folder: Path, grace_s: float) -> Iterator[tuple[Path, int]]:
 
 
 def _folders(folder: Path, known: set[str], deleted: set[str], grace_s: float) -> list[Path]:
-    """The folders of deleted runs, and old ones of runs that are not in the log at all."""
+    """Return the folders of deleted runs, and old ones of runs that are not in the log at all."""
     limit = time.time() - grace_s
     found = []
     for path in sorted(folder.iterdir()) if folder.is_dir() else ():
@@ -157,32 +158,28 @@ def _folders(folder: Path, known: set[str], deleted: set[str], grace_s: float) -
 
 
 def _removed(folders: Sequence[Path]) -> list[Path]:
-    """Remove folders; those that are gone. One that cannot be removed is tried again next time."""
+    """Remove folders; return those that are gone (the others are tried again next time)."""
     for path in folders:
         shutil.rmtree(path, ignore_errors=True)
     return [path for path in folders if not path.exists()]
 
 
 def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> dict[Path, int]:
-    """Remove the contents that no folder of a run links to any more; with `going` only say which ones.
+    """Remove and return contents that no folder of a run links to any more; with `going` only return them.
 
     Args:
-        contents: unused ones.
-        going: names of folders that would be gone.
-        runs: the folder of the runs' folders.
+        contents: unused ones, with their sizes in bytes.
+        going: names of folders in `runs` that would be gone.
     """
-    left: dict[int, int] = {}
-    if going:
-        for name in going:
-            for place, _, names in os.walk(runs / name):
-                for one in names:
-                    inode = os.lstat(Path(place) / one).st_ino
-                    left[inode] = left.get(inode, 0) + 1
+    left: Counter[int] = Counter()
+    for name in going or ():
+        for place, _, names in os.walk(runs / name):
+            left.update(os.lstat(Path(place) / one).st_ino for one in names)
     gone = {}
     for path, size in contents.items():
         try:
             found = path.lstat()
-            if found.st_nlink - left.get(found.st_ino, 0) > 1:
+            if found.st_nlink - left[found.st_ino] > 1:
                 continue
             if going is None:
                 path.unlink()
@@ -190,6 +187,3 @@ def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> 
             continue
         gone[path] = size
     return gone
-
-
-__all__ = ["ENDED", "GRACE_S", "Collected", "Retention", "collect"]

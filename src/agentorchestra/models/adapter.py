@@ -39,13 +39,9 @@ class RequestAdapter:
             note(message)
 
     def adapt(self, request: ModelRequest, client: ModelClient, note: Note, *, stands_in: bool = False) -> ModelRequest:
-        """The request for a client.
+        """Return the request as a client can take it; `note` hears of media that are not shown.
 
-        Args:
-            request: what is asked.
-            client: who is asked.
-            note: hears of media that are not shown.
-            stands_in: it is a fallback: its own profile bounds the answer and the time.
+        One that stands in for another has the limits of its own profile.
         """
         if any(map(has_media, request.messages)):
             request = self._with_media_taken(request, client, note)
@@ -80,12 +76,9 @@ class RequestAdapter:
         return without_media(request, left_out)
 
     def relax(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
-        """What will be left out when the client is asked again after an error; None where that would change nothing.
+        """Leave out what the client refused of a request, and say so; None where asking again would change nothing.
 
-        Args:
-            asked: the request it refused. Others may have been refused at the same time.
-            client: who refused.
-            error: what it said.
+        Requests that go on at the same time may be refused too.
         """
         if isinstance(error, ModelMediaError):
             held = {kind_of(block.media_type) for block in chain.from_iterable(map(has_media, asked.messages))}

@@ -32,13 +32,7 @@ class Allowance:
 
     @classmethod
     def of(cls, request: ModelRequest, clients: Sequence[ModelClient], *, purpose: str) -> Allowance:
-        """Return what a request can come to.
-
-        Args:
-            request: as it was asked for.
-            clients: who may answer.
-            purpose: of the effect.
-        """
+        """Return what a request can come to, whichever of the clients answers."""
         whole = estimate_input_tokens(request)
         found = []
         for client in clients:
@@ -94,7 +88,7 @@ class Allowance:
 
 
 def _part(prompt: float, free: float) -> float:
-    """What a long answer may take with its prompt."""
+    """Return what a long answer may take with its prompt."""
     return math.inf if math.isinf(free) else prompt + SHARE * (free - prompt)
 
 

@@ -48,7 +48,7 @@ class ModelClient(Protocol):
         ...
 
     def price(self, usage: Usage) -> float | None:
-        """US dollars for this usage, None when the price is unknown."""
+        """Return US dollars for this usage, None when the price is unknown."""
         ...
 
     async def aclose(self) -> None:
@@ -57,13 +57,13 @@ class ModelClient(Protocol):
 
 
 def spent_by(error: ModelError) -> Usage:
-    """What a failed request may have cost; nothing where it never went out or the provider refused it."""
+    """Return what a failed request may have cost; nothing if it never went out or the provider refused it."""
     usage = getattr(error, "usage", None)
     return usage if isinstance(usage, Usage) else Usage()
 
 
 def with_usage(error: ModelError, usage: Usage) -> ModelError:
-    """The error, carrying what the failed request may have cost; `spent_by` reads it."""
+    """Return the error, carrying what the failed request may have cost; `spent_by` reads it."""
     error.__dict__["usage"] = usage
     return error
 

@@ -73,7 +73,7 @@ class Target:
 
     @property
     def key_advice(self) -> str:
-        """What to do about a refused key."""
+        """Return what to do about a refused key."""
         if self.key_env:
             return f"check the key in {self.key_env}"
         if self.section.startswith("["):
@@ -82,7 +82,7 @@ class Target:
 
     @property
     def address_advice(self) -> str:
-        """What to do about a server that cannot be reached."""
+        """Return what to do about a server that cannot be reached."""
         if not self.own_address:
             return "check the network connection"
         where = f"base_url in {self.section}" if self.section.startswith("[") else self.section
@@ -90,11 +90,11 @@ class Target:
 
     @property
     def profile_advice(self) -> str:
-        """Where the profile's values are."""
+        """Return where the profile's values are."""
         return f"in {self.section}" if self.section.startswith("[") else f"in a profile with model = {self.model!r}"
 
     def said(self, value: object) -> str:
-        """What a server said, short and without secrets."""
+        """Return what a server said, short and without secrets."""
         text = _text(value)
         text = " ".join(_TAG.sub(" ", text).split())
         if self.key:
@@ -104,7 +104,7 @@ class Target:
 
 
 def shown_address(address: str) -> str:
-    """An address without user, password and query, which may be credentials."""
+    """Return an address without user, password and query, which may be credentials."""
     parts = urlsplit(address)
     host = parts.hostname or ""
     host = f"[{host}]" if ":" in host else host
@@ -116,7 +116,7 @@ def shown_address(address: str) -> str:
 
 
 def _text(value: object) -> str:
-    """The sentence inside an error's body."""
+    """Return the sentence inside an error's body."""
     if isinstance(value, Mapping):
         for name in ("message", "error", "detail", "msg"):
             inner = value.get(name)
@@ -129,7 +129,7 @@ def _text(value: object) -> str:
 
 
 def silent(target: Target, timeout_s: float) -> ModelError:
-    """The provider said nothing within the time limit."""
+    """Return the error of a provider that said nothing within the time limit."""
     return ModelUnavailableError(
         f"{target} did not answer within {timeout_s:g} s, or fell silent for so long within its answer; is the server "
         f"busy? raise timeout_s {target.profile_advice}"
@@ -139,15 +139,7 @@ def silent(target: Target, timeout_s: float) -> ModelError:
 def of_status(
     target: Target, status: int, body: object, *, retry_after_s: float | None = None, quota: bool = False
 ) -> ModelError:
-    """The error for an HTTP status of 400 and above.
-
-    Args:
-        target: who was asked.
-        status: the HTTP status.
-        body: what the server said.
-        retry_after_s: how long it asks to wait.
-        quota: the account is used up: waiting does not help.
-    """
+    """Return the error for an HTTP status of 400 and above; with `quota` the account is used up."""
     said = target.said(body)
     told = f"HTTP {status}: {said}" if said else f"HTTP {status}"
     if status in (401, 403):
@@ -185,14 +177,14 @@ _TOO_LONG = re.compile(
 
 
 def unreachable(target: Target, reason: object) -> ModelError:
-    """No connection, or one that broke before an answer."""
+    """Return the error of a connection that could not be made, or broke before an answer."""
     return ModelUnavailableError(
         f"{target} cannot be reached ({target.said(reason) or 'no connection'}); {target.address_advice}"
     )
 
 
 def broken_off(target: Target, reason: object) -> ModelError:
-    """The connection broke after the request was sent."""
+    """Return the error of a connection that broke after the request was sent."""
     return ModelUnavailableError(
         f"{target} broke the connection off before the answer was complete ({target.said(reason) or 'closed'}); "
         "try again: a resumed run goes on from here"
@@ -200,7 +192,7 @@ def broken_off(target: Target, reason: object) -> ModelError:
 
 
 def unreadable(target: Target, reason: object) -> ModelError:
-    """An answer that is not one."""
+    """Return the error of an answer that is none."""
     advice = (
         f"check that {target.address} is an OpenAI-compatible API" if target.own_address else "try again or use another"
     )
@@ -208,11 +200,7 @@ def unreadable(target: Target, reason: object) -> ModelError:
 
 
 def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
-    """The error for whatever a provider's library raised.
-
-    Returns:
-        The error, and whether the request may have been served and paid nevertheless.
-    """
+    """Return the error for what a provider's library raised, and whether the request may have been paid."""
     import openai
     from pydantic_ai import exceptions as raised
 
@@ -241,18 +229,28 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
     return unreadable(target, f"{type(exc).__name__}: {exc}"), False
 
 
-def refused_room(error: ModelError, asked: int) -> int | None:
-    """Return how long an answer a model may be asked for that refused a longer one; None where that is not it.
+def _body(error: ModelError) -> Any:
+    """Return what the provider said: the body of its answer, else the library's exception."""
+    body = getattr(error.__cause__, "body", None)
+    return error.__cause__ if body is None else body
 
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        asked: the tokens that were too many.
-    """
-    cause = error.__cause__
-    if not isinstance(error, ModelRequestError) or getattr(cause, "status_code", None) not in (400, 422):
+
+def _said_by(error: ModelError) -> str:
+    body = _body(error)
+    return str(body) if body is error.__cause__ else json.dumps(body, default=str)
+
+
+def _refusal(error: ModelError, *, unknown: bool = False) -> str | None:
+    """Return what was said in a refusal with status 400 or 422, or with none if `unknown`; None for other errors."""
+    status = getattr(error.__cause__, "status_code", 400 if unknown else None)
+    return _said_by(error) if status in (400, 422) else None
+
+
+def refused_room(error: ModelError, asked: int) -> int | None:
+    """Return how long an answer may be asked of a model that refused one of `asked` tokens; None for other refusals."""
+    text = _refusal(error)
+    if text is None or not isinstance(error, ModelRequestError):
         return None
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
     if asked <= _LEAST_ROOM or not _TOO_MUCH_ROOM.search(text):
         return None
     half = max(_LEAST_ROOM, asked // 2)
@@ -269,17 +267,10 @@ _TOO_MUCH_ROOM = re.compile(
 
 
 def refused_parameter(error: ModelError, sent: Iterable[str]) -> str | None:
-    """Return the parameter that a refusal blames, of those that can be left out; None where it blames another.
-
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        sent: the parameters that went along.
-    """
-    cause = error.__cause__
-    if type(error) is not ModelRequestError or getattr(cause, "status_code", None) not in (400, 422):
+    """Return which of the parameters that went along a refusal blames; None where it blames something else."""
+    text = _refusal(error)
+    if text is None or type(error) is not ModelRequestError:
         return None
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
     return next((name for name in sent if _PARAMETERS[name].search(text)), None)
 
 
@@ -294,19 +285,10 @@ _PARAMETERS = {
 
 
 def of_schema(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
-    """The error, as a ModelSchemaError if what was refused is the schema of a tool or of the output.
-
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        request: what was asked.
-        target: who was asked.
-    """
-    cause = error.__cause__
-    if type(error) is not ModelRequestError or getattr(cause, "status_code", 400) not in (400, 422):
+    """Return the error, as a ModelSchemaError if the schema of a tool or of the output was refused."""
+    text = _refusal(error, unknown=True)
+    if text is None or type(error) is not ModelRequestError:
         return error
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
-    said = target.said(body if body is not None else cause)
     named = refused_tools(text, request.tools)
     if named:
         which = f"the schema of {', '.join(named)}"
@@ -314,34 +296,28 @@ def of_schema(error: ModelError, request: ModelRequest, target: Target) -> Model
         which = "the schema of the output"
     else:
         return error
+    said = target.said(_body(error))
     refused = ModelSchemaError(f"{target} refuses {which} ({said}); change the schema", tools=named)
     refused.elsewhere = error.elsewhere
-    refused.__cause__ = cause
+    refused.__cause__ = error.__cause__
     return refused
 
 
 def of_media(error: ModelError, request: ModelRequest, target: Target) -> ModelError:
-    """The error, as a ModelMediaError if what was refused is a medium of the request.
-
-    Args:
-        error: what `translate` made, raised from what the library raised.
-        request: what was asked.
-        target: who was asked.
-    """
+    """Return the error, as a ModelMediaError if a medium of the request was refused."""
     held = {kind_of(block.media_type) for message in request.messages for block in message.media} & {*_MEDIA_WORDS}
     cause = error.__cause__
     status = getattr(cause, "status_code", None)
     local = status is None and isinstance(cause, NotImplementedError | RuntimeError)  # the library has no place for it
     if not held or isinstance(error, ModelSchemaError | ModelContextError) or not (local or status in _REFUSING):
         return error
-    body = getattr(cause, "body", None)
-    text = json.dumps(body, default=str) if body is not None else str(cause)
+    text = _said_by(error)
     kinds = tuple(sorted(kind for kind in held if _MEDIA_WORDS[kind].search(text)))
     if not kinds and _ANY_MEDIA.search(text):
         kinds = tuple(sorted(held))
     if not kinds or (status not in (None, 400, 415, 422) and not _UNSUPPORTED.search(text)):
         return error
-    said = target.said(body if body is not None else cause)
+    said = target.said(_body(error))
     refused = ModelMediaError(
         f"{target} does not take {' or '.join(kinds)} ({said}); say so in its profile", kinds=kinds
     )
@@ -367,7 +343,7 @@ _OUTPUT = re.compile(
 
 
 def refused_tools(text: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
-    """Names of the tools that a refusal blames: by name in quotation marks, or by their place in the list."""
+    """Return names of the tools that a refusal blames: by name in quotation marks, or by their place in the list."""
     if "tool_choice" in text:
         return ()
     named = [tool.name for tool in tools if re.search(rf"[\\'\"`“‘]{re.escape(tool.name)}[\\'\"`”’]", text)]
@@ -379,7 +355,7 @@ def refused_tools(text: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
 
 
 def _retry_after(exc: Any) -> float | None:
-    """Seconds the provider asks to wait; the library reads whole seconds and dates, some servers send fractions."""
+    """Return the seconds to wait; the library reads whole seconds and dates, some servers send fractions."""
     if exc.retry_after is not None:
         return float(exc.retry_after)
     return _seconds((exc.headers or {}).get("retry-after", ""))
@@ -394,7 +370,7 @@ def _seconds(text: str) -> float | None:
 
 
 def _api(exc: Any, target: Target) -> tuple[ModelError, bool]:
-    """An error without a status: inside a stream, or a body that could not be decoded."""
+    """Return the error of a failure without a status: in a stream, or of a body that cannot be decoded."""
     if _is_transport(exc.__cause__):
         return _transport(exc, target)
     if exc.body is not None and exc.in_stream:
@@ -409,7 +385,7 @@ def _is_transport(exc: BaseException | None) -> bool:
 
 
 def _transport(exc: BaseException, target: Target) -> tuple[ModelError, bool]:
-    """No connection at all, or one that broke: only then the request may have been paid."""
+    """Return the error of the transport, and whether the request may have been paid."""
     import httpx2
 
     chain: list[BaseException] = []

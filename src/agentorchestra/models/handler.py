@@ -64,27 +64,24 @@ class RequestModelHandler:
         return Mode.REPEATABLE
 
     def bound(self, effect: Effect) -> Bound:
-        """The longest answer at the client's price.
-
-        A model that cannot be had bounds nothing: `execute` says why and spends nothing.
-        """
-        answers = self._answers(effect)
-        return NO_COST if answers is None else answers.bound(answers.most)
+        """Return the bound of the longest answer; a model that cannot be had bounds nothing, and `execute` says why."""
+        allowance = self._allowance(effect)
+        return NO_COST if allowance is None else allowance.bound(allowance.most)
 
     def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
-        """The effect with as long an answer as there is money for (core.protocols.Sizing)."""
-        answers = self._answers(effect)
-        if answers is None or effect.request is None:
+        """Return the effect with as long an answer as there is money for (core.protocols.Sizing)."""
+        allowance = self._allowance(effect)
+        if allowance is None or effect.request is None:
             return effect, NO_COST, NO_COST
         settings = effect.request.settings
         needed = max(USUAL, settings.least_tokens) + (settings.thinking_tokens or 0)
-        tokens, kept = answers.afforded(needed, room)
-        if tokens < answers.most:
+        tokens, kept = allowance.afforded(needed, room)
+        if tokens < allowance.most:
             settings = settings.model_copy(update={"max_tokens": tokens})
             effect = effect.model_copy(update={"request": effect.request.model_copy(update={"settings": settings})})
-        return effect, answers.bound(tokens), answers.bound(kept)
+        return effect, allowance.bound(tokens), allowance.bound(kept)
 
-    def _answers(self, effect: Effect) -> Allowance | None:
+    def _allowance(self, effect: Effect) -> Allowance | None:
         if effect.request is None:
             return None
         try:
@@ -111,7 +108,7 @@ class RequestModelHandler:
         except UsageError as exc:
             return failed("error", str(exc), error_type=type(exc).__name__)
         try:
-            response = await self._ask_in_turn(clients, request, ctx, effect.begin_by)
+            response = await self._answer(clients, request, ctx, effect.begin_by)
         except _TooLateError:
             return failed("timeout", "not asked: its turn came after the time at which the last one could begin")
         except ModelContextError as exc:
@@ -129,7 +126,7 @@ class RequestModelHandler:
         )
 
     def _chain(self, name: str) -> list[tuple[str, ModelClient]]:
-        """The model and its fallbacks; a fallback that cannot be had (no key) is left out."""
+        """Return the model and its fallbacks; a fallback that cannot be had (no key) is left out."""
         first, *others = self._models.chain(name)
         clients = [(first, self._models.client(first))]
         for other in others:
@@ -137,10 +134,10 @@ class RequestModelHandler:
                 clients.append((other, self._models.client(other)))
         return clients
 
-    async def _ask_in_turn(
+    async def _answer(
         self, clients: list[tuple[str, ModelClient]], request: ModelRequest, ctx: Any, begin_by: datetime | None
     ) -> ModelResponse:
-        """The first answer of a model or its fallbacks."""
+        """Ask a model or its fallbacks, each for what it can take; the cost is counted where the answer comes."""
         usable = [clients[0], *(one for one in clients[1:] if one[1].native_tools or not request.tools)]
         if len(usable) < len(clients):
             names = ", ".join(name for name, client in clients if (name, client) not in usable)
@@ -148,33 +145,36 @@ class RequestModelHandler:
             self._adapter.once(said, partial(_note, ctx))
 
         asked = request
-        begun = begin_by is None
+        started = begin_by is None
 
         async def ask(client: ModelClient) -> ModelResponse:
-            nonlocal asked, begun
+            nonlocal asked, started
             # What has begun is not given up: an attempt after a failed one is no new question.
-            if not begun and ctx.run.clock.now() >= begin_by:
+            if not started and ctx.run.clock.now() >= begin_by:
                 raise _TooLateError
-            begun = True
+            started = True
             asked = self._adapter.adapt(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
             response = await client.request(asked, media=_media(ctx), on_delta=_listener(ctx))
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update=update)
 
-        return await self._in_turn(usable, ask, ctx, lambda client, error: self._adapter.relax(asked, client, error))
+        return await self._first_answer(
+            usable, ask, ctx, lambda client, error: self._adapter.relax(asked, client, error)
+        )
 
-    async def _in_turn(
+    async def _first_answer(
         self,
         clients: list[tuple[str, ModelClient]],
         ask: Callable[[ModelClient], Awaitable[T]],
         ctx: Any,
         mend: Mend | None = None,
     ) -> T:
+        """Ask a model and, where it fails, its fallbacks."""
         waiting = self._models.rested(clients)
         while True:
             (name, client), *waiting = waiting
             try:
-                return await self._ask(name, client, ask, ctx, patient=not waiting, mend=mend)
+                return await self._attempts(name, client, ask, ctx, patient=not waiting, mend=mend)
             except ModelError as exc:
                 waiting = [one for one in waiting if _helps(exc, client, one[1])]
                 if not waiting:
@@ -183,7 +183,7 @@ class RequestModelHandler:
                     self._models.rest(name, exc.retry_after_s)
                 _note(ctx, f"{name} cannot serve the request; {waiting[0][0]} is asked in its place")
 
-    async def _ask(
+    async def _attempts(
         self,
         name: str,
         client: ModelClient,
@@ -215,27 +215,27 @@ class RequestModelHandler:
 
 
 def _helps(error: ModelError, client: ModelClient, other: ModelClient) -> bool:
-    """Whether the next model may serve what this one did not."""
+    """Return True if the next model may serve what this one did not."""
     if isinstance(error, ModelContextError):
         return other.profile.context_window > client.profile.context_window
     return error.elsewhere and not isinstance(error, ScriptError)
 
 
 def _affords(ctx: Any, spent: Usage) -> bool:
-    """Whether the budget has room for a further attempt, where the last one may have been paid."""
+    """Return True if the budget has room for a further attempt, where the last one may have been paid."""
     affords: Callable[[Usage], bool] | None = getattr(ctx, "affords", None)
     return not spent.uncertain or affords is None or affords(spent)
 
 
 def _note(ctx: Any, message: str) -> None:
-    """A line in the log, where the context has one."""
+    """Write a line into the log, if the context has one."""
     run = getattr(ctx, "run", None)
     if run is not None:
         run.note(message, level="warning")
 
 
 def priced(client: ModelClient, usage: Usage) -> Usage:
-    """The usage with its cost; one that the client named itself stays."""
+    """Return the usage with its cost; a cost that the client named itself stays."""
     if "cost_usd" in usage.model_fields_set or not (usage.requests or usage.tokens):
         return usage
     return usage.model_copy(update={"cost_usd": client.price(usage)})

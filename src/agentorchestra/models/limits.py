@@ -59,11 +59,8 @@ def answer_tokens(
 ) -> int:
     """Return how many tokens the answer to a request may have: what is wanted, the model's limit, the window's rest.
 
-    Args:
-        request: the request.
-        profile: the model's.
-        prompt: the tokens of the request, where they were estimated already.
-        stands_in: it is a fallback: what is wanted was chosen for another model, so its own profile bounds it too.
+    A fallback that stands in is bound by its own profile: what is wanted was chosen for another model. `prompt` is the
+    estimate of the request's tokens, where there is one.
     """
     if prompt is None:
         prompt = estimate_input_tokens(request, context_window=profile.context_window)

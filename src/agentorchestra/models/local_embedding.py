@@ -27,14 +27,7 @@ TOGETHER = 16
 
 
 class LocalEmbedder:
-    """A `ModelClient` that only embeds.
-
-    Args:
-        profile: its model is `local:FOLDER`.
-
-    Raises:
-        SettingsError: if the folder has no model.
-    """
+    """A `ModelClient` that only embeds; raise SettingsError if the folder has no model."""
 
     native_tools = False
 
@@ -46,26 +39,17 @@ class LocalEmbedder:
         self._busy = asyncio.Lock()
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
-        """Refused: it writes nothing.
-
-        Raises:
-            ModelRequestError: always.
-        """
+        """Refuse with ModelRequestError: it writes nothing."""
         raise ModelRequestError(f"{self.name} only embeds texts; name another model for requests (model = ...)")
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """A vector of length 1 for each text; costs nothing.
-
-        Raises:
-            ModelRequestError: if the model cannot be read, or takes other inputs.
-            MissingExtraError: if the extra is not installed.
-        """
+        """Return a vector of length 1 for each text, at no cost; raise ModelRequestError, MissingExtraError."""
         async with self._busy:
             vectors, tokens = await asyncio.to_thread(self._embedded, list(texts))
         return vectors, Usage(requests=1, input_tokens=tokens, cost_usd=0.0)
 
     def price(self, usage: Usage) -> float:
-        """Nothing."""
+        """Return nothing: it runs here."""
         return 0.0
 
     async def aclose(self) -> None:
@@ -132,11 +116,7 @@ class LocalEmbedder:
 
 
 def model_files(name: str) -> tuple[Path, Path]:
-    """The network and the tokenizer of `local:FOLDER`.
-
-    Raises:
-        SettingsError: with what is missing.
-    """
+    """Return the network and the tokenizer of `local:FOLDER`; raise SettingsError if one is missing."""
     folder = Path(name.removeprefix(LOCAL)).expanduser()
     network = next((one for one in (folder / "model.onnx", folder / "onnx" / "model.onnx") if one.is_file()), None)
     words = folder / "tokenizer.json"

@@ -27,15 +27,7 @@ _NEEDED = (WEIGHTS, "config.json", "tokenizer.json")
 
 
 class LocalTranscriber:
-    """A `ModelClient` that only transcribes.
-
-    Args:
-        profile: its model is `local:FOLDER`.
-
-    Raises:
-        SettingsError: if the folder has no model.
-        MissingExtraError: if the extra is not installed.
-    """
+    """A `ModelClient` that only transcribes; raise as `speech_folder`."""
 
     native_tools = False
 
@@ -47,21 +39,13 @@ class LocalTranscriber:
         self._busy = asyncio.Lock()
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
-        """Refuse: it answers nothing.
-
-        Raises:
-            ModelRequestError: always.
-        """
+        """Refuse with ModelRequestError: it answers nothing."""
         raise ModelRequestError(
             f"{self.name} only writes down what is said; name another model for requests (model = ...)"
         )
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
-        """Return what is said in a recording; it costs nothing.
-
-        Raises:
-            ModelRequestError: if the model or the recording cannot be read.
-        """
+        """Return what is said in a recording, at no cost; raise ModelRequestError if it cannot be read."""
         stop = threading.Event()
         async with self._busy:
             try:
@@ -112,12 +96,7 @@ def hears(name: str) -> bool:
 
 
 def speech_folder(name: str) -> Path:
-    """Return the folder of `local:FOLDER`.
-
-    Raises:
-        SettingsError: with what is missing in it.
-        MissingExtraError: if the extra is not installed.
-    """
+    """Return the folder of `local:FOLDER`; raise SettingsError or MissingExtraError with what is missing."""
     folder = Path(name.removeprefix(LOCAL)).expanduser()
     missing = [one for one in _NEEDED if not (folder / one).is_file()]
     if missing:

@@ -26,12 +26,7 @@ REST_S = 60.0
 
 
 class Gate:
-    """Lets requests of one model through: so many at a time, so many a minute.
-
-    Args:
-        concurrency: None for any number.
-        per_minute: None for any number.
-    """
+    """Lets requests of one model through: so many at a time, so many a minute; None for any number."""
 
     def __init__(self, concurrency: int | None, per_minute: float | None) -> None:
         self._places = None if concurrency is None else asyncio.Semaphore(concurrency)
@@ -44,7 +39,7 @@ class Gate:
 
     @classmethod
     def of(cls, profile: ModelProfile) -> Self:
-        """As a profile says."""
+        """Return the gate of a profile."""
         return cls(profile.concurrency, profile.requests_per_minute)
 
     async def __aenter__(self) -> None:
@@ -88,7 +83,7 @@ class ModelManager:
         self._resting: dict[str, float] = {}
 
     def overlay(self, client: ModelClient) -> ModelManager:
-        """The same manager with one more client under its own name, for one run; the original is not changed."""
+        """Return the same manager with one more client under its own name, for one run; the original is not changed."""
         other = copy.copy(self)
         other._extra = {**self._extra, client.name: client}
         return other
@@ -125,11 +120,7 @@ class ModelManager:
         return {name: tuple(found) for name, found in uses.items()}
 
     def chain(self, name: str) -> tuple[str, ...]:
-        """A model and the fallbacks that are asked in its place, in order, each once.
-
-        Raises:
-            SettingsError: a fallback names no model.
-        """
+        """Return a model and its fallbacks in order, each once; raise SettingsError if a fallback names no model."""
         found: list[str] = []
         waiting = [(name, "")]
         while waiting:
@@ -144,65 +135,44 @@ class ModelManager:
         return tuple(found)
 
     def profile(self, name: str) -> ModelProfile:
-        """What is known of a model, whether or not it can be asked."""
+        """Return the profile of a model, whether or not it can be asked."""
         extra = self._extra.get(name)
         return extra.profile if extra is not None else self._profiles.get(name, ModelProfile(model=name))
 
     def gate(self, name: str) -> Gate:
-        """Where requests of a model wait for their turn: one for all runs."""
+        """Return the gate at which requests of a model wait, one for all runs."""
         if name not in self._gates:
             self._gates[name] = Gate.of(self.client(name).profile)
         return self._gates[name]
 
     def rest(self, name: str, seconds: float | None = None) -> None:
-        """Leave a model that could not serve a request alone for a while, where another one can: it is asked last.
-
-        Args:
-            name: the model.
-            seconds: what the provider asked for; a minute if it said nothing, or less.
-        """
+        """Ask a model last for a minute, or for the seconds that the provider asked for if they are more: it failed."""
         self._resting[name] = asyncio.get_running_loop().time() + max(REST_S, seconds or 0.0)
 
     def rested(self, named: Sequence[tuple[str, ModelClient]]) -> list[tuple[str, ModelClient]]:
-        """The same models, those last that failed a moment ago."""
+        """Return the same models, those last that failed a moment ago."""
         if not self._resting:
             return list(named)
         now = asyncio.get_running_loop().time()
         return sorted(named, key=lambda one: self._resting.get(one[0], 0.0) > now)
 
     def client(self, name: str) -> ModelClient:
-        """The client of a name, made when first asked for.
-
-        Raises:
-            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
-        """
+        """Return the client of a name, made when first asked for; raise as `check`."""
         found = self._extra.get(name) or self._clients.get(name)
         if found is None:
             found = self._clients[name] = self._make(self._resolve(name))
         return found
 
     def price_known(self, name: str) -> bool:
-        """Whether dollars can be counted for this model.
-
-        Raises:
-            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
-        """
-        return self._price(name, _PROBE) is not None
+        """Return True if dollars can be counted for this model; raise as `check`."""
+        return self._price(name) is not None
 
     def free(self, name: str) -> bool:
-        """Whether this model costs nothing.
-
-        Raises:
-            UnknownModelError, MissingExtraError, MissingKeyError: as `check`.
-        """
-        return self._price(name, _PROBE) == 0
+        """Return True if this model costs nothing; raise as `check`."""
+        return self._price(name) == 0
 
     def require_price(self, name: str) -> None:
-        """Refuse a model whose price is unknown, for a budget in dollars.
-
-        Raises:
-            BudgetError: with what to write into the settings.
-        """
+        """Refuse a model without a known price, for a budget in dollars: BudgetError says what to write."""
         if not self.price_known(name):
             section = name if name in self._profiles else "NAME"
             raise BudgetError(
@@ -212,7 +182,7 @@ class ModelManager:
             )
 
     def secrets(self) -> dict[str, str]:
-        """The keys in the environment that models may use, by the name of their variable."""
+        """Return the keys in the environment that models may use, by the name of their variable."""
         names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
         names.update(profile.api_key_env for profile in self._profiles.values() if profile.api_key_env)
         return {name: self._environ[name] for name in sorted(names) if self._environ.get(name)}
@@ -225,14 +195,15 @@ class ModelManager:
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def _price(self, name: str, usage: Usage) -> float | None:
+    def _price(self, name: str) -> float | None:
+        """Return the US dollars of a usual request."""
         extra = self._extra.get(name)
         if extra is not None:
-            return extra.price(usage)
+            return extra.price(_PROBE)
         endpoint = self._resolve(name)
         if endpoint.provider == "local":
             return 0.0
-        return price_of(endpoint.profile, usage, address=endpoint.address)
+        return price_of(endpoint.profile, _PROBE, address=endpoint.address)
 
     def _resolve(self, name: str) -> Endpoint:
         profile = self._profiles.get(name)
@@ -244,14 +215,7 @@ class ModelManager:
         if profile.model == "offline":
             return Endpoint(name, profile, in_settings, "offline", "offline", None, "", None)
         if profile.model.startswith(LOCAL):
-            if self._hears(name, profile):
-                from agentorchestra.models.local_transcription import speech_folder
-
-                speech_folder(profile.model)
-            else:
-                from agentorchestra.models.local_embedding import model_files
-
-                model_files(profile.model)
+            self._local(name, profile)
             return Endpoint(name, profile, in_settings, "local", profile.model.removeprefix(LOCAL), None, "", None)
         if profile.model == "scripted":
             raise UnknownModelError(
@@ -287,7 +251,7 @@ class ModelManager:
         return Endpoint(name, profile, in_settings, provider, model, address, key_env, key)
 
     def _key(self, name: str, profile: ModelProfile, provider: str, address: str | None) -> tuple[str, str | None]:
-        """The variable and value of the key; a server on this machine needs none."""
+        """Return the variable and value of the key; a server on this machine needs none."""
         if profile.api_key_env == "":
             return "", None
         entry = PROVIDERS.get(provider)
@@ -318,22 +282,19 @@ class ModelManager:
             made = OfflineModel(profile=endpoint.profile) if endpoint.in_settings else OfflineModel()
             return cast("ModelClient", made)
         if endpoint.provider == "local":
-            if self._hears(endpoint.name, endpoint.profile):
-                from agentorchestra.models.local_transcription import LocalTranscriber
-
-                return LocalTranscriber(endpoint.profile)
-            from agentorchestra.models.local_embedding import LocalEmbedder
-
-            return LocalEmbedder(endpoint.profile)
+            return self._local(endpoint.name, endpoint.profile)
         from agentorchestra.models.openai import PydanticAIClient
 
         return PydanticAIClient(endpoint)
 
-    def _hears(self, name: str, profile: ModelProfile) -> bool:
-        """Whether a model on this machine is one that writes down recordings."""
-        from agentorchestra.models.local_transcription import hears
+    def _local(self, name: str, profile: ModelProfile) -> ModelClient:
+        """Make the client of a model on this machine, without reading the model; raise as `check`."""
+        from agentorchestra.models.local_embedding import LocalEmbedder
+        from agentorchestra.models.local_transcription import LocalTranscriber, hears
 
-        return name == self._settings.transcription_model or hears(profile.model)
+        if name == self._settings.transcription_model or hears(profile.model):
+            return LocalTranscriber(profile)
+        return LocalEmbedder(profile)
 
     def _is_provider(self, name: str) -> bool:
         return ":" in name and (name.partition(":")[0] in PROVIDERS or name.startswith(LOCAL))
@@ -382,32 +343,20 @@ class RecordedModels(ModelManager):
     def __init__(self) -> None:
         super().__init__(Settings(), {})
 
-    def check(self, name: str) -> None:
-        """Refuse it.
-
-        Raises:
-            UnknownModelError: always.
-        """
-        self.client(name)
-
     def chain(self, name: str) -> tuple[str, ...]:
-        """The name alone."""
+        """Return the name alone."""
         return (name,)
 
     def client(self, name: str) -> ModelClient:
-        """Refuse it.
-
-        Raises:
-            UnknownModelError: always.
-        """
+        """Raise UnknownModelError."""
         raise UnknownModelError(f"the model {name!r} of an imported run is known from its recording only")
 
-    def require_price(self, name: str) -> None:
-        """Refuse it.
+    def check(self, name: str) -> None:
+        """Raise UnknownModelError."""
+        self.client(name)
 
-        Raises:
-            UnknownModelError: always.
-        """
+    def require_price(self, name: str) -> None:
+        """Raise UnknownModelError."""
         self.client(name)
 
 

@@ -29,13 +29,13 @@ has_media = operator.attrgetter("media")
 
 
 def plain_type(media_type: str) -> str:
-    """The usual name of a media type, without parameters."""
+    """Return the usual name of a media type, without parameters."""
     name = media_type.partition(";")[0].strip().lower()
     return _SAME.get(name, name)
 
 
 def kind_of(media_type: str) -> Kind:
-    """What a medium is, as profiles say whether a model takes it."""
+    """Return the kind of a medium, as profiles name it."""
     name = plain_type(media_type)
     first = name.partition("/")[0]
     if first in ("image", "audio", "video", "text"):
@@ -44,7 +44,7 @@ def kind_of(media_type: str) -> Kind:
 
 
 def takes(media_type: str, *, provider: str, profile: ModelProfile) -> bool:
-    """Whether a medium is sent to a model: its format has a place for it, and its profile does not say no.
+    """Return True if a medium is sent to a model: its format has a place for it, and its profile does not say no.
 
     A video is sent to models whose profile says yes: few take one, and it is the largest of all.
     """
@@ -59,7 +59,7 @@ def takes(media_type: str, *, provider: str, profile: ModelProfile) -> bool:
 
 
 def without_media(request: ModelRequest, left_out: Callable[[MediaBlock], bool]) -> ModelRequest:
-    """The request with some media named in place of shown."""
+    """Return the request with some media named in place of shown."""
     messages = tuple(
         message if not any(map(left_out, message.media)) else _named(message, left_out) for message in request.messages
     )

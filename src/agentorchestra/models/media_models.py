@@ -19,18 +19,12 @@ _EXAMPLE = {"image": "image/jpeg", "audio": "audio/mpeg", "video": "video/mp4", 
 def media_models(
     models: ModelManager, settings: Settings, model: str, roles: Mapping[str, RoleSettings]
 ) -> dict[str, tuple[str, ...]]:
-    """The models that a run asks about each kind of medium, the first choice first.
+    """Return the models that a run asks about each kind of medium, the first choice first.
 
     The role's model, then the run's own if its profile says that it takes the medium, then the profiles of the settings
     that say so, in their order. Where there is none, the run's own if nothing is known of it: a server that refuses the
-    medium costs one request. (A recording is rather written down, where a `transcription_model` is named.)
-
-    Args:
-        models: knows the profiles.
-        settings: the workspace's.
-        model: the run's.
-        roles: the run's. What the settings name for the role counts also where the run's model was given by hand:
-            it may not see.
+    medium costs one request. (A recording is rather written down, where a `transcription_model` is named.) What the
+    settings name for the role counts also where the run's model was given by hand: it may not see.
     """
     found = {}
     for kind, role in ROLES.items():
@@ -54,7 +48,7 @@ def _says(profile: ModelProfile, kind: str) -> bool:
 
 
 def _may(models: ModelManager, name: str, kind: str) -> bool:
-    """Whether a model can be asked at all, and nothing says that it does not take the medium."""
+    """Return True if a model can be asked at all, and nothing says that it does not take the medium."""
     profile = models.profile(name)
     if profile.model == "offline" and not _says(profile, kind):
         return False  # it answers from words alone

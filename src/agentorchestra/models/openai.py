@@ -36,11 +36,7 @@ T = TypeVar("T")
 
 
 class PydanticAIClient:
-    """A `ModelClient` over pydantic-ai's model layer.
-
-    Args:
-        endpoint: the model with its key looked up; ModelManager makes it.
-    """
+    """A `ModelClient` over pydantic-ai's model layer; ModelManager makes it."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self.name = endpoint.profile.model
@@ -57,58 +53,47 @@ class PydanticAIClient:
             room = {"max_tokens": answer_tokens(request, self.profile)}
             request = request.model_copy(update={"settings": request.settings.model_copy(update=room)})
         try:
-            return await self._through(
+            return await self._asked(
                 lambda wire, heard: wire.ask(request, media=media, on_delta=on_delta, heard=heard),
                 request.settings.timeout_s,
-                lambda: self._at_most(request),
+                lambda: self._lost(most_usage(request)),
             )
         except ModelError as error:
             cause = error.__cause__
             raise of_media(of_schema(error, request, self._target), request, self._target) from cause
 
     def takes(self, media_type: str) -> bool:
-        """Whether a medium is sent along; one that is not is named in the text."""
+        """Return True if a medium is sent along; one that is not is named in the text."""
         return takes(media_type, provider=self._endpoint.provider, profile=self.profile)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """A vector for each text, and what it cost.
-
-        Raises:
-            ModelError: as `request`.
-        """
+        """Return a vector for each text, and what it cost; raise as `request`."""
         tokens = sum(estimate_text_tokens(text) for text in texts)
-        return await self._through(
+        return await self._asked(
             lambda wire, heard: wire.embed(texts),
             self.profile.timeout_s,
             lambda: self._lost(Usage(input_tokens=tokens)),
         )
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage]:
-        """What is said in a recording, and what it cost.
-
-        Raises:
-            ModelError: as `request`.
-        """
+        """Return what is said in a recording, and what it cost; raise as `request`."""
         longest = sound_seconds(len(data), media_type)
         most = uncertain(sound_usage(longest), self.sound_price(sound_usage(longest), longest))
-        text, usage, seconds = await self._through(
+        text, usage, seconds = await self._asked(
             lambda wire, heard: wire.transcribe(data, name, media_type), self.profile.timeout_s, lambda: most
         )
         cost = self.sound_price(usage, longest if seconds is None else seconds)
         return text, usage.model_copy(update={"cost_usd": cost})
 
     def sound_price(self, usage: Usage, seconds: float) -> float | None:
-        """US dollars for a transcription; None when the price is unknown."""
+        """Return US dollars for a transcription; None when the price is unknown."""
         return price_of_sound(self.profile, usage, seconds, address=self._endpoint.address)
 
-    def _at_most(self, request: ModelRequest) -> Usage:
-        return self._lost(most_usage(request))
-
     def _lost(self, most: Usage) -> Usage:
-        """What a request may have cost that reached the provider and brought no answer: its bound (docs/door.md)."""
+        """Return the bound of a request that reached the provider and brought no answer (docs/door.md)."""
         return uncertain(most, most_dollars(most, self.price))
 
-    async def _through(
+    async def _asked(
         self,
         ask: Callable[[Wire, Callable[[], None]], Awaitable[T]],
         timeout_s: float,
@@ -130,7 +115,7 @@ class PydanticAIClient:
             raise (with_usage(error, at_most()) if uncertain else error) from exc
 
     def price(self, usage: Usage) -> float | None:
-        """By the profile's price, else the published one; None when there is neither."""
+        """Return US dollars by the profile's price, else the published one; None when there is neither."""
         return price_of(self.profile, usage, address=self._endpoint.address)
 
     async def aclose(self) -> None:

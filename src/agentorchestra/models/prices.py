@@ -35,15 +35,10 @@ _MILLION = 1_000_000
 
 
 def price_of(profile: ModelProfile, usage: Usage, *, address: str | None = None) -> float | None:
-    """US dollars for a usage, None when the price is unknown.
+    """Return US dollars for a usage, None when the price is unknown.
 
     The profile's own price goes first, then the published price of `provider:model`. A model behind a loopback
     address has no published price: what serves there may bear any name.
-
-    Args:
-        profile: the model and its price, if it gives one.
-        usage: tokens by class.
-        address: the server's address where it is not the provider's own.
     """
     if profile.price is not None:
         return _at(profile.price, usage)
@@ -56,7 +51,7 @@ def price_of(profile: ModelProfile, usage: Usage, *, address: str | None = None)
 
 
 def price_of_sound(profile: ModelProfile, usage: Usage, seconds: float, *, address: str | None = None) -> float | None:
-    """US dollars for a transcription, None when the price is unknown.
+    """Return US dollars for a transcription, None when the price is unknown.
 
     By the minute where the profile says so, else by tokens. A published price of tokens says nothing about a model
     that counted none.
@@ -71,12 +66,12 @@ def price_of_sound(profile: ModelProfile, usage: Usage, seconds: float, *, addre
 
 
 def sound_seconds(size: int, media_type: str) -> float:
-    """How long a recording of this size may be, by the thinnest sound in common use; no format says it by its size."""
+    """Return the longest duration of a recording of this size, by the thinnest sound in common use."""
     return size / (_THIN_WAV if "wav" in media_type else _THIN_SOUND)
 
 
 def sound_usage(seconds: float) -> Usage:
-    """The tokens that a recording may cost where it is paid by tokens."""
+    """Return the tokens that a recording may cost where it is paid by tokens."""
     return Usage(requests=1, input_tokens=math.ceil(10 * seconds), output_tokens=math.ceil(5 * seconds))
 
 
@@ -114,7 +109,7 @@ def _published(provider: str, model: str, usage: Usage) -> float | None:
 
 @lru_cache(maxsize=512)
 def _known_as(provider: str, model: str) -> str | None:
-    """The provider's name in the price list, None if it does not list the model."""
+    """Return the provider's name in the price list, None if it does not list the model."""
     from genai_prices import Usage as PricedUsage
     from genai_prices import calc_price
 
@@ -130,7 +125,7 @@ def _known_as(provider: str, model: str) -> str | None:
 
 
 def is_loopback(address: str) -> bool:
-    """Whether an address is on this machine."""
+    """Return True if an address is on this machine."""
     host = urlsplit(address).hostname or ""
     if host == "localhost" or host.endswith(".localhost"):
         return True
@@ -144,24 +139,22 @@ def is_loopback(address: str) -> bool:
 
 
 def estimate_input_tokens(request: ModelRequest, *, context_window: int | None = None) -> int:
-    """An upper estimate of the input tokens of a request: text, names, tool schemas, media.
+    """Return an upper estimate of the input tokens of a request: text, names, tool schemas, media.
 
-    Args:
-        request: the request.
-        context_window: the most tokens one medium can count, because the model reads no more.
+    One medium counts `context_window` tokens at most: the model reads no more.
     """
     chars = _messages_chars(request.messages) + sum(map(_schema_chars, request.tools))
     return -(-chars // CHARS_PER_TOKEN) + _media_tokens(request.messages, context_window)
 
 
 def estimate_messages_tokens(messages: Iterable[Message], *, context_window: int | None = None) -> int:
-    """The same for messages alone."""
+    """Return the same for messages alone."""
     messages = tuple(messages)
     return -(-_messages_chars(messages) // CHARS_PER_TOKEN) + _media_tokens(messages, context_window)
 
 
 def estimate_text_tokens(text: str) -> int:
-    """An upper estimate of the tokens of a text."""
+    """Return an upper estimate of the tokens of a text."""
     return -(-_weight(text) // CHARS_PER_TOKEN)
 
 
@@ -204,13 +197,9 @@ def _media_tokens(messages: Iterable[Message], context_window: int | None) -> in
 
 
 def bound_of(prompt: int, answer: int, *, price: Callable[[Usage], float | None], purpose: str = "") -> Bound:
-    """The most a request can cost: what the door holds while it is asked.
+    """Return the most that a prompt and an answer of so many tokens can cost: what the door holds meanwhile.
 
-    Args:
-        prompt: tokens of the request.
-        answer: tokens of the longest answer.
-        price: the client's price; an unknown one bounds no dollars.
-        purpose: a `decision` or `final` answer is one step.
+    An unknown price bounds no dollars; a `decision` or `final` answer is one step.
     """
     usage = Usage(requests=1, input_tokens=prompt, output_tokens=answer)
     return Bound(
@@ -221,20 +210,20 @@ def bound_of(prompt: int, answer: int, *, price: Callable[[Usage], float | None]
 
 
 def most_dollars(usage: Usage, price: Callable[[Usage], float | None]) -> float | None:
-    """The most that tokens can cost, None for an unknown price: some providers take more for writing to the cache."""
+    """Return the most that tokens can cost (writing to a cache may cost more); None for an unknown price."""
     written = usage.model_copy(update={"cache_write_tokens": usage.input_tokens})
     costs = [cost for cost in (price(usage), price(written)) if cost is not None]
     return max(costs) if costs else None
 
 
 def most_usage(request: ModelRequest) -> Usage:
-    """The usage of the longest answer to a request as it is sent, without a cost."""
+    """Return the usage of the longest answer to a request as it is sent, without a cost."""
     most = request.settings.max_tokens or 0
     return Usage(requests=1, input_tokens=estimate_input_tokens(request), output_tokens=most)
 
 
 def uncertain(most: Usage, dollars: float | None) -> Usage:
-    """What an attempt without an answer may have cost: in no figure that counts what was paid."""
+    """Return the uncertain usage of an attempt without an answer: no figure of what was paid counts it."""
     return Usage(uncertain_tokens=most.tokens, uncertain_usd=dollars)
 
 

@@ -31,7 +31,7 @@ class ProviderEntry:
 
     @property
     def installed(self) -> bool:
-        """Whether the library is there (found, not imported)."""
+        """Return True if the library is there (found, not imported)."""
         try:
             return importlib.util.find_spec(self.module) is not None
         except ModuleNotFoundError:
@@ -82,7 +82,7 @@ FAMILIES = {"gpt": "openai", "o1": "openai", "o3": "openai", "o4": "openai", "cl
 
 
 def model_id(name: str) -> str:
-    """The model's name without its provider: the same model may be had at several places."""
+    """Return the model's name without its provider: the same model may be had at several places."""
     provider, sep, model = name.partition(":")
     return model if sep and provider in PROVIDERS else name
 

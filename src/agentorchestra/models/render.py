@@ -57,7 +57,7 @@ def _lines(blocks: Sequence[Block]) -> Iterator[str]:
 
 
 def _origin(block: Block) -> Source | None:
-    """The source, without a place, of what has to stand between marks; None for all else."""
+    """Return the source, without a place, of what has to stand between marks; None for all else."""
     if isinstance(block, MediaBlock) or block.source is None or block.trust is not Trust.UNTRUSTED:
         return None
     return Source(kind=block.source.kind, ref=block.source.ref)
@@ -68,7 +68,7 @@ def _place(block: Block) -> str:
 
 
 def _marked(origin: Source, pieces: list[tuple[str, str]]) -> str:
-    """The pieces, as place and text, between one pair of marks."""
+    """Return the pieces, as place and text, between one pair of marks."""
     source = f"{origin.kind}:{origin.ref}"
     id_ = _free_id(source, pieces)
     attrs = f'id="{id_}" source={_string(source)}'
@@ -81,7 +81,7 @@ def _marked(origin: Source, pieces: list[tuple[str, str]]) -> str:
 
 
 def _free_id(source: str, pieces: list[tuple[str, str]]) -> str:
-    """A hash of source and text that stands nowhere in them."""
+    """Return a hash of source and text that stands nowhere in them."""
     words = [source, *(word for piece in pieces for word in piece)]
     id_ = ""
     while True:
@@ -91,7 +91,7 @@ def _free_id(source: str, pieces: list[tuple[str, str]]) -> str:
 
 
 def _string(text: str) -> str:
-    """The text in quotation marks, as it is; only what would end the mark (a quotation mark, a new line) is escaped."""
+    """Return the text in quotation marks; only what would end them is escaped."""
     return json.dumps(text, ensure_ascii=False)
 
 

@@ -41,13 +41,7 @@ class RetryPolicy:
 
     @classmethod
     def of(cls, profile: ModelProfile, chance: random.Random, *, last: bool) -> RetryPolicy:
-        """Return the policy of a model.
-
-        Args:
-            profile: its profile.
-            chance: see the class.
-            last: no fallback waits behind it.
-        """
+        """Return the policy of a model; `last` means that no fallback waits behind it."""
         attempts = profile.max_attempts if last else min(profile.max_attempts, BEFORE_OTHERS)
         limited = profile.rate_limit_s if last else min(profile.rate_limit_s, MAX_WAIT_S)
         return cls(attempts, limited, profile.backoff_s, chance)

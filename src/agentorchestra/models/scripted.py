@@ -31,12 +31,12 @@ _ENDLESS = 1_000  # an iterator that still gives steps after so many is taken to
 
 
 def call(name: str, /, **arguments: JsonValue) -> ToolCall:
-    """A call of the tool `name`; its id is filled in by the model that gives it."""
+    """Return a call of the tool `name`; its id is filled in by the model that gives it."""
     return ToolCall(id="", name=name, arguments=arguments)
 
 
 def say(text: str) -> ModelResponse:
-    """A response of nothing but text."""
+    """Return a response of nothing but text."""
     return ModelResponse(text=text)
 
 
@@ -47,7 +47,7 @@ def decide(
     next_goal: str = "",
     calls: Iterable[ToolCall] = (),
 ) -> ModelResponse:
-    """A decision as an agent gives it: reasoning as a JSON object, and calls.
+    """Return a decision as an agent gives it: reasoning as a JSON object, and calls.
 
     Args:
         thinking: the reasoning.
@@ -113,7 +113,7 @@ class ScriptedModel:
     async def request(
         self, request: ModelRequest, *, media: Media | None = None, on_delta: OnDelta | None = None
     ) -> ModelResponse:
-        """The next step of the script.
+        """Answer with the next step of the script.
 
         Raises:
             ScriptError: if there is none, or if it is no reply.
@@ -131,7 +131,7 @@ class ScriptedModel:
         return response
 
     def price(self, usage: Usage) -> float | None:
-        """By the price it was given; nothing by default, None without a price."""
+        """Return US dollars by the price it was given: 0 by default, None without a price."""
         return None if self.profile.price is None else price_of(self.profile, usage)
 
     def finish(self) -> None:
@@ -155,7 +155,7 @@ class ScriptedModel:
             )
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is held."""
 
     def _next(self, request: ModelRequest) -> Reply | ScriptFunction:
         if self._function is not None:
@@ -235,7 +235,7 @@ def _response(reply: Reply, request: ModelRequest) -> ModelResponse:
 
 
 def _as_text(response: ModelResponse) -> str:
-    """The decision as JSON text, for models without native calls."""
+    """Return the decision as JSON text, for models without native calls."""
     try:
         fields = json.loads(response.text) if response.text else {}
     except ValueError:
@@ -247,7 +247,7 @@ def _as_text(response: ModelResponse) -> str:
 
 
 def _shown(request: ModelRequest) -> str:
-    """What was asked, short enough for a sentence."""
+    """Return what was asked, short enough for a sentence."""
     tools = ", ".join(tool.name for tool in request.tools) or "none"
     if not request.messages:
         return f"no messages; tools offered: {tools}"

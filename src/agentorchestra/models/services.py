@@ -19,11 +19,11 @@ from agentorchestra.models.providers import model_id
 T = TypeVar("T")
 
 
-class _SideHandler(RequestModelHandler):
-    """What both have in common: the model's name is an argument of the effect."""
+class _ServiceHandler(RequestModelHandler):
+    """Base of both handlers: the model's name is an argument of the effect."""
 
     def bound(self, effect: Effect) -> Bound:
-        """At the dearest price of the chain."""
+        """Return the bound at the dearest price of the chain."""
         try:
             clients = self._chain(str(effect.arguments.get("model", "")))
         except UsageError:
@@ -32,14 +32,14 @@ class _SideHandler(RequestModelHandler):
         return Bound(tokens=self._most(effect).tokens, cost_usd=max(costs))
 
     def _most(self, effect: Effect) -> Usage:
-        """The most it can use."""
+        """Return the most it can use."""
         raise NotImplementedError
 
     def _cost(self, effect: Effect, client: ModelClient) -> float | None:
-        """The most it can cost at a client; None when the price is unknown."""
+        """Return the most it can cost at a client; None when the price is unknown."""
         raise NotImplementedError
 
-    async def _answered(
+    async def _served(
         self, effect: Effect, ctx: Any, ask: Callable[[ModelClient], Awaitable[tuple[T, Usage]]]
     ) -> tuple[T, Usage, str] | Outcome:
         name = str(effect.arguments.get("model", ""))
@@ -53,7 +53,7 @@ class _SideHandler(RequestModelHandler):
             if any(node.limits.cost_usd is not None for node in ctx.node.chain()):
                 for known, client in clients:
                     self._require_price(effect, known, client)
-            return await self._in_turn(clients, one, ctx)
+            return await self._first_answer(clients, one, ctx)
         except (UsageError, ModelError) as exc:
             # What is done beside an agent's work is an observation: the agent may go on without it.
             return failed("error", str(exc), error_type=type(exc).__name__)
@@ -67,7 +67,7 @@ class _SideHandler(RequestModelHandler):
             )
 
 
-class EmbedHandler(_SideHandler):
+class EmbedHandler(_ServiceHandler):
     """Executes Embed: arguments `texts` and `model`.
 
     The value holds `vectors` (the SHA-256 of a blob in the form of core.vectors), `dimensions`, `count` and `model`.
@@ -86,13 +86,13 @@ class EmbedHandler(_SideHandler):
         return client.price(self._most(effect))
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """The vectors."""
+        """Return the vectors."""
         texts = _texts(effect)
 
         async def ask(client: ModelClient) -> tuple[list[list[float]], Usage]:
             return await _able(client, "embed")(texts)  # type: ignore[no-any-return]
 
-        answer = await self._answered(effect, ctx, ask)
+        answer = await self._served(effect, ctx, ask)
         if isinstance(answer, Outcome):
             return answer
         vectors, usage, name = answer
@@ -105,7 +105,7 @@ class EmbedHandler(_SideHandler):
         )
 
 
-class TranscribeHandler(_SideHandler):
+class TranscribeHandler(_ServiceHandler):
     """Executes Transcribe: arguments `file` (its name), `sha256`, `size`, `media_type` and `model`.
 
     The value holds `text` and `model`.
@@ -119,7 +119,7 @@ class TranscribeHandler(_SideHandler):
         return price(self._most(effect), _seconds(effect)) if price is not None else None
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """What is said in the file; untrusted, like everything from a file."""
+        """Return what is said in the file; untrusted, like everything from a file."""
         name, media_type = str(effect.arguments.get("file", "")), str(effect.arguments.get("media_type", ""))
         digest = str(effect.arguments.get("sha256", ""))
         given = any(ref.name == name and ref.sha256 == digest for ref in ctx.manifest.files)
@@ -129,7 +129,7 @@ class TranscribeHandler(_SideHandler):
         async def ask(client: ModelClient) -> tuple[str, Usage]:
             return await _able(client, "transcribe")(data, name, media_type)  # type: ignore[no-any-return]
 
-        answer = await self._answered(effect, ctx, ask)
+        answer = await self._served(effect, ctx, ask)
         if isinstance(answer, Outcome):
             return answer
         text, usage, model = answer

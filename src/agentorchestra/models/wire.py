@@ -115,7 +115,7 @@ class _PlainCompletions(AsyncCompletions):
 
 
 async def _checked(answer: Any) -> Any:
-    """The answer, if it can be one: the library takes whatever a server says for a completion and fails later."""
+    """Return the answer if it can be one; the library takes whatever a server says and fails later."""
     if isinstance(answer, AsyncStream):
         kind = answer.response.headers.get("content-type", "").partition(";")[0].strip()
         if kind in ("text/html", "application/json"):
@@ -192,7 +192,7 @@ class Tools:
         model.customize_request_parameters = self.customize  # type: ignore[method-assign]
 
     def definition(self, tool: ToolSchema) -> ToolDefinition:
-        """The definition of a tool; strict mode is off because it changes what a schema means."""
+        """Return the definition of a tool; strict mode is off because it changes what a schema means."""
         found = self._definitions.get(tool.digest)
         if found is None:
             if len(self._definitions) >= self._MOST:
@@ -207,7 +207,7 @@ class Tools:
         return found
 
     def customize(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
-        """What `Model.customize_request_parameters` gives, each tool transformed only the first time it is seen."""
+        """Return the customized parameters; each tool is transformed only the first time it is seen."""
         parameters = model_request_parameters
         new = [tool for tool in parameters.function_tools if id(tool) not in self._customized]
         if new:
@@ -326,11 +326,7 @@ class _MappedOnce(OpenAIChatModel):
 
 
 class Wire:
-    """A model of pydantic-ai, asked once per `ask`.
-
-    Args:
-        endpoint: the model with its key.
-    """
+    """A model of pydantic-ai, asked once per `ask`."""
 
     def __init__(self, endpoint: Endpoint) -> None:
         self._sent = partial(takes, provider=endpoint.provider, profile=endpoint.profile)
@@ -364,14 +360,7 @@ class Wire:
     async def ask(
         self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None, heard: Callable[[], None]
     ) -> ModelResponse:
-        """One answer; raises whatever the library raises.
-
-        Args:
-            request: see ModelClient.
-            media: see ModelClient.
-            on_delta: see ModelClient.
-            heard: is told of each piece of an answer that is streamed.
-        """
+        """Ask the model once; `heard` is told of each streamed piece. Raise whatever the library raises."""
         marked = self._anthropic and request.settings.cached and _goes_on(request)
         messages = await to_theirs(
             request.messages,
@@ -419,7 +408,7 @@ class Wire:
             return stream.get()
 
     def _settings(self, request: ModelRequest) -> TheirSettings:
-        """The parameters in the provider's own form."""
+        """Return the parameters in the provider's own form."""
         settings = _settings(request, may_force=self._may_force)
         more: dict[str, Any] = {}
         ours = request.settings
@@ -460,7 +449,7 @@ class Wire:
         return dataclasses.replace(parameters, output_mode="native" if native else "prompted", output_object=output)
 
     async def embed(self, texts: Sequence[str]) -> tuple[list[list[float]], Usage]:
-        """A vector for each text, and what it cost; raises whatever the library raises."""
+        """Return a vector for each text, and what it cost; raise whatever the library raises."""
         if self._embedder is None:
             self._embedder = await self._make_embedder()
         result = await self._embedder.embed(list(texts), input_type="document")
@@ -481,10 +470,7 @@ class Wire:
         return infer_embedding_model(named, provider_factory=lambda name: provider)
 
     async def transcribe(self, data: bytes, name: str, media_type: str) -> tuple[str, Usage, float | None]:
-        """What is said in a recording, by the provider's own SDK, and the seconds it counted.
-
-        Raises whatever the SDK raises.
-        """
+        """Return what a recording says, its usage and the seconds counted; raise whatever the SDK raises."""
         if self._client is None:
             raise ModelRequestError(
                 f"{self._name} transcribes nothing here: only OpenAI and servers with its API do; name such a model "
@@ -513,7 +499,7 @@ class Wire:
         return infer_model(f"{endpoint.provider}:{endpoint.model}", lambda name: _provider(name, endpoint))
 
     def _compatible(self, endpoint: Endpoint) -> Model:
-        """An OpenAI-compatible server, OpenAI's own included."""
+        """Return an OpenAI-compatible server, OpenAI's own included."""
         address = endpoint.address or OPENAI_ADDRESS
         self._http = DefaultAioHttpClient(
             # No proxy stands between this process and its own machine, whatever the environment says.
@@ -542,19 +528,19 @@ class Wire:
 
 
 def _is_openai(endpoint: Endpoint) -> bool:
-    """Whether what is asked is OpenAI's own, or bears the name of one of its models: a proxy hands that on."""
+    """Return True if what is asked is OpenAI's own, or bears the name of one of its models: a proxy hands that on."""
     if endpoint.provider not in ("", "openai", "openai-chat"):
         return False
     return endpoint.address is None or endpoint.model.startswith(tuple(FAMILIES))
 
 
 def _goes_on(request: ModelRequest) -> bool:
-    """Whether a conversation will be sent again, longer: a single question is not worth a place in a cache."""
+    """Return True if a conversation will be sent again, longer: a single question is not worth a place in a cache."""
     return bool(request.tools) or any(message.role == "assistant" for message in request.messages)
 
 
 def _kept(transformer: Any, schema: dict[str, Any]) -> bool:
-    """Whether strict output leaves a schema's meaning alone: it refuses recursion, and empties maps of free names."""
+    """Return True if strict output keeps a schema's meaning: it refuses recursion and empties free maps."""
     if _holds_map(schema):
         return False
     try:
@@ -576,7 +562,7 @@ def _holds_map(schema: Any) -> bool:
 
 
 def _provider(name: str, endpoint: Endpoint) -> Provider[Any]:
-    """A provider with the key that was looked up, not the one in the process's environment."""
+    """Return a provider with the key that was looked up, not the one in the process's environment."""
     given: dict[str, Any] = {}
     if endpoint.key is not None:
         given["api_key"] = endpoint.key
@@ -627,7 +613,7 @@ async def to_theirs(
     says_errors: bool,
     marked: bool = False,
 ) -> list[theirs.ModelMessage]:
-    """Our messages as pydantic-ai's. Text is written by render.py, as for every model.
+    """Return our messages as pydantic-ai's. Text is written by render.py, as for every model.
 
     A message of the user without a word is left out: providers refuse it. Where only the system speaks, its words are
     sent as the user's.
@@ -714,7 +700,7 @@ async def to_theirs(
 
 
 def _with_words(messages: Sequence[Message]) -> Sequence[Message]:
-    """The conversation as providers take it, see `to_theirs`."""
+    """Return the conversation as providers take it, see `to_theirs`."""
     kept = [one for one in messages if one.role != "user" or one.media or one.text.strip()]
     if not kept:
         return messages
@@ -769,7 +755,7 @@ _UNNAMED = Source(kind="file")
 
 
 def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -> ModelResponse:
-    """An answer in our types, under the name the model was asked for by."""
+    """Return an answer in our types, under the name the model was asked for by."""
     text: list[str] = []
     thinking: list[str] = []
     thoughts: list[Thought] = []
@@ -807,7 +793,7 @@ def to_ours(answer: theirs.ModelResponse, request: ModelRequest, *, name: str) -
 
 
 def _arguments(args: Any) -> dict[str, JsonValue] | str:
-    """The arguments as an object, or the raw text when they are none."""
+    """Return the arguments as an object, or the raw text when they are none."""
     if args is None or args == "":
         return {}
     raw = args if isinstance(args, str) else json.dumps(args, ensure_ascii=False)
@@ -828,7 +814,7 @@ def _refuse(constant: str) -> Any:
 
 
 def _clean(text: str) -> str:
-    """The text without lone surrogates, which JSON can escape but nothing can store."""
+    """Return the text without lone surrogates, which JSON can escape but nothing can store."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -837,7 +823,7 @@ def _clean(text: str) -> str:
 
 
 def _usage(answer: theirs.ModelResponse, request: ModelRequest, said: str, calls: list[ToolCall]) -> Usage:
-    """Tokens by class; estimated for servers that do not count, so that budgets hold there too."""
+    """Return tokens by class; estimated for servers that do not count, so that budgets hold there too."""
     given = answer.usage
     if not given.input_tokens and not given.output_tokens:
         written = said + "".join(call.name + str(call.arguments) for call in calls)

@@ -25,7 +25,7 @@ from agentorchestra.sandbox.ground import FIRST_USER, mount_point, new_user, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
 from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.seccomp import filter_for
-from agentorchestra.sandbox.shell import Mount, Shell, ShellState
+from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
 from agentorchestra.sandbox.shell_driver import SHELL_FILES, DrivenShell, Inside
 
 HERE = Path(__file__).parent
@@ -53,7 +53,7 @@ _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime",
 _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
 
 
-class Bubblewrap:
+class Bubblewrap(ShellSandbox):
     """Programs in bubblewrap.
 
     Args:
@@ -99,7 +99,6 @@ class Bubblewrap:
         )
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
-        """See `Sandbox.run`."""
         await check_usable(self)
         return await self._run(program, limits, call)
 
@@ -120,7 +119,6 @@ class Bubblewrap:
         state: ShellState | None = None,
         mounts: Sequence[Mount] = (),
     ) -> Shell:
-        """See `ShellSandbox.shell`."""
         await check_usable(self)
         limits = limits or SandboxLimits()
         folder = folder.absolute()
@@ -135,7 +133,7 @@ class Bubblewrap:
         return DrivenShell(launch, folder, limits, Inside(root=WORK, user=user), state)
 
     async def aclose(self) -> None:
-        """Nothing is kept between programs; a shell is closed by whoever has it."""
+        pass  # nothing is kept between programs; a shell is closed by whoever has it
 
     def _world(
         self,

@@ -25,7 +25,7 @@ from agentorchestra.sandbox.ground import INPUTS as GIVEN
 from agentorchestra.sandbox.ground import mount_point, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
 from agentorchestra.sandbox.pipe import Launch
-from agentorchestra.sandbox.shell import Mount, Shell, ShellState
+from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
 from agentorchestra.sandbox.shell_driver import SHELL_FILES, DrivenShell, Inside
 
 HERE = Path(__file__).parent
@@ -50,7 +50,7 @@ def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
     )
 
 
-class Docker:
+class Docker(ShellSandbox):
     """Programs in containers.
 
     Args:
@@ -92,7 +92,6 @@ class Docker:
         return ""
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
-        """See `Sandbox.run`."""
         await check_usable(self)
         name = f"agentorchestra-{secrets.token_hex(8)}"
         place = Place(inputs=INPUTS if program.folder else "", libraries="/nonexistent")
@@ -113,7 +112,6 @@ class Docker:
         state: ShellState | None = None,
         mounts: Sequence[Mount] = (),
     ) -> Shell:
-        """See `ShellSandbox.shell`."""
         await check_usable(self)
         await remove_orphans()
         limits = limits or SandboxLimits()
@@ -185,7 +183,7 @@ class Docker:
         return command
 
     async def aclose(self) -> None:
-        """Nothing is kept between programs: a container removes itself when the supervisor's pipe is closed."""
+        pass  # nothing is kept between programs: a container removes itself when the supervisor's pipe is closed
 
 
 def _last(text: str) -> str:

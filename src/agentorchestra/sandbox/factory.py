@@ -19,7 +19,7 @@ GROUP = "agentorchestra.sandboxes"
 """The entry points of backends elsewhere: callables that take the SandboxSettings and give a Sandbox."""
 
 
-class AnySandbox:
+class AnySandbox(ShellSandbox):
     """The first of several sandboxes that can be used here; fails closed when none can."""
 
     safe = True
@@ -34,7 +34,6 @@ class AnySandbox:
         return self._chosen.name if self._chosen is not None else "auto"
 
     async def problem(self) -> str:
-        """Return why none can be used, "" when one can."""
         if self._chosen is not None:
             return ""
         problems = []
@@ -47,11 +46,9 @@ class AnySandbox:
         return "; or ".join(problems)
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
-        """See `Sandbox.run`."""
         return await (await self._usable()).run(program, limits, call=call)
 
     async def shell(self, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]) -> Shell:
-        """See `ShellSandbox.shell`."""
         return await shell_in(await self._usable(), folder, limits, **options)
 
     async def _usable(self) -> Sandbox:
@@ -61,7 +58,6 @@ class AnySandbox:
         return self._chosen
 
     async def aclose(self) -> None:
-        """End them all."""
         for one in self._candidates:
             await one.aclose()
 

@@ -6,10 +6,10 @@ environment is seen.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib.metadata
 import re
-from collections.abc import Iterable
 from pathlib import Path
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -58,15 +58,9 @@ def library_paths(names: tuple[str, ...]) -> tuple[dict[str, Path], tuple[str, .
                 path = Path(str(distribution.locate_file(top)))
                 if path.exists():
                     found[top] = path
-        todo += [(one, False) for one in _required(distribution.requires or ())]
+        for line in distribution.requires or ():
+            with contextlib.suppress(InvalidRequirement):
+                requirement = Requirement(line)
+                if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                    todo.append((requirement.name, False))
     return found, tuple(missing)
-
-
-def _required(lines: Iterable[str]) -> Iterable[str]:
-    for line in lines:
-        try:
-            requirement = Requirement(line)
-        except InvalidRequirement:
-            continue
-        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-            yield requirement.name

@@ -16,25 +16,23 @@ from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.sandbox.driver import Driver, Place
 from agentorchestra.sandbox.ground import INPUTS, mount_point
 from agentorchestra.sandbox.pipe import Launch
-from agentorchestra.sandbox.shell import Mount, Shell, ShellState
+from agentorchestra.sandbox.shell import Mount, Shell, ShellSandbox, ShellState
 from agentorchestra.sandbox.shell_driver import DrivenShell, Inside
 
 HERE = Path(__file__).parent
 _MARK = "AGENTORCHESTRA_SHELL"
 
 
-class UnsafeLocal:
+class UnsafeLocal(ShellSandbox):
     """Programs as plain processes in a temporary folder: limits of time, memory and output hold, nothing else does."""
 
     name = "unsafe-local"
     safe = False
 
     async def problem(self) -> str:
-        """Return "": it can always be used; whether it may is the settings' word."""
         return ""
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
-        """Run a program on this machine as it is."""
         with tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True) as folder:
             work, temporary = Path(folder, "work"), Path(folder, "tmp")
             work.mkdir()
@@ -81,7 +79,7 @@ class UnsafeLocal:
         return DrivenShell(launch, folder, limits or SandboxLimits(), inside, state, done)
 
     async def aclose(self) -> None:
-        """Nothing is kept between programs."""
+        pass  # nothing is kept between programs
 
 
 def _environment(temporary: str) -> dict[str, str]:

@@ -65,9 +65,9 @@ class Watch:
         temporary, entries = _temporary(pids, self._inside)
         queued, sockets = _sockets(pids)
         elsewhere = temporary + queued
-        used = sum(_resident(pid) for pid in pids) + elsewhere
+        used = sum(_memory(pid, shared=False) for pid in pids) + elsewhere
         if used > self._limits.memory_bytes:
-            used = sum(_proportional(pid) for pid in pids) + elsewhere  # pages that processes share counted once
+            used = sum(_memory(pid, shared=True) for pid in pids) + elsewhere  # pages that processes share counted once
         self.used = used
         self.peak = max(self.peak, used)
         if used > self._limits.memory_bytes:
@@ -148,22 +148,17 @@ def _tree(pid: int) -> list[int]:
     return found
 
 
-def _resident(pid: int) -> int:
-    """Return the bytes of anonymous pages and of shared memory; pages of files on a disk do not count."""
-    return _sum_of(f"/proc/{pid}/status", ("RssAnon:", "RssShmem:"))
+def _memory(pid: int, *, shared: bool) -> int:
+    """Return the bytes of anonymous pages and of shared memory; pages of files on a disk do not count.
 
-
-def _proportional(pid: int) -> int:
-    """Return the same, each page divided by the number of processes that share it."""
-    return _sum_of(f"/proc/{pid}/smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) or _resident(pid)
-
-
-def _sum_of(path: str, names: tuple[str, ...]) -> int:
-    try:
-        lines = Path(path).read_text().splitlines()
-    except OSError:
-        return 0
-    return sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(names))
+    With `shared` each page is divided by the number of processes that share it.
+    """
+    name, fields = ("smaps_rollup", ("Pss_Anon:", "Pss_Shmem:")) if shared else ("status", ("RssAnon:", "RssShmem:"))
+    lines: list[str] = []
+    with contextlib.suppress(OSError):
+        lines = Path(f"/proc/{pid}/{name}").read_text().splitlines()
+    found = sum(int(line.split()[1]) * 1024 for line in lines if line.startswith(fields))
+    return found or (_memory(pid, shared=False) if shared else 0)
 
 
 def _sockets(pids: list[int]) -> tuple[int, int]:

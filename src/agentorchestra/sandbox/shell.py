@@ -81,9 +81,9 @@ class ShellState:
 def _texts(value: object, what: str) -> dict[str, str]:
     if value is not None and not isinstance(value, dict):
         raise ValueError(f"the {what} of a shell's state are an object of texts")
-    found = {name: text for name, text in (value or {}).items() if _is_text(name) and _is_text(text)}
     # A value that is not text (bytes in no known encoding) is left out: records hold text only.
-    return {name: text for name, text in found.items() if "\0" not in text}
+    pairs = (value or {}).items()
+    return {name: text for name, text in pairs if _is_text(name) and _is_text(text) and "\0" not in text}
 
 
 def _is_text(value: object) -> bool:
@@ -159,12 +159,7 @@ class Shell(Protocol):
         ...
 
     async def run(
-        self,
-        command: str,
-        *,
-        timeout_s: float | None = None,
-        together: bool = False,
-        on_output: OnOutput | None = None,
+        self, command: str, *, timeout_s: float | None = None, together: bool = False, on_output: OnOutput | None = None
     ) -> ShellRan:
         """Run a command (any bash program) and wait for its end; it finds its input closed.
 

@@ -20,7 +20,7 @@ from agentorchestra.sandbox.base import SandboxLimits
 from agentorchestra.sandbox.ground import close_to_others, give
 from agentorchestra.sandbox.monitor import watched_shell
 from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
-from agentorchestra.sandbox.shell import Job, OnOutput, ShellEnding, ShellRan, ShellState
+from agentorchestra.sandbox.shell import Job, OnOutput, Shell, ShellEnding, ShellRan, ShellState
 
 SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_after.sh")
 """What has to be there inside."""
@@ -69,22 +69,20 @@ class _Running:
     """The command that runs."""
 
     number: int
-    together: bool
     on_output: OnOutput | None
     outputs: dict[int, Output]
     decoders: dict[int, Any]
     answer: asyncio.Future[dict[str, Any]] | None = None
 
 
-class DrivenShell:
+class DrivenShell(Shell):
     """A shell behind a pipe.
 
     Args:
         launch: makes what starts a sandbox; called for each start.
         folder: of this machine, which the commands work in.
-        limits: see `ShellSandbox.shell`.
-        inside: see Inside.
-        state: what it begins with.
+        limits, state: see `ShellSandbox.shell`.
+        inside: what it finds there.
         done: called at the end of everything.
     """
 
@@ -119,25 +117,17 @@ class DrivenShell:
 
     @property
     def state(self) -> ShellState:
-        """As of the end of the last command."""
         return self._state
 
     @property
     def root(self) -> str:
-        """What the working folder is called inside."""
         return self._inside.root
 
     # -- commands ----------------------------------------------------------------------------------------------------
 
     async def run(
-        self,
-        command: str,
-        *,
-        timeout_s: float | None = None,
-        together: bool = False,
-        on_output: OnOutput | None = None,
+        self, command: str, *, timeout_s: float | None = None, together: bool = False, on_output: OnOutput | None = None
     ) -> ShellRan:
-        """Run a command and wait for its end."""
         seconds = self._limits.seconds if timeout_s is None else timeout_s
         _check_command(command)
         async with self._one_command:
@@ -147,7 +137,7 @@ class DrivenShell:
             number = self._last
             fds = (1,) if together else (1, 2)
             decoders = {fd: codecs.getincrementaldecoder("utf-8")("replace") for fd in fds}
-            running = self._running = _Running(number, together, on_output, {1: Output(), 2: Output()}, decoders)
+            running = self._running = _Running(number, on_output, {1: Output(), 2: Output()}, decoders)
             asked = {"kind": "run", "command": command, "seconds": seconds, "together": together, "id": number}
             try:
                 running.answer = await self._ask(asked)
@@ -211,13 +201,11 @@ class DrivenShell:
             self._state = replace(self._state, last_job=job)
 
     async def interrupt(self) -> None:
-        """Interrupt the command that runs."""
         if self._running is not None and self._pipe is not None:
             with contextlib.suppress(Lost):
                 await self._send({"kind": "interrupt"})
 
     async def restore(self, state: ShellState) -> None:
-        """A new shell with that state; all that ran in the background is ended."""
         async with self._one_command:
             self._state = state
             await self._down(Lost("it was put back to an earlier state"))
@@ -227,7 +215,6 @@ class DrivenShell:
     # -- jobs --------------------------------------------------------------------------------------------------------
 
     async def start(self, command: str) -> Job:
-        """Start a command in the background."""
         _check_command(command)
         job = _job(await self._about_jobs({"kind": "job", "command": command}))
         self._had_jobs = True
@@ -235,18 +222,15 @@ class DrivenShell:
         return job
 
     async def jobs(self) -> tuple[Job, ...]:
-        """What runs in the background, and what ran there lately."""
         if self._pipe is None:
             return ()
         found = (await self._about_jobs({"kind": "jobs"})).get("jobs")
         return tuple(_job(one) for one in found[:200]) if isinstance(found, list) else ()
 
     async def output(self, job: int) -> Job:
-        """A job with what it has printed."""
         return _job(await self._about_jobs({"kind": "output", "job": job}))
 
     async def stop(self, job: int, number: int = 15, *, force: bool = True) -> Job:
-        """Send a job a signal and wait a second for its end."""
         if not 1 <= number <= 64:
             raise ToolError(f"there is no signal {number}; the numbers: 1 to 64")
         return _job(await self._about_jobs({"kind": "stop", "job": job, "signal": number, "force": force}))
@@ -420,7 +404,6 @@ class DrivenShell:
         self._waiting.clear()
 
     async def close(self) -> None:
-        """End everything."""
         done, self._done = self._done, None
         await asyncio.shield(self._down(Lost("it was closed")))
         if self._ending is not None:

@@ -75,7 +75,7 @@ ask_media.backed_by(Carried(tools=(media_as,)), uses=(media_as.name,))
 
 @dataclass(frozen=True)
 class Looked:
-    """What a model said of media."""
+    """A model's words on media."""
 
     text: str  # its words
     by: str  # the model
@@ -106,7 +106,8 @@ async def look(
         ToolError: one sentence, where no model could answer.
     """
     part = _Part(region, list(pages), from_s, to_s)
-    items = [await _identified(ctx, name) for name in files]
+    facts = [(await _made(ctx, name, "facts")).value for name in files]
+    items = [Item(str(it["name"]), str(it["kind"]), bool(it["sound"]), bool(it["paged"])) for it in facts]
     part.check(items)
     asking = _Asking(ctx, question, part, prompt, tuple(known))
     text, shown = await asking.answer(items)
@@ -126,7 +127,7 @@ class Item:
 
 @dataclass(frozen=True)
 class _Part:
-    """Which part of the media is asked about."""
+    """The part of the media that is asked about."""
 
     region: list[float] | None
     pages: list[int]
@@ -145,7 +146,6 @@ class _Part:
             raise ToolError(f"to_s is {self.to_s:g} and from_s {self.from_s or 0:g}; give a later end")
 
     def check(self, items: Sequence[Item]) -> None:
-        """Refuse what fits none of the media."""
         listed = ", ".join(item.name for item in items)
         if self.region and not any(item.kind == "image" for item in items):
             raise ToolError(f"region is for pictures and PDFs, and {listed} is none; leave it out")
@@ -176,12 +176,6 @@ def _pages_of(pages: str | None) -> list[int]:
     if len(found) > MOST_PAGES:
         raise ToolError(f"pages {pages} are {len(found)}; at most {MOST_PAGES} are shown with one question")
     return found
-
-
-async def _identified(ctx: RunContext[Any], name: str) -> Item:
-    facts = await _made(ctx, name, "facts")
-    value: dict[str, Any] = facts.value
-    return Item(str(value["name"]), str(value["kind"]), bool(value["sound"]), bool(value["paged"]))
 
 
 async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any:
@@ -216,19 +210,17 @@ class Given:
 
 @dataclass(frozen=True)
 class Plan:
-    """Who is asked ("" for the model of the agent that asks), and how the media are given."""
+    """The model that is asked ("" for the model of the agent that asks), and how the media are given."""
 
     model: str
     parts: tuple[Given, ...]
 
     @property
     def cost(self) -> int:
-        """The loss in all."""
         return sum(one.cost for one in self.parts)
 
     @property
     def role(self) -> str:
-        """The role that the question has."""
         forms = {form for one in self.parts for form in one.forms}
         kind = "video" if "clip" in forms else "image" if forms & {"pictures", "frames"} else "audio"
         return ROLES[kind]
@@ -373,7 +365,6 @@ class _Asking:
 
 
 def _named(block: Block) -> str:
-    """Return a piece of what a model was given, for whoever asked."""
     if isinstance(block, MediaBlock):
         return block.name
     source = block.source or Source(kind="file")
@@ -381,7 +372,6 @@ def _named(block: Block) -> str:
 
 
 def _refused(outcome: Any, blocks: Sequence[Block]) -> set[str]:
-    """Return the kinds of media that a model refused."""
     if outcome.error_type != "ModelMediaError" or not isinstance(outcome.value, dict):
         return set()
     held = {block.media_type.partition("/")[0] for block in blocks if isinstance(block, MediaBlock)}

@@ -30,9 +30,8 @@ from agentorchestra.tools.web.pages import artifact_name, file_name, is_address
 
 Form = Literal["facts", "pictures", "sound", "frames", "clip"]
 
+# In the run's state: the snapshot at which the folder of the environments stands (environments/manifest.py).
 _FOLDER = "env:folder"
-"""In the run's state: the snapshot at which the folder of the environments stands (environments/manifest.py)."""
-
 _TASK_FILES = "files/"  # where the task's files are seen in that folder
 _ENDINGS = {"image/png": ".png", "image/jpeg": ".jpg", "audio/mpeg": ".mp3", "audio/wav": ".wav", "video/mp4": ".mp4"}
 

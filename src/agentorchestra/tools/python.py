@@ -29,15 +29,14 @@ from agentorchestra.tea.retrieval.discovery import OPENING
 from agentorchestra.tools.workbench import INTERPRETER, Workbench
 
 MONTY = "monty"  # the interpreter's name as a component
+# The variables that an agent's programs left: blobs by the name of the place where they ran.
 STATE = f"{PRIVATE}python"
-"""The variables that an agent's programs left: blobs by the name of the place where they ran."""
-
 _LONGEST_ERROR = 4_000
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What one program may use."""
+    """Bounds of one program."""
 
     seconds: float = 10.0  # of computing
     memory: int = 256_000_000  # bytes of its heap
@@ -209,8 +208,8 @@ def _programs(state: bytes) -> list[str]:
     return found
 
 
+# Words of programs whose variables may be others when they run again
 _CHANCE = re.compile(r"\b(?:random|now|today|utcnow|time|uuid\d?|secrets)\b")
-"""Words of programs whose variables may be others when they run again."""
 
 
 def _again(programs: list[str]) -> str:
@@ -273,7 +272,6 @@ class _Text:
         self._dropped = 0
 
     def add(self, text: str) -> None:
-        """Return one piece more."""
         kept = text[: self._left]
         self._left -= len(kept)
         self._dropped += len(text) - len(kept)
@@ -281,7 +279,6 @@ class _Text:
             self._parts.append(kept)
 
     def text(self) -> str:
-        """Return what was kept, with a note about the rest."""
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         return "".join(self._parts) + note
 

@@ -23,12 +23,12 @@ from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
     TextDocument,
+    is_media,
     joined,
     leaves,
     locate,
 )
 from agentorchestra.tools.files.formats.sniff import MARKDOWN_SUFFIXES, TABLE_SUFFIXES, sniff
-from agentorchestra.tools.files.media import is_media
 from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.readers import member_bytes, parse_table, read_document
 from agentorchestra.tools.files.tables import row_text
@@ -194,7 +194,6 @@ def kind_of(media_type: str) -> str:
 
 
 def _read(found: SourceContent, document: Document, chars: int) -> SourceContent:
-    """Return its chunks and tables."""
     found.media_type = document.media_type
     found.kind = _kind(document)
     found.notes += document.notes
@@ -203,7 +202,8 @@ def _read(found: SourceContent, document: Document, chars: int) -> SourceContent
     for path, leaf in leaves(document):
         if isinstance(leaf, TableDocument):
             # Tables of PDFs stand in the text of their pages too.
-            found.tables[path] = _rows(leaf)
+            head = [[*leaf.header]] if leaf.first_row > 1 else []
+            found.tables[path] = [*head, *([*row] for row in leaf.rows)]
             if not isinstance(document, PdfDocument):
                 rows += _pieces(path, leaf)
         elif isinstance(leaf, TextDocument) and is_media(leaf.media_type):
@@ -233,11 +233,6 @@ def _kind(document: Document) -> str:
     return "text"
 
 
-def _rows(table: TableDocument) -> list[list[str]]:
-    head = [[*table.header]] if table.first_row > 1 else []
-    return [*head, *([*row] for row in table.rows)]
-
-
 def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
     if isinstance(leaf, TableDocument):
         for row in range(leaf.first_row, leaf.last_row + 1):
@@ -255,7 +250,7 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
 
 
 def _cut(pieces: list[Piece]) -> int:
-    """Cut pieces to what is read; how many were left out."""
+    """Cut pieces to what is read; return how many were left out."""
     spent = 0
     for index, one in enumerate(pieces):
         spent += len(one.text)

@@ -122,7 +122,7 @@ class Plan(BaseModel):
 
     @property
     def progress(self) -> str:
-        """How far it is: `Title - 1/3 (33%), 2 not_started, ...`."""
+        """The progress: `Title - 1/3 (33%), 2 not_started, ...`."""
         counts = Counter(step.status for step in self.steps)
         done, total = counts["completed"], len(self.steps)
         percent = round(100 * done / total) if total else 0

@@ -1,4 +1,4 @@
-"""What is said in the recordings of a task; there where the settings name a model that writes it down."""
+"""Transcripts of the recordings of a task; there where the settings name a model that writes it down."""
 
 from __future__ import annotations
 

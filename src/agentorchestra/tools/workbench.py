@@ -31,9 +31,8 @@ from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.interpreter import Call, Host
 from agentorchestra.tea.programs.interpreter import Ran as Ended
 
+# Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`
 Answer = Callable[[RunContext[Any], dict[str, JsonValue]], Awaitable[dict[str, JsonValue]]]
-"""Makes a program's call (`name`, `arguments`); gives `value`, or `error` and its `type`."""
-
 INTERPRETER = "sandbox"
 FILE = "file:"  # names of the run's state that hold the files of the working folder
 SHOWN_PICTURES = 3
@@ -63,7 +62,7 @@ class _Live:
     part: int = 0
 
     async def call(self, name: str, arguments: dict[str, JsonValue]) -> JsonValue:
-        """Return what the sandbox calls: wait for the answer that a later part brings."""
+        """Be what the sandbox calls: wait for the answer that a later part brings."""
         future: asyncio.Future[dict[str, JsonValue]] = asyncio.get_running_loop().create_future()
         await self.asked.put(({"name": name, "arguments": arguments}, future))
         answer = await future
@@ -85,13 +84,11 @@ class _Live:
             waiting.cancel()
 
     def answer(self, answer: dict[str, JsonValue]) -> None:
-        """Let the program go on."""
         assert self.open_call is not None
         self.open_call.set_result(answer)
         self.open_call = None
 
     async def end(self) -> None:
-        """End the program, whatever it does."""
         if self.task is not None:
             self.task.cancel()
             await asyncio.gather(self.task, return_exceptions=True)
@@ -149,7 +146,7 @@ class Workbench(BaseHandler):
         return lowest(effect.lowest_trust, Trust.AGENT)
 
     async def _start(self, live: _Live, effect: Effect, part: int, ctx: Any) -> str:
-        """Start the program and bring it to where this part begins; what is wrong, "" if nothing is."""
+        """Start the program and bring it to where this part begins; return what is wrong, "" if nothing is."""
         await live.end()
         live.asked = asyncio.Queue()
         if self.sandbox is None:
@@ -317,7 +314,7 @@ def _names(value: JsonValue) -> tuple[str, ...]:
 
 
 async def _called(ctx: RunContext[Any], asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
-    """Return a program's call, through the door."""
+    """Make a program's call through the door."""
     arguments = asked.get("arguments")
     outcome = await ctx.call_tool(str(asked.get("name")), **(arguments if isinstance(arguments, dict) else {}))
     return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
@@ -349,7 +346,7 @@ async def _recorded(ran: Ran, ctx: Any, trust: Trust) -> Outcome:
 
 
 def _keep_files(ctx: RunContext[Any], outcome: Outcome) -> None:
-    """Return the run's state after a program: which files its working folder holds."""
+    """Set in the run's state which files the working folder holds after a program."""
     for one in outcome.artifacts:
         ctx.vars[FILE + one.name] = {"sha256": one.sha256, "size": one.size}
     removed = outcome.value.get("removed") if outcome.ok and isinstance(outcome.value, dict) else None

@@ -28,7 +28,7 @@ def asgi(
     allowed_hosts: Collection[str] = LOOPBACK_HOSTS,
     max_body_bytes: int = MAX_BODY_BYTES,
 ) -> WebApp:
-    """An ASGI application over a workspace: submit, status, events, answers, cancellation (docs/web.md).
+    """Return an ASGI application over a workspace: submit, status, events, answers, cancellation (docs/web.md).
 
     Its lifespan opens the workspace if it is not open, drives the runs that are submitted, and cancels those that are
     under way when the server stops; they can be resumed.
@@ -55,7 +55,7 @@ def asgi(
 
 
 def missing_extra(exc: ModuleNotFoundError) -> MissingExtraError:
-    """The sentence for a package of the extra `web` that is not there."""
+    """Return the sentence for a package of the extra `web` that is not there."""
     return MissingExtraError(
         f"the web interface needs the package {(exc.name or '').partition('.')[0]}, which is not installed; "
         'run: pip install "agentorchestra[web]"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import tempfile
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import datetime
 from pathlib import Path
@@ -37,9 +37,9 @@ from agentorchestra.runtime.waits import GOES_ON
 from agentorchestra.web.bodies import (
     AnswerBody,
     ApproveBody,
-    CancelBody,
+    B,
     DenyBody,
-    PauseBody,
+    ReasonBody,
     ResumeBody,
     SentFile,
     Submission,
@@ -112,7 +112,7 @@ class WebApp:
         self._closing.set()
 
     async def close(self) -> None:
-        """What the end of the lifespan does, but for the workspace: end the streams, cancel the runs driven here."""
+        """End the streams, cancel the runs driven here: the end of the lifespan, but for the workspace."""
         self._closing.set()
         await self._driver.close()
 
@@ -138,14 +138,29 @@ class WebApp:
             Route("/runs", self._list, methods=["GET"]),
             Route("/runs/{run_id}", self._show, methods=["GET"], name="run"),
             Route("/runs/{run_id}/events", self._events, methods=["GET"], name="events"),
-            Route("/runs/{run_id}/answer", self._answer, methods=["POST"]),
-            Route("/runs/{run_id}/approve", self._approve, methods=["POST"]),
-            Route("/runs/{run_id}/deny", self._deny, methods=["POST"]),
-            Route("/runs/{run_id}/tell", self._tell, methods=["POST"]),
-            Route("/runs/{run_id}/pause", self._pause, methods=["POST"]),
-            Route("/runs/{run_id}/cancel", self._cancel, methods=["POST"]),
-            Route("/runs/{run_id}/resume", self._resume, methods=["POST"]),
+            self._order("answer", AnswerBody, self._answer),
+            self._order("approve", ApproveBody, self._approve),
+            self._order("deny", DenyBody, self._deny),
+            self._order("tell", TellBody, self._tell),
+            self._order("pause", ReasonBody, self._pause),
+            self._order("cancel", ReasonBody, self._cancel),
+            self._order("resume", ResumeBody, self._resume),
         ]
+
+    def _order(self, name: str, model: type[B], obey: Callable[[str, B], Awaitable[Question | None]]) -> Route:
+        """Return a route that tells a run something, by its id and the body of the request."""
+
+        async def endpoint(request: Request) -> Response:
+            body = await read_body(request, model, self._max_body_bytes)
+            run_id = request.path_params["run_id"]
+            question = await obey(run_id, body)
+            answered = {}
+            if question is not None:
+                await self._driver.go_on(run_id, question)
+                answered = {"question": question.key}
+            return JSONResponse({**await self._brief(run_id), **answered}, status_code=202)
+
+        return Route(f"/runs/{{run_id}}/{name}", endpoint, methods=["POST"])
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -173,7 +188,7 @@ class WebApp:
         return JSONResponse({"runs": [{**_about(one), "until": _iso(until.get(one.id))} for one in found]})
 
     async def _show(self, request: Request) -> Response:
-        record = await self._record(request)
+        record = await self._record(request.path_params["run_id"])
         result = await self._ws.result(record.id)
         questions = () if record.status in FINAL else await self._ws.questions(record.id)
         return JSONResponse(
@@ -186,7 +201,7 @@ class WebApp:
         )
 
     async def _events(self, request: Request) -> Response:
-        record = await self._record(request)
+        record = await self._record(request.path_params["run_id"])
         given = request.headers.get("last-event-id") or request.query_params.get("after")
         after = _number(given, "Last-Event-ID", 0)
         last = record.next_seq - 1
@@ -202,65 +217,42 @@ class WebApp:
             headers={"X-Accel-Buffering": "no"},
         )
 
-    # -- steering --------------------------------------------------------------------------------------------------
+    # -- orders ----------------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: Request) -> Response:
-        body = await read_body(request, AnswerBody, self._max_body_bytes)
-        run_id = request.path_params["run_id"]
-        return await self._settled(run_id, await self._ws.answer(run_id, body.answer, question=body.question, by=_BY))
+    async def _answer(self, run_id: str, body: AnswerBody) -> Question:
+        return await self._ws.answer(run_id, body.answer, question=body.question, by=_BY)
 
-    async def _approve(self, request: Request) -> Response:
-        body = await read_body(request, ApproveBody, self._max_body_bytes)
-        run_id = request.path_params["run_id"]
-        approved = await self._ws.approve(run_id, question=body.question, code=body.code, by=_BY)
-        return await self._settled(run_id, approved)
+    async def _approve(self, run_id: str, body: ApproveBody) -> Question:
+        return await self._ws.approve(run_id, question=body.question, code=body.code, by=_BY)
 
-    async def _deny(self, request: Request) -> Response:
-        body = await read_body(request, DenyBody, self._max_body_bytes)
-        run_id = request.path_params["run_id"]
-        denied = await self._ws.deny(run_id, reason=body.reason, question=body.question, by=_BY)
-        return await self._settled(run_id, denied)
+    async def _deny(self, run_id: str, body: DenyBody) -> Question:
+        return await self._ws.deny(run_id, reason=body.reason, question=body.question, by=_BY)
 
-    async def _settled(self, run_id: str, question: Question) -> Response:
-        await self._driver.go_on(run_id, question)
-        return JSONResponse({**await self._brief(run_id), "question": question.key}, status_code=202)
-
-    async def _tell(self, request: Request) -> Response:
-        body = await read_body(request, TellBody, self._max_body_bytes)
-        record = await self._record(request)
-        if record.status in FINAL:
+    async def _tell(self, run_id: str, body: TellBody) -> None:
+        status = (await self._record(run_id)).status
+        if status in FINAL:
             raise HttpRequestError(
-                f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run", status=409
+                f"run {run_id} is over ({status.value}) and reads nothing; start a new run", status=409
             )
-        await self._ws.tell(record.id, body.text, to=body.to, by=_BY)  # what it makes due is taken up in a moment
-        return JSONResponse(await self._brief(record.id), status_code=202)
+        await self._ws.tell(run_id, body.text, to=body.to, by=_BY)  # what it makes due is taken up in a moment
 
-    async def _pause(self, request: Request) -> Response:
-        body = await read_body(request, PauseBody, self._max_body_bytes)
-        record = await self._record(request)
-        if record.status is not RunStatus.PAUSED and record.status not in GOES_ON:
+    async def _pause(self, run_id: str, body: ReasonBody) -> None:
+        status = (await self._record(run_id)).status
+        if status is not RunStatus.PAUSED and status not in GOES_ON:
             raise HttpRequestError(
-                f"run {record.id} is not under way ({record.status.value}): there is nothing to pause", status=409
+                f"run {run_id} is not under way ({status.value}): there is nothing to pause", status=409
             )
-        await self._ws.pause(record.id, reason=body.reason, by=_BY)
-        return JSONResponse(await self._brief(record.id), status_code=202)
+        await self._ws.pause(run_id, reason=body.reason, by=_BY)
 
-    async def _cancel(self, request: Request) -> Response:
-        body = await read_body(request, CancelBody, self._max_body_bytes)
-        run_id = request.path_params["run_id"]
+    async def _cancel(self, run_id: str, body: ReasonBody) -> None:
         await self._ws.cancel(run_id, reason=body.reason, by=_BY)
-        return JSONResponse(await self._brief(run_id), status_code=202)
 
-    async def _resume(self, request: Request) -> Response:
-        body = await read_body(request, ResumeBody, self._max_body_bytes)
-        run_id = request.path_params["run_id"]
+    async def _resume(self, run_id: str, body: ResumeBody) -> None:
         await self._driver.begin(run_id, budget=body.budget)
-        return JSONResponse(await self._brief(run_id), status_code=202)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 
-    async def _record(self, request: Request) -> RunRecord:
-        run_id = request.path_params["run_id"]
+    async def _record(self, run_id: str) -> RunRecord:
         record = await self._ws.store.get_run(run_id)
         if record is None:
             raise UnknownRunError(f"no run {run_id!r} in this workspace; GET /runs lists them")
@@ -270,7 +262,7 @@ class WebApp:
         return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
 
     async def _abandoned(self, record: RunRecord) -> bool:
-        """Whether the process that drove a run is provably gone: it goes on only by a resume."""
+        """Return True if the process that drove a run is provably gone: it goes on only by a resume."""
         job = await self._ws.store.job(record.id) if record.status == "running" else None
         return job is not None and job.owner is not None and is_dead(job.owner)
 
@@ -318,9 +310,8 @@ def _number(text: str | None, what: str, default: int) -> int:
 
 
 async def _refused(request: Request, exc: Exception) -> Response:
-    code = (
-        exc.status if isinstance(exc, HttpRequestError) else next(c for cls, c in STATUS_CODES if isinstance(exc, cls))
-    )
+    by_class = next(code for cls, code in STATUS_CODES if isinstance(exc, cls))
+    code = exc.status if isinstance(exc, HttpRequestError) else by_class
     return problem(str(exc), code, kind=type(exc).__name__)
 
 

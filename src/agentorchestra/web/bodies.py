@@ -1,4 +1,4 @@
-"""What requests may bring, and the sentences for what does not fit."""
+"""The bodies of requests, and the sentences for what does not fit."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, field_validator
+from pydantic import BaseModel, BeforeValidator, Field, ValidationError, field_validator
 from starlette.requests import ClientDisconnect, Request
 
 from agentorchestra.core.budget import Budget
@@ -23,14 +23,12 @@ _NOT_IN_A_NAME = re.compile(r"[/\\\x00-\x1f\x7f]")
 _MOST_NAME_BYTES = 200
 
 
-class _Body(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True)
+class _Body(BaseModel, extra="forbid", frozen=True):
+    pass
 
 
-class Limits(Budget):
+class Limits(Budget, extra="forbid"):
     """A budget in a request; a misspelt limit is refused, not passed over."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 def _decoded(text: Any) -> Any:
@@ -83,7 +81,7 @@ class Submission(_Body):
         return files
 
     def spec(self, files: Sequence[Path]) -> RunSpec:
-        """Return what is asked, with the files where they were written to."""
+        """Return the spec, with the files where they were written to."""
         return RunSpec(**(dict(self) | {"files": files}))
 
 
@@ -115,14 +113,8 @@ class TellBody(_Body):
     to: str = ""
 
 
-class CancelBody(_Body):
-    """POST /runs/{id}/cancel."""
-
-    reason: str = ""
-
-
-class PauseBody(_Body):
-    """POST /runs/{id}/pause."""
+class ReasonBody(_Body):
+    """POST /runs/{id}/cancel and /pause."""
 
     reason: str = ""
 
@@ -134,7 +126,7 @@ class ResumeBody(_Body):
 
 
 async def read_body(request: Request, model: type[B], most_bytes: int) -> B:
-    """The body of a request; an empty one is an empty object.
+    """Return the body of a request; an empty one is an empty object.
 
     Raises:
         HttpRequestError: too large (413), not JSON (415), malformed (400), or an object that does not fit (422).
@@ -176,10 +168,10 @@ async def _bytes(request: Request, most: int) -> bytes:
 __all__ = [
     "AnswerBody",
     "ApproveBody",
-    "CancelBody",
+    "B",
     "DenyBody",
     "Limits",
-    "PauseBody",
+    "ReasonBody",
     "ResumeBody",
     "Submission",
     "TellBody",

@@ -15,11 +15,10 @@ from agentorchestra.workspace import Workspace
 logger = logging.getLogger("agentorchestra.web")
 
 HAND_OVER_S = 5.0
-"""How long another process that drives a run gets to take an answer up."""
-
+"""Time for another process that drives a run to take an answer up."""
 
 DUE_S = 1.0
-"""How often it is looked whether the time of a waiting run has come: one query for all of them."""
+"""Time between looks for waiting runs whose time has come: one query for all of them."""
 
 _POLL_S = 0.02
 
@@ -119,7 +118,7 @@ class Driver:
                 return
 
     async def _has_its_answer(self, run_id: str) -> bool:
-        """Whether a run waits for an answer that came while it was being put away."""
+        """Return True if a run waits for an answer that came while it was being put away."""
         waiting: set[str] = set()
         found = False
         for event in await self._ws.events(run_id):
@@ -153,7 +152,7 @@ class Driver:
         return 0 if record is None else record.next_seq - 1
 
     async def _stopped(self, run_id: str) -> bool:
-        """Whether somebody stopped the run: an answer does not start it again, only a resume does."""
+        """Return True if somebody stopped the run: no answer starts it again, only a resume does."""
         return (await self._ws.result(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED)
 
     def _over(self, run_id: str, task: asyncio.Task[None]) -> None:

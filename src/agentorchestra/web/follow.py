@@ -13,17 +13,17 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.workspace import Workspace
 
 POLL_S = 0.1
-"""How often the log of a followed run is asked for what is new: one query by key, whoever drives the run."""
+"""Time between looks at the log of a followed run: one query by key, whoever drives the run."""
 
 ALIVE_S = 15.0
-"""How long a stream may be silent before a comment shows both ends that the other is there."""
+"""Silence of a stream after which a comment shows both ends that the other is there."""
 
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED})
 """Statuses at which a stream stays open: what comes next needs no new run."""
 
 
 async def stream(ws: Workspace[Any], record: RunRecord, after: int, closing: asyncio.Event) -> AsyncIterator[bytes]:
-    """Server-sent events: the log from a sequence on, live ones as they come, at last `end` with the status.
+    """Yield server-sent events: the log from a sequence on, live ones as they come, at last `end` with the status.
 
     The sequence is the id of an event, so a client that comes back with the last id it saw misses none and gets none
     twice. `end` has no id: it is no event of the log.

@@ -1,4 +1,4 @@
-"""Who may come in: the Host header and the token are checked before anything else is looked at."""
+"""The guard: Host header and token are checked before anything else is looked at."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class Guard:
 
 
 def checked_token(token: str) -> str:
-    """The token, if it can be one.
+    """Return the token, if it can be one.
 
     Raises:
         SettingsError: without the token in the sentence.
@@ -79,7 +79,7 @@ def checked_token(token: str) -> str:
 def problem(
     sentence: str, status: int, *, kind: str = "HttpRequestError", headers: dict[str, str] | None = None
 ) -> Response:
-    """An error as JSON: `{error, error_type}`."""
+    """Return an error as JSON: `{error, error_type}`."""
     return JSONResponse({"error": sentence, "error_type": kind}, status_code=status, headers=headers)
 
 

@@ -16,11 +16,11 @@ from agentorchestra.web.app import WebApp
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 _GRACE_S = 10
-"""How long requests under way get to end when the server stops; streams of events end at once."""
+"""Time for requests under way to end when the server stops; streams of events end at once."""
 
 
 def is_loopback(host: str) -> bool:
-    """Whether only this machine can reach an address that is listened at."""
+    """Return True if only this machine can reach an address that is listened at."""
     if host == "localhost":
         return True
     try:
@@ -30,7 +30,7 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """A socket that listens at the address; port 0 takes a free one.
+    """Return a socket that listens at the address; port 0 takes a free one.
 
     Raises:
         SettingsError: if it cannot be bound.
@@ -47,7 +47,7 @@ def bind(host: str, port: int) -> socket.socket:
 
 
 def address_of(listener: socket.socket) -> str:
-    """`http://127.0.0.1:8765`."""
+    """Return the address, such as `http://127.0.0.1:8765`."""
     host, port = listener.getsockname()[:2]
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
@@ -60,7 +60,7 @@ class _Server(uvicorn.Server):
 
 
 def uvicorn_server(app: WebApp) -> uvicorn.Server:
-    """A server for the application that logs no requests and takes no signals."""
+    """Return a server for the application that logs no requests and takes no signals."""
     return _Server(
         uvicorn.Config(
             app,

@@ -1,58 +1,129 @@
-"""What an open workspace has, by name, and what of it belongs to a run."""
+"""The components of an open workspace by name: the packaged, the user's, and those that others registered."""
 
 from __future__ import annotations
 
+import importlib.resources
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import UnknownComponentError
-from agentorchestra.core.protocols import Environment, Store
+from agentorchestra.core.policy import Policy
+from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.settings import Settings
-from agentorchestra.workspace.parts import Equipment, agents_by_name, memories_by_name, systems, tools_by_name
+from agentorchestra.core.spec import RunManifest
+from agentorchestra.sandbox import Sandbox
 
 if TYPE_CHECKING:
+    from agentorchestra.agents.agent import Agent
     from agentorchestra.agents.components import Components
     from agentorchestra.tea.prompts.catalog import PromptLibrary
 
 Environments = dict[str, Callable[[], Environment]]
+HandlerWrapper = Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]]
 
 
-@dataclass
-class Stock:
-    """The components of a workspace: the packaged ones, the user's, what others registered, and what these brought.
+@dataclass(frozen=True, kw_only=True)
+class Own:
+    """The arguments that the user gave to a workspace, see Workspace."""
+
+    tools: tuple[Any, ...]
+    environments: Environments
+    agents: tuple[Any, ...]
+    systems: dict[str, Any]
+    memories: dict[str, Any]
+    search_engines: tuple[Any, ...]
+    prompts: tuple[Path, ...]
+    models: dict[str, Any]
+    policy: Policy | None
+    settings: Settings | None
+    store: Store | None
+    handlers: HandlerWrapper | None
+    sandbox: Sandbox | None
+    environ: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Equipment:
+    """The tools, models and prompts of one run: the workspace's, and what was given to the run.
+
+    Attributes:
+        recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
+        environments: names of the packaged environments that its top agent works in.
+        system: that drives it, "" for calls outside of runs.
+    """
+
+    tools: Mapping[str, Any]
+    models: Any
+    prompts: PromptLibrary
+    recorded: RunManifest | None = None
+    environments: tuple[str, ...] = ()
+    system: str = ""
+
+
+class Catalog:
+    """The components of an open workspace.
+
+    Args:
+        settings: of the workspace.
+        own: what the user gave; an environment takes the place of a packaged namesake.
+        builtin: the tools of `tools/`.
+        sandbox: the name of the one where programs run, "none" for none.
+        packaged: factories of the environments that come with the package.
+        prompts: the library.
+        models: the manager of the models.
 
     Attributes:
         tools, agents, systems, memories: by name.
         environments: factories of the user's and of what others registered.
-        packaged: factories of the environments that come with the package.
-        prompts: the library.
-        models: the manager of the models.
+        packaged, prompts, models, sandbox: see Args.
         builtin: names of the packaged tools.
-        sandbox: the name of the one where programs run, "none" for none.
         behind: names of tools and environments that stand behind other components; nobody is offered them.
         agents_behind: names of such agents.
+
+    Raises:
+        UsageError: for a component that is none, or whose name is taken.
     """
 
-    tools: dict[str, Any]
-    agents: dict[str, Any]
-    systems: dict[str, Any]
-    memories: dict[str, Any]
-    environments: Environments
-    packaged: Environments
-    prompts: PromptLibrary
-    models: Any
-    builtin: frozenset[str]
-    sandbox: str
-    behind: frozenset[str] = frozenset()
-    agents_behind: frozenset[str] = frozenset()
-    _taken: int = field(default=-1, init=False)
+    def __init__(
+        self,
+        settings: Settings,
+        own: Own,
+        *,
+        builtin: Mapping[str, Any],
+        sandbox: str,
+        packaged: Mapping[str, Callable[[], Environment]],
+        prompts: PromptLibrary,
+        models: Any,
+    ) -> None:
+        from agentorchestra.agents.analysis.tool import analyze_file_tool
+        from agentorchestra.tea.memory.base import check_memories
+        from agentorchestra.tea.memory.systems import builtin_memories
 
-    def __post_init__(self) -> None:
-        self._take_brought()
+        analyze_file = analyze_file_tool(settings.analysis)
+        self.builtin = frozenset({*builtin, analyze_file.name})
+        self.tools: dict[str, Any] = {**builtin, analyze_file.name: analyze_file}
+        if settings.transcription_model:
+            from agentorchestra.tools.transcripts import transcribe_file
 
-    def _take_brought(self, *, refuse: bool = True) -> None:
-        """Take in what stands behind the components that are here; nobody is offered it (tea/transformations)."""
+            self.tools[transcribe_file.name] = transcribe_file
+        self.tools |= tools_by_name(own.tools)
+        self.systems = systems(settings) | own.systems
+        check_memories(own.memories)
+        self.memories: dict[str, Any] = {**builtin_memories(), **own.memories}
+        self.agents = agents_by_name(own.agents, self.tools, self.systems, prompts, settings)
+        self.environments = own.environments
+        self.packaged: Environments = {name: one for name, one in packaged.items() if name not in own.environments}
+        self.prompts, self.models, self.sandbox = prompts, models, sandbox
+        self._count = -1
+        self._add_carried()
+
+    def _add_carried(self, *, refuse: bool = True) -> None:
+        """Add what stands behind the components that are here (tea/transformations)."""
         from agentorchestra.tea.transformations.dependencies import brought
 
         found = brought(self.tools, self.environments, self.agents, refuse=refuse)
@@ -88,25 +159,25 @@ class Stock:
 
     def renew(self, components: Components) -> None:
         """Take in what is registered by now. A run that was created before keeps what it had."""
-        if self._taken == components.count:
+        if self._count == components.count:
             return
-        self._taken = components.count
+        self._count = components.count
         self.tools = components.tools.live()
         self.agents = components.agents.live()
         environments = components.environments.live()
         self.packaged = {name: one for name, one in environments.items() if name in self.packaged}
         self.environments = {name: one for name, one in environments.items() if name not in self.packaged}
-        self._take_brought(refuse=False)  # what is registered has its versions: it is another object by now
+        self._add_carried(refuse=False)  # what is registered has its versions: it is another object by now
         self.prompts = components.library()
         self.memories = components.memories.live()
 
     @property
     def every_environment(self) -> Environments:
-        """The user's and what others registered, and those that come with the package."""
+        """The packaged environments, the user's and those that others registered."""
         return {**self.packaged, **self.environments}
 
     def team(self, equipment: Equipment) -> dict[str, Any]:
-        """The agents of a run: those that are there on request only where it names their environments."""
+        """Return the agents of a run: those that are there on request only where it names their environments."""
         from agentorchestra.agents.registry import team
         from agentorchestra.tea.transformations.base import carried_by
 
@@ -116,18 +187,18 @@ class Stock:
         return team(self.agents, equipment.environments, {*self.packaged}, has, leaders=leaders)
 
     def environments_for(self, equipment: Equipment) -> Environments:
-        """The environments of a run: all but the packaged ones that neither it nor an agent names."""
+        """Return the environments of a run: all but the packaged ones that neither it nor an agent names."""
         team = self.team(equipment)
         named = {name for one in team.values() for name in one.environments} - {*equipment.tools}
         chosen = {name: self.packaged[name] for name in sorted({*equipment.environments, *named} & {*self.packaged})}
         return {**chosen, **self.environments}
 
     def hidden(self, equipment: Equipment) -> frozenset[str]:
-        """The packaged environments that agents of a run work in and its top agent does not."""
+        """Return the packaged environments that agents of a run work in and its top agent does not."""
         return frozenset({*self.environments_for(equipment)} & {*self.packaged}) - {*equipment.environments}
 
     def environments_named(self, names: Sequence[str], equipment: Equipment) -> tuple[str, ...]:
-        """The packaged environments that a run names.
+        """Return the packaged environments among those that a run names.
 
         Raises:
             UnknownComponentError: for one that is not there, or that has the name of a tool.
@@ -145,55 +216,89 @@ class Stock:
         return tuple(sorted({*names} & {*self.packaged}))
 
 
-def stock_of(
-    settings: Settings,
-    *,
-    builtin: Mapping[str, Any],
-    sandbox: str,
-    packaged: Mapping[str, Callable[[], Environment]],
-    prompts: PromptLibrary,
-    models: Any,
-    tools: Sequence[Any],
-    environments: Mapping[str, Callable[[], Environment]],
-    agents: Sequence[Any],
-    given_systems: Mapping[str, Any],
-    memories: Mapping[str, Any],
-) -> Stock:
-    """What a workspace has when it is opened.
+def tools_by_name(given: Sequence[Any]) -> dict[str, Any]:
+    """Return tools by name, from tools, functions, and classes and objects with tools; toolkits give theirs later."""
+    from agentorchestra.tea.registry.registration import tools_in
 
-    Args:
-        settings: of the workspace.
-        builtin: the tools of `tools/`.
-        sandbox: see Stock.
-        packaged: the environments that come with the package; one of the user's takes the place of its namesake.
-        prompts, models: see Stock.
-        tools, environments, agents, given_systems, memories: what the user gave.
-
-    Raises:
-        UsageError: for a component that is none, or whose name is taken.
-    """
-    from agentorchestra.agents.analysis.tool import analyze_file_tool
-
-    analyze_file = analyze_file_tool(settings.analysis)
-    known: dict[str, Any] = {**builtin, analyze_file.name: analyze_file}
-    if settings.transcription_model:
-        from agentorchestra.tools.transcripts import transcribe_file
-
-        known[transcribe_file.name] = transcribe_file
-    known |= tools_by_name(tools)
-    every_system = systems(settings) | dict(given_systems)
-    return Stock(
-        tools=known,
-        systems=every_system,
-        memories=memories_by_name(memories),
-        agents=agents_by_name(agents, known, every_system, prompts, settings),
-        environments=dict(environments),
-        packaged={name: one for name, one in packaged.items() if name not in environments},
-        prompts=prompts,
-        models=models,
-        builtin=frozenset({*builtin, analyze_file.name}),
-        sandbox=sandbox,
-    )
+    made: dict[str, Any] = {}
+    for one in given:
+        if is_toolkit(one):
+            continue
+        for found in tools_in(one):
+            if found.name == "done":
+                raise UnknownComponentError(
+                    "a tool cannot be named 'done': that is how agents finish; choose another name"
+                )
+            made[found.name] = found
+    return made
 
 
-__all__ = ["Environments", "Stock", "stock_of"]
+def is_toolkit(one: Any) -> bool:
+    """Return True if tools come from it once it is open."""
+    from agentorchestra.tea.calling.tool import Tool
+    from agentorchestra.tea.calling.toolkit import Toolkit
+
+    return not isinstance(one, Tool) and not isinstance(one, type) and isinstance(one, Toolkit)
+
+
+def agents_by_name(
+    given: Sequence[Any], tools: Mapping[str, Any], systems: Mapping[str, Any], prompts: Any, settings: Settings
+) -> dict[str, Any]:
+    """Return the packaged agents and the given ones by name, as the settings want them."""
+    from agentorchestra.agents.agent import Agent
+    from agentorchestra.agents.registry import adjusted, builtin_agents
+
+    found: dict[str, Agent] = builtin_agents(settings)
+    for one in given:
+        if not isinstance(one, Agent):
+            raise UnknownComponentError(f"{one!r} is not an agent; make one with agentorchestra.agents.agent.Agent")
+        taken = "a tool" if one.name in tools else "a system" if one.name in systems else ""
+        if taken or one.name == "done":
+            raise UnknownComponentError(
+                f"an agent is named {one.name!r} like {taken or 'a tool'}; give it another name"
+            )
+        found[one.name] = one
+        if one.drive is None:
+            prompts.get(one.prompt)
+    return adjusted(found, settings.agents)
+
+
+def packaged_prompts() -> list[Any]:
+    """Return the folders of the packaged prompts."""
+    return [importlib.resources.files(f"agentorchestra.{room}") / "prompts" for room in ("tools", "agents", "systems")]
+
+
+def systems(settings: Settings | None = None) -> dict[str, Any]:
+    """Return the packaged systems by name, with the limits of the settings."""
+    from agentorchestra.agents.debate.agent import Debating
+    from agentorchestra.systems.agentorchestra import AgentOrchestra
+    from agentorchestra.systems.react import react
+
+    return {
+        "agentorchestra": AgentOrchestra(*([settings.team] if settings else [])),
+        "debate": Debating(*([settings.debate] if settings else [])),
+        "react": react,
+    }
+
+
+@cache
+def distribution() -> str:
+    """Return the version of the installed package, "" where it is not installed."""
+    try:
+        return metadata.version("agentorchestra")
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+__all__ = [
+    "Catalog",
+    "Environments",
+    "Equipment",
+    "HandlerWrapper",
+    "Own",
+    "distribution",
+    "is_toolkit",
+    "packaged_prompts",
+    "systems",
+    "tools_by_name",
+]

@@ -2,246 +2,317 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Environment, Handler, Store
+from pydantic import JsonValue
+
+from agentorchestra.core.clock import Clock
+from agentorchestra.core.content import Block, Source
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.errors import NotAllowedError, UnknownRunError
+from agentorchestra.core.events import Body, new_event
+from agentorchestra.core.protocols import RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import RunResult
-from agentorchestra.runtime.run import Asker
-from agentorchestra.sandbox import Sandbox
-from agentorchestra.workspace.catalog import stock_of
-from agentorchestra.workspace.control import Steering
-from agentorchestra.workspace.creation import Creating, Origin
-from agentorchestra.workspace.direct_calls import Calling
-from agentorchestra.workspace.driver import Driving
-from agentorchestra.workspace.equipment import Equipping
-from agentorchestra.workspace.fork import Forking
-from agentorchestra.workspace.handlers import Supply
-from agentorchestra.workspace.model_choice import Choices
-from agentorchestra.workspace.parts import Equipment, distribution, is_toolkit, packaged_prompts, tools_by_name
-from agentorchestra.workspace.place import Place
-from agentorchestra.workspace.settings import settings_path
+from agentorchestra.core.spec import RunManifest, RunResult
+from agentorchestra.runtime.direct_calls import DirectCalls
+from agentorchestra.runtime.engine import LocalEngine
+from agentorchestra.runtime.run import Asker, Services, wait_for
+from agentorchestra.tea.calling.handler import effect_for
+from agentorchestra.trust.redact import Redactor
+from agentorchestra.workspace.catalog import Catalog, Own, distribution, is_toolkit, packaged_prompts, tools_by_name
+from agentorchestra.workspace.settings import settings_folder
 
 if TYPE_CHECKING:
     from agentorchestra.agents.components import Components
+    from agentorchestra.tea.calling.tool import Tool
+    from agentorchestra.tea.programs.interpreter import Interpreter
+    from agentorchestra.tools.web.search.tool import Engines
 
 
-@dataclass(frozen=True, kw_only=True)
-class Own:
-    """What the user gave to a workspace, see Workspace."""
-
-    tools: tuple[Any, ...]
-    environments: dict[str, Callable[[], Environment]]
-    agents: tuple[Any, ...]
-    systems: dict[str, Any]
-    memories: dict[str, Any]
-    search_engines: tuple[Any, ...]
-    prompts: tuple[Path, ...]
-    models: dict[str, Any]
-    policy: Policy | None
-    settings: Settings | None
-    store: Store | None
-    handlers: Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]] | None
-    sandbox: Sandbox | None
-    environ: Mapping[str, str]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Process:
-    """What the process is that opens a workspace.
+class Host(Protocol):
+    """The members of Workspace that are read; asker and deps may be set while it is open.
 
     Attributes:
-        app, app_folder: see Origin.
+        app, app_folder: the user's application, `module:workspace`, and the folder where it was found.
         unsafe_local: programs run without a sandbox.
         mcp_files: files of MCP servers that the command line names.
-        asker, deps: as they are now.
-        run: runs a task.
-        held: what runs were given in this process, by their ids.
-        clients: the models that were given to runs as objects.
     """
 
+    folder: Path
+    own: Own
     app: str | None
     app_folder: str | None
     unsafe_local: bool
     mcp_files: tuple[Path, ...]
-    asker: Callable[[], Asker | None]
-    deps: Callable[[], Any]
-    run: Callable[[str, str, dict[str, Any]], Awaitable[RunResult]]
-    held: dict[str, Equipment]
-    clients: list[Any]
+    asker: Asker | None
+    deps: Any
+
+    @property
+    def run(self) -> Callable[..., Awaitable[RunResult]]:
+        """Workspace.run."""
 
 
-class Opened:
-    """Everything that an open workspace has, around its open store.
+class Composition:
+    """The parts of an open workspace, around its open store.
 
     Args:
-        settings: of the workspace.
-        place: of its runs.
-        own: what the user gave.
-        process: that opens it.
+        host: the workspace.
+        settings: of it.
+        store: the log.
+        base: below which its runs keep their files; a temporary folder for a workspace without one of its own.
+        clock: the time.
+        create_calls: writes the run that holds the calls outside of runs; its id and manifest.
+        services: what these calls are driven with, from their tools by `name@version`.
 
     Raises:
         UsageError: for what the settings or the user name and is not there.
     """
 
-    def __init__(self, settings: Settings, place: Place, own: Own, process: Process) -> None:
-        from agentorchestra.environments.registry import packaged_environments
+    def __init__(
+        self,
+        host: Host,
+        settings: Settings,
+        store: Store,
+        base: Path,
+        clock: Clock,
+        *,
+        create_calls: Callable[[], Awaitable[tuple[str, RunManifest]]],
+        services: Callable[[Mapping[str, Any]], Services],
+    ) -> None:
+        from agentorchestra.environments.registry import EnvironmentParts, packaged_environments
         from agentorchestra.models.manager import ModelManager
         from agentorchestra.tea.programs.interpreter import MontyInterpreter
         from agentorchestra.tea.prompts.catalog import PromptLibrary
         from agentorchestra.tea.retrieval.finder import Finding
         from agentorchestra.tools.registry import builtin_tools
         from agentorchestra.tools.workbench import SandboxInterpreter
-        from agentorchestra.workspace.search import search_engines
 
-        self._settings, self._own, self._process = settings, own, process
-        self._kept_folder = place.folder if own.store is None or place.folder.exists() else None
-        self.place = place
-        self.steering = Steering(place)
+        self.host, self.settings, self.store, self.base, self.clock = host, settings, store, base, clock
+        self.folder, own = host.folder, host.own
+        kept = self.folder if own.store is None or self.folder.exists() else None
+        self.engine = LocalEngine(store, lease_s=settings.lease_s, clock=clock)
         self.models = ModelManager(settings, own.environ, extra=own.models)
-        prompts = PromptLibrary(packaged_prompts(), place.folder / "prompts", given=own.prompts)
         sandbox = settings.sandbox
-        if process.unsafe_local:
+        if host.unsafe_local:
             sandbox = sandbox.model_copy(update={"backend": "unsafe-local"})
-        engines = search_engines(settings, place.folder, own.environ, own.search_engines)
-        self._builtin = builtin_tools(place.folder, sandbox, sandbox=own.sandbox, web=settings.web, engines=engines)
-        self.stock = stock_of(
+        self.engines = search_engines(settings, self.folder, own.environ, own.search_engines)
+        self.builtin = builtin_tools(self.folder, sandbox, sandbox=own.sandbox, web=settings.web, engines=self.engines)
+        bench = self.builtin.workbench
+        reports = kept / "reports" if kept is not None else None
+        environments = EnvironmentParts(settings, bench.sandbox, bench.limits, bench.network, own.environ, reports)
+        self.catalog = Catalog(
             settings,
-            builtin=self._builtin.tools,
-            sandbox=self._builtin.sandbox,
-            packaged=packaged_environments(self._environment_parts()),
-            prompts=prompts,
+            own,
+            builtin=self.builtin.tools,
+            sandbox=self.builtin.sandbox,
+            packaged=packaged_environments(environments),
+            prompts=PromptLibrary(packaged_prompts(), self.folder / "prompts", given=own.prompts),
             models=self.models,
-            tools=own.tools,
-            environments=own.environments,
-            agents=own.agents,
-            given_systems=own.systems,
-            memories=own.memories,
         )
-        self.calling = Calling(
-            place,
-            self.stock,
-            create=lambda: self.creating.create_calls(),
-            services=lambda called: self.supply.for_calls(called),
-        )
-        choices = Choices(settings, engines)
-        self.components = self._make_components()
-        self.equipping = Equipping(
-            self.stock, self.components, place.store, settings.preset, held=process.held, clients=process.clients
-        )
-        vectors = self._kept_folder / "vectors" if self._kept_folder is not None else None
-        finding = Finding(place.store, self.calling.perform, model=settings.embedding_model, folder=vectors)
-        self.components.find_with(finding)
-        self.supply = Supply(
-            settings=settings,
-            place=place,
-            stock=self.stock,
-            builtin=self._builtin,
-            finder=finding.finder,
-            tcp=lambda: self.components.tools,
-            environ=own.environ,
-            policy=own.policy,
-            wrap=own.handlers,
-            asker=process.asker,
-            deps=process.deps,
-            programs=(MontyInterpreter(), SandboxInterpreter(self._builtin.workbench)),
-        )
-        origin = Origin(app=process.app, app_folder=process.app_folder, answers=lambda: process.asker() is not None)
-        stock, equipping = self.stock, self.equipping
-        self.creating = Creating(settings, place, stock, self.components, equipping, choices, origin, self.ready)
-        self.driving = Driving(place, stock, self.components, equipping, self.supply, finding, self.ready)
-        self.forking = Forking(place, stock, equipping, choices, origin, self.ready)
+        self.calls = Calls(self.catalog, self.engine, store, create_calls, services)
+        self.components = self._components()
+        vectors = kept / "vectors" if kept is not None else None
+        self.finding = Finding(store, self.calls.perform, model=settings.embedding_model, folder=vectors)
+        self.components.find_with(self.finding)
+        self.programs: tuple[Interpreter, ...] = (MontyInterpreter(), SandboxInterpreter(bench))
 
-    async def check(self) -> None:
-        """Refuse agents that name what is not there."""
-        closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in self._own.tools)
-        await self.stock.check_agents(self._own.agents, self.place.store, closed=closed)
-
-    async def ready(self, *, toolkits: bool = True) -> None:
-        """Take into use what is registered: what is at hand has its versions then, and what others registered is there.
-
-        A run that was created before keeps what it had.
-        """
-        await self.components.ready(toolkits=toolkits)
-        self.stock.renew(self.components)
-
-    def secrets(self) -> dict[str, str]:
-        """The secrets that are known by now, name -> value."""
-        from agentorchestra.workspace.search import key_variables
-
-        given, environ = self._settings, self._own.environ
-        names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
-        names += [name for several in given.browser.logins.values() for name in several]
-        named = {name: environ[name] for name in names if name in environ}
-        # A tool that prints its environment would show the database's password.
-        of_store = getattr(self.place.store, "secrets", {})
-        return {**self.models.secrets(), **named, **of_store, **self.components.secrets}
-
-    async def close(self) -> None:
-        """Stop what is driven here, close the store."""
-        await self.place.engine.close()
-        await self.driving.close()
-        await self.supply.aclose()
-        await self.components.close()
-        await self._builtin.aclose()
-        await self.models.aclose()
-        await self.place.store.close()
-
-    def _environment_parts(self) -> Any:
-        from agentorchestra.environments.registry import EnvironmentParts
-
-        bench = self._builtin.workbench
-        reports = self._kept_folder / "reports" if self._kept_folder is not None else None
-        return EnvironmentParts(self._settings, bench.sandbox, bench.limits, bench.network, self._own.environ, reports)
-
-    def _make_components(self) -> Components:
+    def _components(self) -> Components:
         from agentorchestra.agents.components import Components
         from agentorchestra.tea.registry.context import Access
 
-        stock, own = self.stock, self._own
+        catalog, own = self.catalog, self.host.own
         access = Access(
             self.ready,
-            invoke_tool=self.calling.invoke_tool,
-            invoke_action=self.calling.invoke_action,
-            state_of=self.calling.state_of,
-            invoke_agent=self._process.run,
-            environments=lambda: stock.every_environment,
+            invoke_tool=self.calls.invoke_tool,
+            invoke_action=self.calls.invoke_action,
+            state_of=self.calls.state_of,
+            invoke_agent=lambda name, task, options: self.host.run(task, system=name, **options),
+            environments=lambda: catalog.every_environment,
         )
         return Components(
-            store=self.place.store,
-            clock=self.place.clock,
-            programs=self._builtin.workbench,
-            tools={name: one for name, one in stock.tools.items() if name not in stock.behind},
-            builtin_tools=set(stock.tools) - set(tools_by_name(own.tools)),
+            store=self.store,
+            clock=self.clock,
+            programs=self.builtin.workbench,
+            tools={name: one for name, one in catalog.tools.items() if name not in catalog.behind},
+            builtin_tools=set(catalog.tools) - set(tools_by_name(own.tools)),
             toolkits=[*(one for one in own.tools if is_toolkit(one)), *self._mcp_toolkits()],
-            environments={**stock.packaged, **own.environments},
-            builtin_environments={*stock.packaged},
-            agents={name: one for name, one in stock.agents.items() if name not in stock.agents_behind},
-            prompts=stock.prompts,
-            memories=stock.memories,
+            environments={**catalog.packaged, **own.environments},
+            builtin_environments={*catalog.packaged},
+            agents={name: one for name, one in catalog.agents.items() if name not in catalog.agents_behind},
+            prompts=catalog.prompts,
+            memories=catalog.memories,
             distribution=distribution(),
             access=access,
-            redact=self.place.redact_json,
-            may_call=self._settings.generator.tools,
-            may_import=self._settings.generator.libraries,
+            redact=self.redact_json,
+            may_call=self.settings.generator.tools,
+            may_import=self.settings.generator.libraries,
         )
 
     def _mcp_toolkits(self) -> list[Any]:
-        """Those of the files of MCP servers that the command line or the settings name."""
-        files = self._process.mcp_files
-        if not files and self._settings.mcp:
-            beside = settings_path(self.place.folder)
-            files = ((beside.parent if beside is not None else Path()) / self._settings.mcp,)
+        """Return the toolkits of the files of MCP servers that the command line or the settings name."""
+        files = self.host.mcp_files
+        if not files and self.settings.mcp:
+            files = (settings_folder(self.folder) / self.settings.mcp,)
         if not files:
             return []
         from agentorchestra.tools.mcp import mcp
 
-        return [mcp(one, environ=self._own.environ) for one in files]
+        return [mcp(one, environ=self.host.own.environ) for one in files]
+
+    async def check(self) -> None:
+        """Refuse agents that name what is not there."""
+        given = self.host.own
+        closed = not self._mcp_toolkits() and not any(is_toolkit(one) for one in given.tools)
+        await self.catalog.check_agents(given.agents, self.store, closed=closed)
+
+    async def ready(self, *, toolkits: bool = True) -> None:
+        """Take into use what is registered by now; without `toolkits`, servers are not asked what they have."""
+        await self.components.ready(toolkits=toolkits)
+        self.catalog.renew(self.components)
+
+    async def close(self) -> None:
+        """Stop what is driven here, close the parts but for the store."""
+        await self.components.close()
+        await self.builtin.aclose()
+        await self.models.aclose()
+
+    @property
+    def runs_folder(self) -> Path:
+        """The folder with the files of the runs."""
+        return self.base / "runs"
+
+    @property
+    def files_folder(self) -> Path:
+        """The folder with the bytes of the files that were given with tasks, once for all runs."""
+        return self.base / "files"
+
+    def files_of(self, run_id: str) -> Path:
+        """Return the folder with the files that were given with a run's task."""
+        return self.runs_folder / run_id / "files"
+
+    async def record(self, run_id: str) -> RunRecord:
+        """Return a run's row.
+
+        Raises:
+            UnknownRunError: there is none with this id.
+        """
+        record = await self.store.get_run(run_id)
+        if record is None:
+            raise UnknownRunError(
+                f"no run {run_id!r} in this workspace ({self.folder}); `agentorchestra runs` lists them"
+            )
+        return record
+
+    async def tell(self, run_id: str, body: Body, *, by: str) -> None:
+        """Write from outside into a run's log, and have whoever drives it here look."""
+        await wait_for(self.store.append(run_id, None, [new_event(body, ts=self.clock.now(), actor=by)]))
+        await self.engine.poke(run_id)
+
+    def secrets(self) -> dict[str, str]:
+        """Return the values of the secrets that are known by now, by name."""
+        from agentorchestra.tools.web.search.engines import key_variables
+
+        given, environ = self.settings, self.host.own.environ
+        names = [*given.secrets, *key_variables(given.search), *given.git.tokens.values(), given.github.token_env]
+        names += [name for several in given.browser.logins.values() for name in several]
+        named = {name: environ[name] for name in names if name in environ}
+        # A tool that prints its environment would show the database's password.
+        of_store = getattr(self.store, "secrets", {})
+        return {**self.models.secrets(), **named, **of_store, **self.components.secrets}
+
+    def redact(self, text: str) -> str:
+        """Return the text without secrets."""
+        return Redactor(self.secrets()).text(text)
+
+    def redact_json(self, value: JsonValue) -> Any:
+        """Return a JSON value without secrets."""
+        return Redactor(self.secrets()).json(value)
 
 
-__all__ = ["Opened", "Own", "Process"]
+class Calls(DirectCalls):
+    """The user's own calls of a tool, an action, an environment's state (runtime/direct_calls.py).
+
+    Args:
+        catalog: has the environments.
+        engine, store, create: see DirectCalls.
+        services: what they are driven with, from the tools that are called, by `name@version`.
+    """
+
+    def __init__(
+        self,
+        catalog: Catalog,
+        engine: LocalEngine,
+        store: Store,
+        create: Callable[[], Awaitable[tuple[str, RunManifest]]],
+        services: Callable[[Mapping[str, Any]], Services],
+    ) -> None:
+        self._catalog = catalog
+        self._called: dict[str, Any] = {}
+        super().__init__(engine, store, create, lambda: services(self._called))
+
+    async def invoke_tool(self, tool: Tool[..., Any], arguments: Mapping[str, JsonValue]) -> Outcome:
+        """Call a tool.
+
+        Raises:
+            NotAllowedError: it is not for users.
+        """
+        allowed = tool.traits.invokers
+        if allowed is not None and "user" not in allowed:
+            raise NotAllowedError(
+                f"the tool {tool.name!r} may be called by {', '.join(allowed) or 'nobody'} only; register it with "
+                "invokers=[..., 'user'] to call it here"
+            )
+        self._called[tool.component] = tool
+        return await self.perform(lambda root: effect_for(tool, dict(arguments), role="user"))
+
+    async def invoke_action(self, name: str, action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
+        """Call an action of an environment."""
+        from agentorchestra.tea.calling.actions import action_effect
+        from agentorchestra.tea.calling.signatures import mistake, schema_problems
+
+        one = self._catalog.every_environment[name]()
+        schema = next(schema for schema in one.actions() if schema.name == action)
+        problems = schema_problems(dict(arguments), schema.parameters)
+        invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
+        return await self.perform(
+            lambda root: action_effect(one, action, arguments, role="user", invalid=invalid, declared=schema)
+        )
+
+    async def state_of(self, name: str) -> tuple[Block, ...]:
+        """Return what an environment says of its state."""
+        one = self._catalog.every_environment[name]()
+        effect = Effect(
+            kind=EffectKind.INVOKE_ACTION,
+            component=f"{one.name}@{one.version}",
+            arguments={"action": "state"},
+            mode=Mode.REPEATABLE,
+            instance=instance_of(one),
+            role="user",
+        )
+        outcome = await self.perform(lambda root: effect)
+        return tuple(outcome.blocks(Source(kind="environment", ref=name)))
+
+
+def search_engines(settings: Settings, folder: Path, environ: Mapping[str, str], given: Sequence[Any]) -> Engines:
+    """Return the search engines that can be asked, and what the others lack.
+
+    Args:
+        settings: of the workspace; the folders that they name lie beside the settings file.
+        folder: of the workspace.
+        environ: where keys are.
+        given: the user's own engines.
+
+    Raises:
+        SettingsError: they name an engine that there is not, or two have one name.
+    """
+    from agentorchestra.tools.web.http import WebClient
+    from agentorchestra.tools.web.search.engines import engines_of
+
+    web = WebClient(settings.web)
+    near = settings_folder(folder)
+    return engines_of(settings.search, folder=folder, near=near, web=web, environ=environ, given=given)
+
+
+__all__ = ["Composition", "Host", "search_engines"]

@@ -1,4 +1,4 @@
-"""New runs: everything is checked, then what the run is pinned to is written into the log."""
+"""New runs and forks: everything is checked, then what the run is pinned to is written into the log."""
 
 from __future__ import annotations
 
@@ -6,246 +6,266 @@ import asyncio
 import difflib
 import mimetypes
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue
+from pydantic import JsonValue, TypeAdapter
 
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
+    PromptError,
     SettingsError,
     UnheardRecordingError,
     UnknownComponentError,
+    UsageError,
 )
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
-from agentorchestra.core.settings import RoleSettings, Settings
-from agentorchestra.core.spec import CHECKS, FINAL, Exchange, RunManifest, RunSpec, RunStatus
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.settings import RoleSettings
+from agentorchestra.core.spec import CHECKS, FINAL, SOURCE_MEDIA_TYPE, Exchange, RunManifest, RunSpec, RunStatus
+from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import TASK as CALLS_TASK
+from agentorchestra.runtime.run import current_budget
 from agentorchestra.runtime.state import KEPT
-from agentorchestra.workspace.catalog import Stock
-from agentorchestra.workspace.equipment import Equipping
-from agentorchestra.workspace.model_choice import Choices
-from agentorchestra.workspace.parts import (
-    Equipment,
-    RunObjects,
-    check_finish,
-    check_options,
-    distribution,
-    schema_of,
-)
-from agentorchestra.workspace.place import Place, Ready
+from agentorchestra.workspace.catalog import Equipment, distribution
+from agentorchestra.workspace.composition import Composition
+from agentorchestra.workspace.equipment import Equipper, RunObjects
 
 if TYPE_CHECKING:
-    from agentorchestra.agents.components import Components
     from agentorchestra.tools.files.storage import Kept
 
 EARLIER_MOST = 10
 """Earlier tasks of a session that the top agent is told."""
 
+DEFAULT_COST_USD = 1.0
+"""Held for priced models when no dollar limit was given; the command line prints it."""
 
-@dataclass(frozen=True, kw_only=True)
-class Origin:
-    """Where the runs of this process come from.
-
-    Attributes:
-        app: the user's application, `module:workspace`, and the folder where it was found.
-        app_folder: see `app`.
-        answers: whether somebody answers questions in place now.
-    """
-
-    app: str | None
-    app_folder: str | None
-    answers: Callable[[], bool]
+_SETTLED = (
+    "embedding_model",
+    "transcription_model",
+    "prompt_tool_chars",
+    "first_tools",
+    "in_view_chars",
+    "reasoning",
+    "preset",
+)
+"""Settings that a manifest has as they are."""
 
 
-class Creating:
+class RunCreator:
     """Writes new runs into the log.
 
     Args:
-        settings: of the workspace.
-        place: where the runs will be.
-        stock: what there is by name.
-        components: say why one of them failed.
-        equipping: equips the runs.
-        choices: of their models and limits.
-        origin: of the runs.
-        ready: takes into use what is registered.
+        parts: of the workspace.
+        equipper: equips the runs.
     """
 
-    def __init__(
-        self,
-        settings: Settings,
-        place: Place,
-        stock: Stock,
-        components: Components,
-        equipping: Equipping,
-        choices: Choices,
-        origin: Origin,
-        ready: Ready,
-    ) -> None:
-        self._settings = settings
-        self._place = place
-        self._stock = stock
-        self._components = components
-        self._equipping = equipping
-        self._choices = choices
-        self._origin = origin
-        self._ready = ready
+    def __init__(self, parts: Composition, equipper: Equipper) -> None:
+        self._parts = parts
+        self._equipper = equipper
+        self._settings = parts.settings
+        self._catalog = parts.catalog
 
     async def create(self, spec: RunSpec, objects: RunObjects, *, temporary_files: bool = False) -> str:
-        """Check everything, then write the run; nothing is spent yet. Return the run's id."""
+        """Check everything, then write the run; nothing is spent yet. Return the run's id.
+
+        Args:
+            spec: what is asked.
+            objects: what the run has besides.
+            temporary_files: see Workspace.create.
+        """
         from agentorchestra.agents.handler import find_system
         from agentorchestra.tea.programs.sources import pin_of
 
-        settings, stock, place, choices = self._settings, self._stock, self._place, self._choices
-        finish = spec.finish or settings.finish
-        action = spec.action or settings.action
+        parts, settings, catalog = self._parts, self._settings, self._catalog
+        finish, action = spec.finish or settings.finish, spec.action or settings.action
         task = spec.task.strip()
         if not task:
             raise EmptyTaskError('the task is empty; say what is to be done, e.g. agentorchestra run "What is ...?"')
-        system = spec.system or settings.system
-        if system not in stock.agents:
-            find_system(system, stock.systems)
-        name = spec.model or settings.model
-        await self._ready()
+        system, name = spec.system or settings.system, spec.model or settings.model
+        if system not in catalog.agents:
+            find_system(system, catalog.systems)
+        await parts.ready()
         equipment = await self._equipped(spec, objects, system)
         models = equipment.models
         models.check(name)
-        agent = stock.agents.get(system)
-        drive = stock.systems.get(system) if agent is None else agent.drive
-        check_options(system, drive, spec.options, {*stock.team(equipment)}, name)
+        agent = catalog.agents.get(system)
+        drive = catalog.systems.get(system) if agent is None else agent.drive
+        _check_options(system, drive, spec.options, {*catalog.team(equipment)}, name)
         worded = finish != "text" or action == "code" or models.client(name).native_tools
-        check_finish(finish, objects.output_type, native=worded)
-        remembering = self._memory_name(spec.memory)
-        roles = choices.roles(spec.roles, explicit=spec.model is not None, models=models)
-        history = await self._earlier(spec.session)
-        remembered = await self._remembered(spec.session)
+        _check_finish(finish, objects.output_type, native=worded)
+        memory = self._memory_name(spec.memory)
+        roles = self._roles(spec, models)
+        session_runs = await self._session_runs(spec.session)
         steps = self._steps(spec, agent)
-        seeing = choices.media_models(models, name, roles)
-        names = _with_fallbacks(name, roles, models)
-        perhaps = {one for each in seeing.values() for one in each}
-        limits = choices.budget(names, spec.budget, models, perhaps=perhaps)
         run_id = new_run_id()
-        blind = not (seeing.get("image") or seeing.get("document"))
+        pinned = self._pinned(run_id, name, roles, models, spec.budget)
+        seeing = pinned["media_models"]
         self._check_heard(spec.files, seeing)
-        kept = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind)
-        schema = schema_of(objects.output_type)
-        schemas = await self._equipping.keep_texts(equipment)
-        environments = stock.environments_for(equipment)
+        blind = not (seeing.get("image") or seeing.get("document"))
+        files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind)
+        schema = _schema_of(objects.output_type)
+        schemas = await self._equipper.keep_texts(equipment)
         manifest = RunManifest(
-            task=place.redact(task),
+            **pinned,
+            task=parts.redact(task),
             system=system,
-            model=name,
-            files=kept.refs,
-            left_out=kept.left_out,
-            tools={name: pin_of(one) for name, one in sorted(equipment.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(environments.items())},
+            files=files.refs,
+            left_out=files.left_out,
+            tools=self._pins(equipment.tools, catalog.environments_for(equipment)),
             prompts=equipment.prompts.pins(),
             seed=spec.seed or sha256_text(run_id)[:16],
-            budget=limits,
             max_steps=steps,
             on_ask=spec.on_ask or settings.on_ask,
             on_uncertain=spec.on_uncertain or settings.on_uncertain,
-            labels={place.redact(key): place.redact(value) for key, value in spec.labels.items()},
-            app=self._origin.app,
-            app_folder=self._origin.app_folder,
+            labels=self._redacted(spec.labels),
             output_schema=schema,
-            distribution=distribution(),
-            created=place.clock.now(),
             session=spec.session,
-            earlier=history,
-            roles=roles,
-            agents={name: pin_of(one) for name, one in sorted(stock.team(equipment).items())},
-            embedding_model=settings.embedding_model,
-            transcription_model=settings.transcription_model,
-            context_windows=choices.windows({*names, *settings.models}, models),
-            media_models=seeing,
+            earlier=await self._earlier(session_runs),
+            agents={name: pin_of(one) for name, one in sorted(catalog.team(equipment).items())},
             finish=finish,
             action=action,
-            sandbox=stock.sandbox,
-            kept=remembered,
+            kept=await self._remembered(session_runs),
             schemas=schemas,
-            choices=tuple(sorted(settings.models)),
-            memory=remembering,
+            memory=memory,
             memory_session=spec.session,
-            prompt_tool_chars=settings.prompt_tool_chars,
-            first_tools=settings.first_tools,
-            in_view_chars=settings.in_view_chars,
-            reasoning=settings.reasoning,
-            forced=choices.forced({*names, *settings.models}, models),
             environments=equipment.environments,
-            options=place.redact_json(spec.options),
-            preset=settings.preset,
-            keep_tools=settings.generator.keep,
+            options=parts.redact_json(spec.options),
             checks=CHECKS,
+            created=parts.clock.now(),
         )
         await self._write(run_id, manifest)
-        self._equipping.hold(run_id, equipment)
+        self._equipper.keep(run_id, equipment)
         return run_id
 
     async def create_calls(self) -> tuple[str, RunManifest]:
-        """Write the run that holds the calls made outside of runs; its id and manifest."""
-        from agentorchestra.tea.programs.sources import pin_of
-
-        settings, stock, models = self._settings, self._stock, self._stock.models
+        """Write the run that holds the calls made outside of runs; return its id and manifest."""
+        settings, catalog = self._settings, self._catalog
         run_id = new_run_id()
-        roles = dict(settings.roles)
-        names = _with_fallbacks(settings.model, roles, models)
         manifest = RunManifest(
+            **self._pinned(run_id, settings.model, dict(settings.roles), catalog.models, None, media_cost=False),
             task=CALLS_TASK,
             system=CALLS,
-            model=settings.model,
-            tools={name: pin_of(one) for name, one in sorted(stock.tools.items())}
-            | {name: pin_of(make()) for name, make in sorted(stock.every_environment.items())},
+            tools=self._pins(catalog.tools, catalog.every_environment),
             seed=sha256_text(run_id)[:16],
-            budget=self._choices.budget(names, None, models),
-            roles=roles,
-            context_windows=self._choices.windows({*names, *settings.models}, models),
-            choices=tuple(sorted(settings.models)),
             action=settings.action,
-            preset=settings.preset,
-            prompt_tool_chars=settings.prompt_tool_chars,
-            first_tools=settings.first_tools,
-            in_view_chars=settings.in_view_chars,
-            reasoning=settings.reasoning,
-            forced=self._choices.forced({*names, *settings.models}, models),
-            on_ask="wait" if self._origin.answers() else "deny",
-            app=self._origin.app,
-            app_folder=self._origin.app_folder,
-            distribution=distribution(),
-            created=self._place.clock.now(),
-            embedding_model=settings.embedding_model,
-            transcription_model=settings.transcription_model,
-            media_models=self._choices.media_models(models, settings.model, settings.roles),
-            sandbox=stock.sandbox,
-            environments=tuple(sorted(stock.packaged)),
-            keep_tools=settings.generator.keep,
+            on_ask="deny" if self._parts.host.asker is None else "wait",
+            environments=tuple(sorted(catalog.packaged)),
+            created=self._parts.clock.now(),
         )
         await self._write(run_id, manifest)
         return run_id, manifest
 
+    def _pinned(
+        self,
+        run_id: str,
+        model: str,
+        roles: dict[str, RoleSettings],
+        models: Any,
+        budget: Budget | None,
+        *,
+        media_cost: bool = True,
+    ) -> dict[str, Any]:
+        """Return what the manifest of every new run has: of its models and limits, of settings and process.
+
+        Args:
+            run_id: the run.
+            model, roles, models: of the run.
+            budget: that was given.
+            media_cost: count what models that only see or hear may cost.
+        """
+        settings, host = self._settings, self._parts.host
+        names = [one for name in _named(model, roles) for one in models.chain(name)]
+        asked = {*names, *settings.models}
+        seeing = self._media_models(models, model, roles)
+        perhaps = {one for each in seeing.values() for one in each} if media_cost else ()
+        return {
+            **{name: getattr(settings, name) for name in _SETTLED},
+            "model": model,
+            "roles": roles,
+            "budget": self._budget(names, budget, models, perhaps=perhaps),
+            "context_windows": self._windows(asked, models),
+            "media_models": seeing,
+            "forced": tuple(
+                name for name, one in _clients(asked, models) if one.native_tools and one.profile.may_force
+            ),
+            "choices": tuple(sorted(settings.models)),
+            "sandbox": self._catalog.sandbox,
+            "keep_tools": settings.generator.keep,
+            "app": host.app,
+            "app_folder": host.app_folder,
+            "distribution": distribution(),
+        }
+
+    def _pins(self, tools: Mapping[str, Any], environments: Mapping[str, Any]) -> dict[str, Any]:
+        from agentorchestra.tea.programs.sources import pin_of
+
+        pins = {name: pin_of(one) for name, one in sorted(tools.items())}
+        return pins | {name: pin_of(make()) for name, make in sorted(environments.items())}
+
+    def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
+        return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
+
     async def _write(self, run_id: str, manifest: RunManifest) -> None:
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
-        await self._place.store.create_run(run_id, manifest, [created])
+        await self._parts.store.create_run(run_id, manifest, [created])
 
     async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
-        """What the run is driven with; what its environments need of this machine is there."""
-        equipment = await self._equipping.with_given(self._equipping.base(), objects.tools, objects.model)
-        environments, agent = spec.environments, self._stock.agents.get(system)
+        """Return what the run is driven with; what its environments need of this machine is there."""
+        equipment = await self._equipper.with_objects(self._equipper.base(), objects)
+        environments, agent = spec.environments, self._catalog.agents.get(system)
         if agent is not None and agent.on_request:  # who names the agent wants where it works
             environments = (*environments, *agent.environments)
-        named = self._stock.environments_named(environments, equipment)
+        named = self._catalog.environments_named(environments, equipment)
         for one in named:  # what it needs of this machine is missed now, not in the middle of the work
-            check = getattr(self._stock.packaged[one](), "check", None)
+            check = getattr(self._catalog.packaged[one](), "check", None)
             if check is not None:
                 check()
         return replace(equipment, environments=named, system=system)
+
+    # -- models and limits -----------------------------------------------------------------------------------------
+
+    def _roles(self, spec: RunSpec, models: Any) -> dict[str, RoleSettings]:
+        """Return the model and parameters of each role; every model is one that can be asked."""
+        roles = dict(self._settings.roles)
+        if spec.model is not None:
+            roles = {name: role.model_copy(update={"model": ""}) for name, role in roles.items()}
+        for name, model in spec.roles.items():
+            roles[name] = roles.get(name, RoleSettings()).model_copy(update={"model": model})
+        for role in roles.values():
+            if role.model:
+                models.check(role.model)
+        return dict(sorted(roles.items()))
+
+    def _budget(
+        self, names: Sequence[str], given: Budget | None, models: Any, *, perhaps: Iterable[str] = ()
+    ) -> Budget:
+        """Return the limits; `perhaps` are models that may be asked too, for which no price need be known yet."""
+        budget = self._settings.budget.model_copy(update=(given or Budget()).model_dump(exclude_none=True))
+        if budget.cost_usd is not None:
+            for name in names:
+                models.require_price(name)
+        elif all(map(models.price_known, names)) and (
+            any(models.price_known(name) and not models.free(name) for name in (*names, *perhaps))
+            or any(engine.traits.cost_usd for engine in self._parts.engines.ready)
+        ):
+            budget = budget.model_copy(update={"cost_usd": DEFAULT_COST_USD})
+        return budget
+
+    def _media_models(self, models: Any, model: str, roles: Mapping[str, RoleSettings]) -> dict[str, tuple[str, ...]]:
+        from agentorchestra.models.media_models import media_models
+
+        return media_models(models, self._settings, model, roles)
+
+    def _windows(self, names: set[str], models: Any) -> dict[str, int]:
+        return {name: client.profile.context_window for name, client in _clients(names, models)}
 
     def _steps(self, spec: RunSpec, agent: Any) -> int:
         settings = self._settings
@@ -256,40 +276,45 @@ class Creating:
             raise BudgetError(f"max_steps is {steps}; an agent needs at least 1")
         return steps
 
+    # -- memory and sessions ---------------------------------------------------------------------------------------
+
     def _memory_name(self, given: str | None) -> str:
         from agentorchestra.tea.memory.base import NONE
 
-        memories = self._stock.memories
+        memories = self._catalog.memories
         name = self._settings.memory if given is None else given
         if name not in ("", NONE, *memories):
-            failure = self._components.memories.failures().get(name)
+            failure = self._parts.components.memories.failures().get(name)
             if failure is not None:
                 raise UnknownComponentError(failure)
             near = difflib.get_close_matches(name, [NONE, *memories], n=1)
             guess = f"did you mean {near[0]}?" if near else f"there are: {', '.join([NONE, *sorted(memories)])}"
             raise UnknownComponentError(f"no memory system {name!r}; {guess}")
-        self._check_agents_memories(("", NONE, *sorted(memories)))
-        return "" if name == NONE else name
-
-    def _check_agents_memories(self, known: Sequence[str]) -> None:
-        for name, one in self._settings.agents.items():
+        known = ("", NONE, *sorted(memories))
+        for agent, one in self._settings.agents.items():
             if one.memory is not None and one.memory not in known:
                 raise SettingsError(
-                    f"the settings give the agent {name!r} the memory system {one.memory!r} (agents.{name}.memory), "
+                    f"the settings give the agent {agent!r} the memory system {one.memory!r} (agents.{agent}.memory), "
                     f"which is not there; the memory systems: {', '.join(known[1:])}"
                 )
+        return "" if name == NONE else name
 
-    async def _earlier(self, session: str | None) -> tuple[Exchange, ...]:
-        """The session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
+    async def _session_runs(self, session: str | None) -> list[RunRecord]:
+        """Return the runs of a session, newest first."""
         if session is None:
-            return ()
+            return []
         if not session.strip():
             raise SettingsError("the session has no name; give one, e.g. --session contract")
-        store, found = self._place.store, []
-        for record in await store.list_runs():
-            if record.manifest.session != session or record.status in (RunStatus.CREATED, RunStatus.RUNNING):
+        return [one for one in await self._parts.store.list_runs() if one.manifest.session == session]
+
+    async def _earlier(self, runs: Sequence[RunRecord]) -> tuple[Exchange, ...]:
+        """Return a session's earlier tasks and answers, oldest first: what the log has of runs that gave an answer."""
+        found: list[Exchange] = []
+        for record in runs:
+            if record.status in (RunStatus.CREATED, RunStatus.RUNNING):
                 continue
-            ended = next((e.data for e in reversed(await store.load(record.id)) if e.type == "run_ended"), None)
+            events = await self._parts.store.load(record.id)
+            ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
             answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
             if answer:
                 found.append(Exchange(run_id=record.id, task=record.manifest.task, answer=answer, status=record.status))
@@ -297,14 +322,13 @@ class Creating:
                 break
         return tuple(reversed(found))
 
-    async def _remembered(self, session: str | None) -> dict[str, JsonValue]:
-        """What agents remember at the end of the session's latest run: what it began with, and what it left."""
-        store = self._place.store
-        for record in await store.list_runs() if session is not None else ():
-            if record.manifest.session != session or record.status not in FINAL:
+    async def _remembered(self, runs: Sequence[RunRecord]) -> dict[str, JsonValue]:
+        """Return what agents remember at the end of a session's latest run: what it began with, and what it left."""
+        for record in runs:
+            if record.status not in FINAL:
                 continue
             kept = dict(record.manifest.kept)
-            records = Ledger.of(await store.load(record.id)).records
+            records = Ledger.of(await self._parts.store.load(record.id)).records
             for key in sorted(key for key in records if key.branch == "/"):
                 outcome = records[key].outcome
                 writes = outcome.writes if outcome is not None else {}
@@ -312,18 +336,20 @@ class Creating:
             return {name: value for name, value in kept.items() if value is not None}
         return {}
 
-    def _check_heard(self, files: Sequence[str | Path], seeing: Mapping[str, Sequence[str]]) -> None:
+    # -- files -----------------------------------------------------------------------------------------------------
+
+    def _check_heard(self, files: Sequence[Path], seeing: Mapping[str, Sequence[str]]) -> None:
         """Refuse recordings that nobody can hear, before anything is spent on them.
 
         Beside other files they are taken: the question may be about those, and who opens one is told what to configure.
 
         Raises:
             UnheardRecordingError: with what to configure.
-            UsageError: of the model that is to write it down, if it cannot be spec.
+            UsageError: of the model that is to write it down, if it cannot be asked.
         """
         from agentorchestra.tools.files.common import WAY_TO_HEAR
 
-        sounds = [Path(one) for one in files if (mimetypes.guess_type(str(one))[0] or "").startswith("audio/")]
+        sounds = [one for one in files if (mimetypes.guess_type(str(one))[0] or "").startswith("audio/")]
         given = [one for one in sounds if one.is_file()]
         if not given or len(given) < len(files) or seeing.get("audio"):
             return
@@ -332,9 +358,9 @@ class Creating:
             raise UnheardRecordingError(
                 f"{given[0].name} is a recording, and no model of this run hears: {WAY_TO_HEAR}."
             )
-        self._stock.models.check(scribe)
+        self._catalog.models.check(scribe)
 
-    async def _keep_files(self, run_id: str, files: Sequence[str | Path], *, temporary: bool, blind: bool) -> Kept:
+    async def _keep_files(self, run_id: str, files: Sequence[Path], *, temporary: bool, blind: bool) -> Kept:
         """Check all files and keep their bytes, so that a resume reads the same ones."""
         from agentorchestra.tools.files.storage import keep_files
 
@@ -342,22 +368,214 @@ class Creating:
         try:
             return await asyncio.to_thread(
                 keep_files,
-                [Path(one) for one in files],
-                self._place.files_folder,
-                self._place.files_of(run_id),
+                [*files],
+                self._parts.files_folder,
+                self._parts.files_of(run_id),
                 temporary=temporary,
-                apart=self._place.folder,
+                apart=self._parts.folder,
                 blind=blind,
                 stop=stop,
             )
         finally:
             stop.set()  # nobody awaits a cancelled call's thread: it stops between two pieces
 
+    # -- forks -----------------------------------------------------------------------------------------------------
 
-def _with_fallbacks(model: str, roles: Mapping[str, RoleSettings], models: Any) -> list[str]:
-    """The models that a run may ask: its own, those of its roles, and what each of them falls back to."""
-    first: Iterable[str] = (model, *(role.model for role in roles.values() if role.model))
-    return [one for name in first for one in models.chain(name)]
+    async def fork(
+        self,
+        run_id: str,
+        at: int | str | None,
+        other: RunSpec,
+        objects: RunObjects,
+        *,
+        prompts: Mapping[str, str | Path],
+        outcomes: Mapping[str, JsonValue],
+    ) -> str:
+        """Write a run that goes on otherwise after an event; return its id.
+
+        Args:
+            run_id: the parent.
+            at, prompts, outcomes: see Workspace.fork.
+            other: with the model, roles, budget and labels that differ.
+            objects: its own tools, and the model as a client.
+        """
+        parts = self._parts
+        parent = await parts.record(run_id)
+        events = await parts.store.load(run_id)
+        seq = fork_point(run_id, events, at)
+        copied = [event for event in events if event.seq <= seq]
+        ledger = Ledger.of(copied)
+        refuse_lost_environments(run_id, ledger, self._catalog.every_environment)
+        for key, value in outcomes.items():
+            check_replaceable(ledger, key, value)
+        await parts.ready()
+        equipment = await self._equipper.with_objects(self._equipper.of(parent), objects)
+        self._equipper.check(parent.manifest, equipment)
+        overrides: dict[str, JsonValue] = {
+            name: value for name, value in parent.manifest.overrides.items() if not name.startswith("outcome:")
+        }
+        changes = self._other_models(parent.manifest, equipment.models, other, overrides)
+        changes |= await self._other_prompts(parent.manifest, equipment, prompts, overrides)
+        limits = current_budget(parent.manifest, copied).model_dump()
+        limits |= (other.budget or Budget()).model_dump(exclude_none=True)
+        asked = [parent.manifest.model]
+        if "model" in changes:
+            asked = _named(changes["model"], changes["roles"])
+        names = [one for name in asked for one in equipment.models.chain(name)]
+        new_id = new_run_id()
+        manifest = parent.manifest.model_copy(
+            update={
+                **changes,
+                "parent_run": run_id,
+                "fork_seq": seq,
+                "overrides": overrides | {f"outcome:{key}": value for key, value in outcomes.items()},
+                "began": parent.manifest.began or parent.manifest.created,
+                "created": parts.clock.now(),
+                "budget": self._budget(names, Budget(**limits), equipment.models),
+                "labels": parent.manifest.labels | self._redacted(other.labels),
+                "session": None,  # the session has the parent's answer already
+                "distribution": distribution(),
+            }
+        )
+        if parent.imported is not None:
+            manifest = await self._made_own(manifest, equipment, given=tuple(prompts))
+        redacted = parts.redact_json(dict(outcomes))
+        new = forked_events(run_id, copied, seq, manifest, outcomes=redacted, now=manifest.created)
+        await asyncio.to_thread(link_files, parts.files_of(run_id), parts.files_of(new_id))
+        await parts.store.create_run(new_id, manifest, new)
+        self._equipper.keep(new_id, equipment)
+        return new_id
+
+    async def _made_own(self, manifest: RunManifest, equipment: Equipment, *, given: tuple[str, ...]) -> RunManifest:
+        """Return the manifest of a fork of an imported run: with this machine's application, tools and prompts.
+
+        The fork is a run of this machine, so nothing of what came in may stand for this machine's own.
+
+        Args:
+            manifest: made of the parent's.
+            equipment: what the fork is driven with.
+            given: names of the prompts that were given to the fork.
+        """
+        from agentorchestra.tea.programs.sources import pin_of
+
+        catalog, host = self._catalog, self._parts.host
+        made = {name: make() for name, make in catalog.environments_for(equipment).items()}
+        foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
+        return manifest.model_copy(
+            update={
+                "app": host.app,
+                "app_folder": host.app_folder,
+                "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
+                "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},
+                "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
+                "overrides": {name: value for name, value in manifest.overrides.items() if name not in foreign},
+                "schemas": await self._equipper.keep_texts(equipment),
+            }
+        )
+
+    async def _other_prompts(
+        self,
+        manifest: RunManifest,
+        equipment: Equipment,
+        prompts: Mapping[str, str | Path],
+        overrides: dict[str, JsonValue],
+    ) -> dict[str, Any]:
+        """Return what changes with a fork's prompts; written into the overrides too."""
+        texts = {name: _prompt_text(name, Path(path), equipment.prompts) for name, path in prompts.items()}
+        if not texts:
+            return {}
+        pins = equipment.prompts.with_texts(texts).pins()
+        for name, text in texts.items():
+            await self._parts.store.put_blob(text.encode(), SOURCE_MEDIA_TYPE)
+            overrides[f"prompt:{name}"] = pins[name].content_hash
+        return {"prompts": manifest.prompts | {name: pins[name] for name in texts}}
+
+    def _other_models(
+        self, manifest: RunManifest, models: Any, other: RunSpec, overrides: dict[str, JsonValue]
+    ) -> dict[str, Any]:
+        """Return what changes with a fork's models; written into the overrides too."""
+        if other.model is None and not other.roles:
+            return {}
+        name, roles = other.model or manifest.model, dict(manifest.roles)
+        models.check(name)
+        if other.model is not None:
+            roles = {role: one.model_copy(update={"model": ""}) for role, one in roles.items()}
+        for role, given in other.roles.items():
+            models.check(given)
+            roles[role] = roles.get(role, RoleSettings()).model_copy(update={"model": given})
+            overrides[f"role:{role}"] = given
+        if other.model is not None:
+            overrides["model"] = name
+        return {
+            "model": name,
+            "roles": dict(sorted(roles.items())),
+            "context_windows": manifest.context_windows | self._windows({*_named(name, roles)}, models),
+            "media_models": self._media_models(models, name, roles),
+        }
 
 
-__all__ = ["EARLIER_MOST", "Creating", "Origin"]
+def _named(model: str, roles: Mapping[str, RoleSettings]) -> list[str]:
+    """Return the models that are asked first: a run's own, and those of its roles."""
+    return [model, *(role.model for role in roles.values() if role.model)]
+
+
+def _clients(names: set[str], models: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the models that can be asked, by name: not a profile without its key."""
+    for name in sorted(names):
+        try:
+            yield name, models.client(name)
+        except UsageError:
+            continue
+
+
+def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agents: Collection[str], model: str) -> None:
+    """Refuse options that a system does not take.
+
+    Args:
+        system: its name.
+        drive: runs it.
+        options: by name.
+        agents: names of the run's.
+        model: of the run.
+    """
+    check = getattr(drive, "check_options", None)
+    if check is not None:
+        check(options, agents, model)
+    elif options:
+        raise SettingsError(
+            f"the system {system!r} has no options, but {', '.join(options)} were given; leave them out"
+        )
+
+
+def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
+    if finish == "text" and output_type is not None:
+        raise SettingsError(
+            f"finish='text' and output_type={getattr(output_type, '__name__', output_type)} exclude each other: "
+            "an answer in plain words has no type; leave one of them out"
+        )
+    if not native:
+        raise SettingsError(
+            "finish='text' needs a model that takes native tool calls: this one says everything in one JSON format; "
+            "leave finish out"
+        )
+
+
+def _prompt_text(name: str, path: Path, prompts: Any) -> str:
+    """Return the text of a file that takes a known prompt's place."""
+    prompts.get(name)
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PromptError(f"the prompt {path} cannot be read: {exc}") from None
+
+
+def _schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
+    if output_type is None:
+        return None
+    try:
+        return TypeAdapter(output_type).json_schema()
+    except Exception as exc:
+        raise SettingsError(f"output_type={output_type!r} has no JSON schema: {exc}; use a pydantic model") from None
+
+
+__all__ = ["DEFAULT_COST_USD", "EARLIER_MOST", "RunCreator"]

@@ -4,39 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import AgentFailedError, OutputError, ReplayError
+from agentorchestra.core.errors import AgentFailedError, AnswerError, OutputError, ReplayError
 from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
-from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, RunManifest, RunResult, RunStatus
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime import job
+from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
-from agentorchestra.runtime.run import Run, current_budget, wait_for
+from agentorchestra.runtime.run import Run, current_budget, open_questions, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import end_undriven, not_yet, requested
-from agentorchestra.workspace.catalog import Stock
-from agentorchestra.workspace.equipment import Equipping
-from agentorchestra.workspace.handlers import Supply
-from agentorchestra.workspace.parts import Equipment, RunObjects
-from agentorchestra.workspace.place import Place, Ready
-
-if TYPE_CHECKING:
-    from agentorchestra.agents.components import Components
-    from agentorchestra.tea.retrieval.finder import Finding
+from agentorchestra.workspace.catalog import Equipment
+from agentorchestra.workspace.composition import Composition
+from agentorchestra.workspace.equipment import Equipper, RunObjects
+from agentorchestra.workspace.handlers import Handlers
 
 
 class ReplayReport(BaseModel):
-    """How a replay ended.
+    """The end of a replay.
 
     Attributes:
         run_id: the run.
@@ -51,44 +48,27 @@ class ReplayReport(BaseModel):
     answer: str = ""
 
 
-class Driving:
+class RunDriver:
     """Drives, resumes and replays the runs of a workspace.
 
     Args:
-        place: where they are.
-        stock: what there is by name.
-        components: say which of them failed.
-        equipping: equips the runs.
-        supply: has the handlers.
-        finding: learns from runs that have ended.
-        ready: takes into use what is registered.
+        parts: of the workspace.
+        equipper: equips the runs.
+        handlers: give them their services.
     """
 
-    def __init__(
-        self,
-        place: Place,
-        stock: Stock,
-        components: Components,
-        equipping: Equipping,
-        supply: Supply,
-        finding: Finding,
-        ready: Ready,
-    ) -> None:
-        self._place = place
-        self._stock = stock
-        self._components = components
-        self._equipping = equipping
-        self._supply = supply
-        self._finding = finding
-        self._ready = ready
+    def __init__(self, parts: Composition, equipper: Equipper, handlers: Handlers) -> None:
+        self._parts = parts
+        self._equipper = equipper
+        self._handlers = handlers
         self._buses: dict[str, Bus] = {}
         self._tasks: set[asyncio.Task[RunResult]] = set()
 
     async def result(self, run_id: str) -> RunResult:
-        """See Workspace.result."""
-        record = await self._place.record(run_id)
-        events = await self._place.store.load(run_id)
-        services = self._supply.for_run(self._equipping.base())
+        """Return the result as the log has it."""
+        record = await self._parts.record(run_id)
+        events = await self._parts.store.load(run_id)
+        services = self._handlers.for_run(self._equipper.base())
         run = Run(services, run_id, record.manifest, events, epoch=None, mode="replay")
         ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
         if not isinstance(ended, RunEnded) or ended.status != record.status:
@@ -96,19 +76,19 @@ class Driving:
         return job.make_result(run_id, record.manifest, ended, run)
 
     async def resume(self, run_id: str, given: RunObjects, *, budget: Budget | None, pin: bool) -> RunResult:
-        """See Workspace.resume."""
-        record = await self._place.record(run_id)
+        """Go on with a run; see Workspace.resume."""
+        record = await self._parts.record(run_id)
         if record.status in FINAL:
-            return typed(await self.result(run_id), given.output_type)
+            return _typed(await self.result(run_id), given.output_type)
         waits = record.status is RunStatus.WAITING and budget in (None, Budget())
-        if waits and not_yet(await self._place.store.load(run_id), self._place.clock.now()):
-            return typed(await self.result(run_id), given.output_type)
-        await self._ready()
-        had = await self._equipping.with_given(self._equipping.of(record), given.tools, given.model)
-        equipment = await self._equipping.as_started(record, had, pin=pin)
-        self._equipping.check(record.manifest, equipment)
+        if waits and not_yet(await self._parts.store.load(run_id), self._parts.clock.now()):
+            return _typed(await self.result(run_id), given.output_type)
+        await self._parts.ready()
+        had = await self._equipper.with_objects(self._equipper.of(record), given)
+        equipment = await self._equipper.as_started(record, had, pin=pin)
+        self._equipper.check(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
-        self._equipping.hold(run_id, had)  # what is pinned is so for this time
+        self._equipper.keep(run_id, had)  # what is pinned is so for this time
         return await self.drive(run_id, given, equipment, budget)
 
     async def drive(
@@ -122,17 +102,17 @@ class Driving:
             equipment: what it is driven with, None for what it was created with.
             budget: other limits from here on.
         """
-        place = self._place
-        record = await place.record(run_id)
+        parts = self._parts
+        record = await parts.record(run_id)
         if record.status in FINAL:
-            return typed(await self.result(run_id), given.output_type)
-        equipment = equipment or self._equipping.of(record)
-        services = self._supply.for_run(equipment, given.policy)
-        top = partial(self._top, record.manifest, self._stock.hidden(equipment))
+            return _typed(await self.result(run_id), given.output_type)
+        equipment = equipment or self._equipper.of(record)
+        services = self._handlers.for_run(equipment, given.policy)
+        top = partial(self._top, record.manifest, self._parts.catalog.hidden(equipment))
 
         async def drive(epoch: int) -> RunResult:
             while True:
-                events = await place.store.load(run_id)
+                events = await parts.store.load(run_id)
                 if budget is not None:
                     events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
                 run = Run(
@@ -142,11 +122,11 @@ class Driving:
                     events,
                     epoch=epoch,
                     bus=self._buses.get(run_id),
-                    deps=self._supply.deps() if given.deps is None else given.deps,
+                    deps=self._parts.host.deps if given.deps is None else given.deps,
                 )
-                place.engine.attach(run)
+                parts.engine.attach(run)
                 # What came while the log was read: nobody else looks for it, and a request to stop may be the last.
-                await place.engine.poke(run_id)
+                await parts.engine.poke(run_id)
                 since = {e.type for e in events if e.seq >= record.next_seq}
                 if "pause_requested" in since:
                     run.pause()
@@ -154,32 +134,32 @@ class Driving:
                     driving = asyncio.current_task()
                     assert driving is not None
                     driving.cancel()
-                for change in await self._equipping.changed_since(record.manifest, equipment):
+                for change in await self._equipper.changed_since(record.manifest, equipment):
                     run.note(change, level="warning")
-                for failure in self._components.failures():
+                for failure in self._parts.components.failures():
                     run.note(failure, level="warning")
-                result = await job.drive(run, top, owner=place.engine.owner)
+                result = await job.drive(run, top, owner=parts.engine.owner)
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:
                     return result
-                if (result.until is None or result.until > place.clock.now()) and not await self._answered_since(run):
+                if (result.until is None or result.until > parts.clock.now()) and not await self._answered_since(run):
                     return result
 
-        result = await place.engine.submit(run_id, drive)
+        result = await parts.engine.submit(run_id, drive)
         if result.status in FINAL:
-            self._finding.ended(run_id)
+            self._parts.finding.ended(run_id)
         if result.status is RunStatus.WAITING:
             # What came while the job ended found nobody who would hear it.
-            asked = await requested(place.store, run_id)
+            asked = await requested(parts.store, run_id)
             if asked is not None:
-                await end_undriven(place.store, place.engine, place.clock, run_id, asked)
-            if (await place.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
+                await end_undriven(parts.store, parts.engine, parts.clock, run_id, asked)
+            if (await parts.record(run_id)).status in (RunStatus.PAUSED, RunStatus.CANCELLED):
                 result = await self.result(run_id)
-        return typed(result, given.output_type)
+        return _typed(result, given.output_type)
 
     async def _answered_since(self, run: Run) -> bool:
         # From the log alone: the run's own ledger may have taken the answer in while siblings were at work.
-        ledger = Ledger.of(await self._place.store.load(run.id))
+        ledger = Ledger.of(await self._parts.store.load(run.id))
         return any(
             record.outcome is None and record.kind is EffectKind.ASK_HUMAN and str(key) in ledger.answers
             for key, record in ledger.records.items()
@@ -188,27 +168,25 @@ class Driving:
     async def _raise_budget(
         self, run_id: str, epoch: int, manifest: RunManifest, events: list[Event], budget: Budget
     ) -> list[Event]:
-        if (
-            current_budget(manifest, events).model_dump() | budget.model_dump(exclude_none=True)
-            == current_budget(manifest, events).model_dump()
-        ):
+        limits, other = current_budget(manifest, events).model_dump(), budget.model_dump(exclude_none=True)
+        if limits | other == limits:
             return events
-        store, body = self._place.store, BudgetRaised(budget=budget.model_dump(mode="json", exclude_none=True))
-        await wait_for(store.append(run_id, epoch, [new_event(body, ts=self._place.clock.now())]))
+        store, body = self._parts.store, BudgetRaised(budget=budget.model_dump(mode="json", exclude_none=True))
+        await wait_for(store.append(run_id, epoch, [new_event(body, ts=self._parts.clock.now())]))
         return await store.load(run_id)
 
     async def _top(self, manifest: RunManifest, hidden: frozenset[str], root: Session[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
         from agentorchestra.agents.agent import agent_effect
 
-        stock = self._stock
+        catalog = self._parts.catalog
         if manifest.system == CALLS:
             return await repeated(root)
-        tools = tuple(sorted(name for name in manifest.tools if name not in stock.behind | hidden))
-        role, agent = "agent", stock.agents.get(manifest.system) if manifest.system not in stock.systems else None
+        tools = tuple(sorted(name for name in manifest.tools if name not in catalog.behind | hidden))
+        role, agent = "agent", catalog.agents.get(manifest.system) if manifest.system not in catalog.systems else None
         if agent is not None:
             role = agent.role
-            wanted = agent.reach(tuple({*manifest.tools} - stock.builtin - hidden))
+            wanted = agent.reach(tuple({*manifest.tools} - catalog.builtin - hidden))
             tools = tuple(sorted({*wanted, *manifest.environments} & {*manifest.tools}))
         spec = AgentSpec(
             name=manifest.system,
@@ -225,9 +203,62 @@ class Driving:
             raise AgentFailedError(outcome.error or f"{manifest.system} gave no result")
         return AgentResult.model_validate(outcome.value)
 
+    async def answer(
+        self, run_id: str, answer: JsonValue, *, question: str | None, by: str, kind: str, code: str | None = None
+    ) -> Question:
+        """Answer the oldest (or the named) open question of a kind; of several approvals, none is allowed unnamed.
+
+        Args:
+            run_id, question, by, code: see Workspace.approve.
+            answer: for an approval only True approves; a text says why not.
+            kind: `question` or `approval`.
+
+        Raises:
+            AnswerError: if there is no such open question, or somebody answered it first.
+        """
+        parts = self._parts
+        record = await parts.record(run_id)
+        ledger = Ledger.of(await parts.store.load(run_id))
+        held = ledger.answered.get(question or "")
+        if held is not None:
+            raise AnswerError(answered_already(run_id, held))
+        if record.status in FINAL:
+            raise AnswerError(
+                f"run {run_id} has no open {kind} any more: it is over ({record.status.value}); start a new run"
+            )
+        open_ = open_questions(ledger)
+        fitting = [
+            one for one in open_ if one.kind == kind and question in (None, one.key) and code in (None, one.code)
+        ]
+        listed = "; ".join(f"{one.key} ({_kind(one)}): {one.question}" for one in open_) or "none"
+        if not fitting:
+            named = (f" {question}" if question else "") + (f" with the code {code!r}" if code is not None else "")
+            verb = "answer" if kind == "question" else "approve or deny"
+            last = max(ledger.answered.values(), key=lambda one: one.seq, default=None)
+            so = f". The last: {answered_already(run_id, last)}" if last is not None else ""
+            raise AnswerError(f"run {run_id} has no open {kind}{named} to {verb}; open: {listed}{so}")
+        if answer is True and question is None and code is None and len(fitting) > 1:
+            raise AnswerError(
+                f"run {run_id} asks permission for {len(fitting)} calls; name the one that was shown by its code; "
+                f"open: {listed}"
+            )
+        chosen = fitting[0]
+        said = parts.redact_json(answer)
+        began = ledger.records[EffectKey.parse(chosen.key)].began
+        held, given = await settle(parts.store, run_id, chosen.key, said, by=by, now=parts.clock.now(), asked=began)
+        if held is None:
+            raise AnswerError(
+                f"question {chosen.key} of run {run_id} is asked no more: what led to it is done anew; "
+                f"`agentorchestra show {run_id}` lists what is open"
+            )
+        if not given:
+            raise AnswerError(answered_already(run_id, held))
+        await parts.engine.poke(run_id)
+        return chosen
+
     @asynccontextmanager
     async def watched(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
-        """A queue of notices of a run that is about to be driven here."""
+        """Give a queue of notices of a run that is about to be driven here."""
         bus = self._buses.setdefault(run_id, Bus())
         try:
             with bus.subscribe() as queue:
@@ -240,22 +271,11 @@ class Driving:
         async with self.watched(run_id) as queue:
             work = asyncio.create_task(self.drive(run_id, given))
             self._tasks.add(work)
+            bus = self._buses[run_id]
+            work.add_done_callback(lambda _: bus.publish(Notice(kind="end", run=run_id)))  # a run that did not begin
             try:
-                while True:
-                    getter = asyncio.ensure_future(queue.get())
-                    await asyncio.wait({getter, work}, return_when=asyncio.FIRST_COMPLETED)
-                    if getter.done():
-                        notice = getter.result()
-                        if notice.kind == "end":
-                            break
-                        yield notice
-                        continue
-                    getter.cancel()
-                    while not queue.empty():
-                        notice = queue.get_nowait()
-                        if notice.kind != "end":
-                            yield notice
-                    break
+                while (notice := await queue.get()).kind != "end":
+                    yield notice
                 yield Notice(kind="end", run=run_id, result=await work)
             finally:
                 # A reader that stops reading stops the run; what is recorded can be resumed.
@@ -269,27 +289,27 @@ class Driving:
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def replay(self, run_id: str, *, tools: Sequence[Any], deps: Any, model: Any, pin: bool) -> ReplayReport:
-        """See Workspace.replay."""
-        record = await self._place.record(run_id)
-        await self._ready(toolkits=False)  # what is recorded is not called
-        equipment = await self._equipping.with_given(self._equipping.of(record), tools, model)
-        events = await self._place.store.load(run_id)
-        equipment = await self._equipping.as_replayed(record, equipment, events, pin=pin)
-        self._equipping.check(record.manifest, equipment)
+    async def replay(self, run_id: str, given: RunObjects, *, pin: bool) -> ReplayReport:
+        """Go through a run again; see Workspace.replay."""
+        record = await self._parts.record(run_id)
+        await self._parts.ready(toolkits=False)  # what is recorded is not called
+        equipment = await self._equipper.with_objects(self._equipper.of(record), given)
+        events = await self._parts.store.load(run_id)
+        equipment = await self._equipper.as_replayed(record, equipment, events, pin=pin)
+        self._equipper.check(record.manifest, equipment)
         run = Run(
-            self._supply.for_run(equipment),
+            self._handlers.for_run(equipment),
             run_id,
             record.manifest,
             events,
             epoch=None,
             mode="replay",
-            deps=self._supply.deps() if deps is None else deps,
+            deps=self._parts.host.deps if given.deps is None else given.deps,
         )
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
         try:
-            result = await job.replay(run, partial(self._top, record.manifest, self._stock.hidden(equipment)))
+            result = await job.replay(run, partial(self._top, record.manifest, self._parts.catalog.hidden(equipment)))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
             if record.imported is None:
                 raise
@@ -302,8 +322,8 @@ class Driving:
         )
 
 
-def typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
-    """The result with its output as an object of a type.
+def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
+    """Return the result with its output as an object of a type.
 
     Raises:
         OutputError: a complete answer does not fit.
@@ -321,4 +341,8 @@ def typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
         ) from None
 
 
-__all__ = ["Driving", "ReplayReport", "typed"]
+def _kind(question: Question) -> str:
+    return f"{question.kind}, code {question.code}" if question.code else question.kind
+
+
+__all__ = ["ReplayReport", "RunDriver"]

@@ -1,97 +1,144 @@
-"""What a run is driven with: its tools, models and prompts, today's or as it was started."""
+"""The equipment of runs: tools, models and prompts, today's or as a run was started."""
 
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
-from agentorchestra.core.errors import PinError, SettingsError, ToolDefinitionError, UnknownComponentError
+from pydantic import ValidationError
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import (
+    BudgetError,
+    PinError,
+    SettingsError,
+    ToolDefinitionError,
+    UnknownComponentError,
+    UnknownModelError,
+)
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.core.protocols import RunRecord, Store
-from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, Pinned, RunManifest, first_names
+from agentorchestra.core.policy import Policy
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import SOURCE_MEDIA_TYPE, Pinned, RunFields, RunManifest, RunSpec, first_names
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
-from agentorchestra.workspace.catalog import Stock
-from agentorchestra.workspace.parts import Equipment, is_toolkit, tools_by_name
+from agentorchestra.workspace.catalog import Equipment, is_toolkit, tools_by_name
+from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.settings import SETTINGS_FILE
 
-if TYPE_CHECKING:
-    from agentorchestra.agents.components import Components
+
+@dataclass(frozen=True, kw_only=True)
+class RunObjects:
+    """The objects of a run besides its RunSpec; no log can hold them: another process has to be given them again.
+
+    Attributes:
+        model: a ModelClient; a name, or None, where the model is found by its name.
+        tools: further tools for this run.
+        deps: dependencies instead of the workspace's.
+        policy: replaces the workspace's.
+        output_type: the type of the result's output.
+    """
+
+    model: Any = None
+    tools: Sequence[Any] = ()
+    deps: Any = None
+    policy: Policy | None = None
+    output_type: type[Any] | None = None
 
 
-class Equipping:
-    """Equips runs from the stock of a workspace; what was given to one run, another run never sees.
+class RunOptions(RunFields, total=False):
+    """The arguments of `Workspace.run` besides a task: the fields of RunSpec and of RunObjects."""
+
+    tools: Sequence[Any]
+    deps: Any
+    policy: Policy | None
+    output_type: type[Any] | None
+
+
+def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[RunSpec, RunObjects]:
+    """Return what is asked and what is given besides; fields among the options replace those of a spec.
+
+    Raises:
+        UsageError: for a value that does not fit.
+        TypeError: for an option that there is not.
+    """
+    fields: dict[str, Any] = {**options}
+    objects = {one.name: fields.pop(one.name) for one in dataclasses.fields(RunObjects) if one.name in fields}
+    model = objects.get("model")
+    if model is not None:
+        fields["model"] = model if isinstance(model, str) else getattr(model, "name", None)
+        if not isinstance(fields["model"], str):
+            raise UnknownModelError(f"{model!r} is neither a model's name nor a ModelClient")
+    if unknown := fields.keys() - RunSpec.model_fields:
+        raise TypeError(f"a run has no option {min(unknown)!r}; its options: {', '.join(RunOptions.__annotations__)}")
+    budget = fields.get("budget")
+    if budget is not None and not isinstance(budget, Budget):
+        raise BudgetError(f"budget is {budget!r}; give a Budget, e.g. Budget(cost_usd=0.5)")
+    base = dict(task) if isinstance(task, RunSpec) else {"task": task}
+    try:
+        return RunSpec(**(base | fields)), RunObjects(**objects)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise SettingsError(f"{name} = {first['input']!r} does not fit: {first['msg']}") from None
+
+
+class Equipper:
+    """Equips runs from a workspace; what was given to one run, another run never sees.
 
     Args:
-        stock: of the workspace.
-        components: give the tools of a run their versions.
-        store: keeps the texts that runs are pinned to.
-        preset: that lies under the workspace's settings.
-        held: what runs were given in this process, by their ids; also before the workspace was opened again.
+        parts: of the workspace.
+        given: what runs were given in this process, by their ids; also before the workspace was opened again.
         clients: the models that were given to runs as objects.
     """
 
-    def __init__(
-        self,
-        stock: Stock,
-        components: Components,
-        store: Store,
-        preset: str,
-        *,
-        held: dict[str, Equipment],
-        clients: list[Any],
-    ) -> None:
-        self._stock = stock
-        self._components = components
-        self._store = store
-        self._preset = preset
-        self._held = held
+    def __init__(self, parts: Composition, given: dict[str, Equipment], clients: list[Any]) -> None:
+        self._catalog = parts.catalog
+        self._components = parts.components
+        self._store = parts.store
+        self._preset = parts.settings.preset
+        self._given = given
         self._clients = clients
         self._kept_texts: set[str] = set()
 
     def base(self) -> Equipment:
-        """The workspace's own."""
-        return Equipment(self._stock.tools, self._stock.models, self._stock.prompts)
+        """Return the workspace's own."""
+        return Equipment(self._catalog.tools, self._catalog.models, self._catalog.prompts)
 
-    def hold(self, run_id: str, equipment: Equipment) -> None:
+    def keep(self, run_id: str, equipment: Equipment) -> None:
         """Remember what a run was given here, for as long as this process has the workspace."""
-        self._held[run_id] = equipment
+        self._given[run_id] = equipment
 
     def of(self, record: RunRecord) -> Equipment:
-        """What a run was created with here; in another process the workspace's, and what its manifest names."""
-        held = self._held.get(record.id)
+        """Return what a run was created with here; in another process the workspace's, and what its manifest names."""
         manifest = record.manifest
-        return held or replace(self.base(), environments=manifest.environments, system=manifest.system)
+        named = replace(self.base(), environments=manifest.environments, system=manifest.system)
+        return self._given.get(record.id, named)
 
-    async def with_given(self, base: Equipment, tools: Sequence[Any], model: Any) -> Equipment:
-        """What one run has besides the workspace's own.
-
-        Args:
-            base: what it has otherwise.
-            tools: given to the run.
-            model: given to the run; a client takes the place of its namesake.
-        """
+    async def with_objects(self, base: Equipment, objects: RunObjects) -> Equipment:
+        """Return the equipment with a run's own tools and client, which takes the place of its namesake."""
         from agentorchestra.tea.transformations.dependencies import need_nothing
 
-        stock, models = self._stock, base.models
+        catalog, models, model = self._catalog, base.models, objects.model
         if model is not None and not isinstance(model, str):
             models = models.overlay(model)
             if model not in self._clients:
                 self._clients.append(model)
-        for one in tools:
+        for one in objects.tools:
             if is_toolkit(one):
                 raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")
-        given = tools_by_name(tools)
-        need_nothing(given, {*stock.tools}, {*stock.every_environment}, {*stock.agents})
+        given = tools_by_name(objects.tools)
+        need_nothing(given, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
         given = await self._components.tools.admit(given)
         return replace(base, tools={**base.tools, **given}, models=models)
 
     async def keep_texts(self, equipment: Equipment) -> str:
-        """Keep the texts of prompts and tools that a run is about to be pinned to; the hash of its tools' schemas."""
+        """Keep the texts of prompts and tools that a run will be pinned to; return the hash of its tools' schemas."""
         from agentorchestra.tea.programs.sources import schemas_text, texts_of
 
         schemas = schemas_text(equipment.tools.values())
@@ -106,7 +153,7 @@ class Equipping:
     async def as_started(
         self, record: RunRecord, equipment: Equipment, *, pin: bool, apart: Mapping[str, Any] | None = None
     ) -> Equipment:
-        """What a run is driven with: today's, with the prompts a fork was given; with `pin` all as it was started.
+        """Return today's equipment with the prompts a fork was given; with `pin` all as the run was started.
 
         An imported run has its own prompts, where they came with it: this machine's are another's. Its tools' modules
         are a stranger's programs and are never executed.
@@ -117,14 +164,14 @@ class Equipping:
         from agentorchestra.tea.programs.sources import pinned_tool
         from agentorchestra.tea.prompts.restrictions import check_plain
 
-        manifest = record.manifest
-        if pin and record.imported is not None:
+        manifest, imported = record.manifest, record.imported is not None
+        if pin and imported:
             raise PinError(
                 f"run {record.id} was imported: the texts of its tools came with it and are not executed; install the "
                 "tools it needs and go on without --pin (it has its own prompts in any case)"
             )
         came = set()
-        if record.imported is not None:
+        if imported:
             came = set(await self._store.find_blobs([one.source for one in manifest.prompts.values() if one.source]))
         today = equipment.prompts.pins()
         texts: dict[str, str] = {}
@@ -133,17 +180,15 @@ class Equipping:
                 continue
             if name not in today or today[name].content_hash != one.content_hash:
                 texts[name] = await self._kept_text(f"prompt {name!r}", one)
-                if record.imported is not None:
+                if imported:
                     check_plain(texts[name], name)
-        tools = {**equipment.tools, **(apart or {})}
-        environments = self._stock.environments_for(equipment)
+        apart = apart or {}
+        tools = {**equipment.tools, **apart}
+        environments = self._catalog.environments_for(equipment)
         for name, one in manifest.tools.items() if pin else ():
             found = tools.get(name)
-            if (
-                name in environments
-                or name in (apart or ())
-                or (found is not None and found.content_hash == one.content_hash)
-            ):
+            same = found is not None and found.content_hash == one.content_hash
+            if same or name in environments or name in apart:
                 continue
             package = getattr(found, "__module__", "").rpartition(".")[0]
             tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
@@ -153,27 +198,28 @@ class Equipping:
     async def as_replayed(
         self, record: RunRecord, equipment: Equipment, events: list[Event], *, pin: bool
     ) -> Equipment:
-        """What a run is replayed with: tools of a server that this process does not have, as the log shows them."""
-        if record.imported is not None:
-            return await self._as_recorded(record, equipment, events)
-        away = [n for n, one in record.manifest.tools.items() if one.origin and n not in equipment.tools]
-        apart = await self._recorded_tools(record, away, events)
-        return await self.as_started(record, equipment, pin=pin, apart=apart)
+        """Return what a run is replayed with.
 
-    async def _as_recorded(self, record: RunRecord, equipment: Equipment, events: list[Event]) -> Equipment:
-        """What an imported run is replayed with: its own texts, its tools as models saw them, no model at all."""
+        Tools of a server that this process does not have are as the log shows them. An imported run has its own texts,
+        its tools as models saw them, and no model at all.
+        """
         from agentorchestra.models.manager import RecordedModels
 
+        manifest = record.manifest
+        if record.imported is None:
+            away = [n for n, one in manifest.tools.items() if one.origin and n not in equipment.tools]
+            apart = await self._recorded_tools(record, away, events)
+            return await self.as_started(record, equipment, pin=pin, apart=apart)
         started = await self.as_started(record, equipment, pin=False)
-        environments = self._stock.environments_for(equipment)
-        names = [name for name in record.manifest.tools if name not in environments]
+        environments = self._catalog.environments_for(equipment)
+        names = [name for name in manifest.tools if name not in environments]
         tools = await self._recorded_tools(record, names, events, here=equipment.tools)
-        return replace(started, tools=tools, models=RecordedModels(), recorded=record.manifest)
+        return replace(started, tools=tools, models=RecordedModels(), recorded=manifest)
 
     async def _recorded_tools(
         self, record: RunRecord, names: Sequence[str], events: list[Event], here: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """Tools of a run as its log shows them."""
+        """Return tools of a run as its log shows them."""
         from agentorchestra.tea.calling.recorded import as_recorded
 
         if not names:
@@ -191,20 +237,19 @@ class Equipping:
         return (await self._store.get_blob(pin.source)).decode("utf-8")
 
     async def changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[str]:
-        """What is not as the run was started with; it goes on as long as the fingerprints match."""
+        """Return what is not as the run was started with; it goes on as long as the fingerprints match."""
         from agentorchestra.tea.programs.sources import pin_of
 
         pins = {("tool", name): pin_of(one) for name, one in equipment.tools.items()}
         pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
-        environments = self._stock.environments_for(equipment)
+        environments = self._catalog.environments_for(equipment)
         recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in environments}
         recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
         changed = []
-        for one, was in recorded.items():
-            now = pins.get(one, was)
+        for (kind, name), was in recorded.items():
+            now = pins.get((kind, name), was)
             # The file around a tool may change without the tool: it has another version then, and is the same.
             if now.content_hash != was.content_hash:
-                kind, name = one
                 how = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
                 changed.append(
                     f"{kind} {name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
@@ -213,7 +258,7 @@ class Equipping:
         return changed
 
     async def _schema_change(self, name: str, manifest: RunManifest, equipment: Equipment) -> str:
-        """What became of a tool's arguments, in words; "" where they are the same or the old ones were not kept."""
+        """Say what became of a tool's arguments; "" where they are the same or the old ones were not kept."""
         from agentorchestra.tea.registry.versions import changes_of, level_of
 
         if not manifest.schemas or not await self._store.find_blobs([manifest.schemas]):
@@ -231,15 +276,15 @@ class Equipping:
             SettingsError: it was started with another preset.
             UnknownComponentError: names what is missing, and where it may be found.
         """
-        stock = self._stock
+        catalog = self._catalog
         if manifest.preset != self._preset:
             raise SettingsError(
                 f"the run was started with the preset {manifest.preset!r}, this workspace has "
                 f"{self._preset!r}; open it with Workspace(..., preset={manifest.preset!r})"
             )
-        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(stock.environments_for(equipment)))
-        missing += sorted(set(manifest.agents) - set(stock.agents))
-        known = {*stock.systems, *stock.agents, CALLS}
+        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(catalog.environments_for(equipment)))
+        missing += sorted(set(manifest.agents) - set(catalog.agents))
+        known = {*catalog.systems, *catalog.agents, CALLS}
         missing += [manifest.system] if manifest.system not in known else []
         served = {name: one.origin for name in missing if (one := manifest.tools.get(name)) and one.origin}
         if served:
@@ -256,4 +301,4 @@ class Equipping:
             )
 
 
-__all__ = ["Equipping"]
+__all__ = ["Equipper", "RunObjects", "RunOptions", "run_request"]

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -13,92 +12,56 @@ from agentorchestra.core.effects import Effect, EffectKind
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Handler
-from agentorchestra.core.settings import Settings
 from agentorchestra.runtime.code import CodeHandler
 from agentorchestra.runtime.direct_calls import LiveMapping
 from agentorchestra.runtime.handlers import builtin_handlers
-from agentorchestra.runtime.run import Asker, Services
+from agentorchestra.runtime.run import Services
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.policy import DefaultPolicy
-from agentorchestra.workspace.catalog import Stock
-from agentorchestra.workspace.parts import Equipment
-from agentorchestra.workspace.place import Place
+from agentorchestra.workspace.catalog import Equipment
+from agentorchestra.workspace.composition import Composition
 
 if TYPE_CHECKING:
     from agentorchestra.agents.types import Kit
-    from agentorchestra.tea.calling.threads import Threads
-    from agentorchestra.tea.programs.interpreter import Interpreter
-    from agentorchestra.tea.registry.servers import TCPServer
-    from agentorchestra.tools.registry import BuiltinTools
 
 MAX_THREADS = 32
 """Plain functions among the tools that run at the same time, over all runs of a workspace."""
 
 
-def _threads() -> Threads:
-    from agentorchestra.tea.calling.threads import Threads
+class Handlers:
+    """Makes the services that runs are driven with.
 
-    return Threads(MAX_THREADS)
-
-
-@dataclass(kw_only=True)
-class Supply:
-    """Registers the handlers for the runs of an open workspace.
-
-    Attributes:
-        settings, place, stock: of the workspace.
-        builtin: the packaged tools, with their interpreters and the sandbox.
-        finder: looks for components that fit a task.
-        tcp: where tools that were made are registered.
-        environ: where secrets are.
-        policy: the user's, None for the default one.
-        wrap: replaces or wraps handlers.
-        asker: answers questions in place; None where nobody can now.
-        deps: the user's dependencies.
-        programs: the interpreters of programs as decisions.
-        threads: one for all runs: it bounds the threads in which plain functions run.
+    Args:
+        parts: of the workspace.
     """
 
-    settings: Settings
-    place: Place
-    stock: Stock
-    builtin: BuiltinTools
-    finder: Any
-    tcp: Callable[[], TCPServer]
-    environ: Mapping[str, str]
-    policy: Policy | None
-    wrap: Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]] | None
-    asker: Callable[[], Asker | None]
-    deps: Callable[[], Any]
-    programs: tuple[Interpreter, ...]
-    threads: Threads = field(default_factory=_threads)
+    def __init__(self, parts: Composition) -> None:
+        from agentorchestra.tea.calling.threads import Threads
+
+        self._parts = parts
+        self._threads = Threads(MAX_THREADS)
 
     async def aclose(self) -> None:
         """Let the threads end, close the interpreters of programs."""
-        await self.threads.aclose()
-        for interpreter in self.programs:
+        await self._threads.aclose()
+        for interpreter in self._parts.programs:
             await interpreter.aclose()
 
     def for_calls(self, called: Mapping[str, Any]) -> Services:
-        """What the calls outside of runs are driven with; they see what is registered meanwhile.
+        """Return the services of the calls outside of runs; they see what is registered meanwhile.
 
         Args:
             called: their tools, by `name@version`.
         """
-        tools = LiveMapping(lambda: self.stock.tools)
-        environments = LiveMapping(lambda: self.stock.every_environment)
-        equipment = Equipment(tools, self.stock.models, self.stock.prompts)
+        catalog = self._parts.catalog
+        environments = LiveMapping(lambda: catalog.every_environment)
+        equipment = Equipment(LiveMapping(lambda: catalog.tools), catalog.models, catalog.prompts)
         return self._services(equipment, None, environments, environments, called)
 
     def for_run(self, equipment: Equipment, policy: Policy | None = None) -> Services:
-        """What a run is driven with.
-
-        Args:
-            equipment: its tools, models and prompts.
-            policy: in place of the workspace's.
-        """
-        every = self.stock.environments_for(equipment)
+        """Return the services of a run; `policy` takes the place of the workspace's."""
+        every = self._parts.catalog.environments_for(equipment)
         shown = every
         if equipment.recorded is not None:
             shown = {name: one for name, one in every.items() if name in equipment.recorded.tools}
@@ -112,16 +75,17 @@ class Supply:
         shown: Mapping[str, Any],
         called: Mapping[str, Any] | None,
     ) -> Services:
-        """Services with all environments, of which agents are shown these."""
+        """Return services with all environments, of which agents are shown some."""
         from agentorchestra.agents.agent import agent_effect
         from agentorchestra.agents.requests import request_effect
 
-        hidden = self.stock.hidden(equipment)
+        parts, host = self._parts, self._parts.host
+        hidden = parts.catalog.hidden(equipment)
         kit = self._kit(equipment, shown, hidden)
         handlers = self._handlers(equipment, kit, called)
-        if self.wrap is not None:
-            handlers = self.wrap(handlers)
-        chosen = policy or self.policy
+        if host.own.handlers is not None:
+            handlers = host.own.handlers(handlers)
+        chosen = policy or host.own.policy
 
         def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
             found = equipment.tools.get(name)
@@ -142,16 +106,16 @@ class Supply:
             return named | frozenset(getattr(found, "uses", ()))
 
         return Services(
-            store=self.place.store,
+            store=parts.store,
             handlers=handlers,
-            policy=lambda folder: chosen or DefaultPolicy(self.settings.policy, folder=folder),
+            policy=lambda folder: chosen or DefaultPolicy(parts.settings.policy, folder=folder),
             environments=environments,
-            secrets=self.place.secrets(),
-            environ=self.environ,
-            asker=self.asker(),
-            runs_folder=self.place.runs_folder,
-            deps=self.deps(),
-            clock=self.place.clock,
+            secrets=parts.secrets(),
+            environ=host.own.environ,
+            asker=host.asker,
+            runs_folder=parts.runs_folder,
+            deps=host.deps,
+            clock=parts.clock,
             tool_effect=tool_effect,
             agent_effect=agent_effect,
             request_effect=partial(request_effect, kit),
@@ -159,34 +123,38 @@ class Supply:
         )
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
-        """What the agents of a run are made with."""
+        """Return what the agents of a run are made with."""
+        from agentorchestra.agents.generation.workshop import Workshop
         from agentorchestra.agents.registry import builtin_agents, wants_in_run
         from agentorchestra.agents.types import Kit
 
-        stock = self.stock
-        team: Mapping[str, Any] = stock.team(equipment)
+        parts, catalog = self._parts, self._parts.catalog
+        team: Mapping[str, Any] = catalog.team(equipment)
         # Where there is an agent for an environment, general workers do not have it besides.
         expert = {name for one in team.values() if one.on_request for name in one.environments}
         agents = team
         if equipment.recorded is not None:
             agents = {name: one for name, one in team.items() if name in equipment.recorded.agents}
-        own = {*equipment.tools} - stock.builtin | {*environments}
+        own = {*equipment.tools} - catalog.builtin | {*environments}
+        bench, workshop = parts.builtin.workbench, None
+        if bench.sandbox is not None:
+            workshop = Workshop(bench, lambda: parts.components.tools, bench.sandbox.problem, parts.settings.generator)
         return Kit(
             tools=equipment.tools,
             environments=environments,
             prompts=equipment.prompts,
             models=equipment.models,
-            systems=stock.systems,
+            systems=catalog.systems,
             agents=agents,
-            given=tuple(sorted(own - stock.behind - hidden - expert)),
-            choices=tuple(sorted(self.settings.models)),
-            finder=self.finder,
-            behind=stock.agents_behind,
-            memories=stock.memories,
+            given=tuple(sorted(own - catalog.behind - hidden - expert)),
+            choices=tuple(sorted(parts.settings.models)),
+            finder=parts.finding.finder,
+            behind=catalog.agents_behind,
+            memories=catalog.memories,
             apart=hidden,
-            absent={name: wants_in_run(one) for name, one in stock.agents.items() if name not in agents},
-            workshop=self._workshop(),
             packaged=tuple(builtin_agents()),
+            absent={name: wants_in_run(one) for name, one in catalog.agents.items() if name not in agents},
+            workshop=workshop,
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
@@ -198,34 +166,26 @@ class Supply:
         from agentorchestra.tea.programs.handler import NAME as PROGRAM
         from agentorchestra.tea.programs.handler import ProgramHandler
 
-        agents = AgentHandler(lambda: kit)
+        settings, interpreters = self._parts.settings, self._parts.builtin.interpreters
+        agents, memory = AgentHandler(lambda: kit), MemoryHandler()
         return {
-            **builtin_handlers(max_result_chars=self.settings.max_result_chars),
+            **builtin_handlers(max_result_chars=settings.max_result_chars),
             EffectKind.REQUEST_MODEL: RequestModelHandler(equipment.models),
             EffectKind.EMBED: EmbedHandler(equipment.models),
             EffectKind.TRANSCRIBE: TranscribeHandler(equipment.models),
             EffectKind.INVOKE_TOOL: ToolHandler(
                 equipment.tools.get,
                 called=called,
-                max_result_chars=self.settings.max_result_chars,
-                timeout_s=self.settings.tool_timeout_s,
-                threads=self.threads,
+                max_result_chars=settings.max_result_chars,
+                timeout_s=settings.tool_timeout_s,
+                threads=self._threads,
             ),
-            EffectKind.RUN_CODE: CodeHandler({**self.builtin.interpreters, PROGRAM: ProgramHandler(self.programs)}),
+            EffectKind.RUN_CODE: CodeHandler({**interpreters, PROGRAM: ProgramHandler(self._parts.programs)}),
             EffectKind.INVOKE_AGENT: agents,
             EffectKind.SPAWN: agents,
-            EffectKind.READ_MEMORY: (memory := MemoryHandler()),
+            EffectKind.READ_MEMORY: memory,
             EffectKind.WRITE_MEMORY: memory,
         }
 
-    def _workshop(self) -> Any:
-        """Where tools are made; None without a sandbox."""
-        from agentorchestra.agents.generation.workshop import Workshop
 
-        bench = self.builtin.workbench
-        if bench.sandbox is None:
-            return None
-        return Workshop(bench, self.tcp, bench.sandbox.problem, self.settings.generator)
-
-
-__all__ = ["MAX_THREADS", "Supply"]
+__all__ = ["MAX_THREADS", "Handlers"]

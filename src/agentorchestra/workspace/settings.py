@@ -8,26 +8,20 @@ import tomllib
 from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pydantic import ValidationError
 
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import (
-    SettingsError,
-    WorkspaceNotWritableError,
-)
+from agentorchestra.core.errors import SettingsError, WorkspaceNotWritableError
 from agentorchestra.core.settings import PolicySettings, Settings
 from agentorchestra.workspace.presets import with_preset
-
-if TYPE_CHECKING:
-    pass
 
 SETTINGS_FILE = "agentorchestra.toml"
 
 
 def load_settings(folder: Path, preset: str | None = None) -> Settings:
-    """The settings of a workspace: a preset, its file, the environment - each over the one before, key by key.
+    """Return the settings of a workspace: a preset, its file, the environment - each over the one before, key by key.
 
     The file is `agentorchestra.toml` in the workspace's folder or the one above it.
 
@@ -120,7 +114,7 @@ def _settings_class() -> type[Settings]:
 
 
 def settings_path(folder: Path) -> Path | None:
-    """The settings file of a workspace, None where there is none.
+    """Return the settings file of a workspace, None where there is none.
 
     Raises:
         WorkspaceNotWritableError: if the folder may not be entered.
@@ -136,4 +130,10 @@ def settings_path(folder: Path) -> Path | None:
     return None
 
 
-__all__ = ["SETTINGS_FILE", "load_settings", "settings_path"]
+def settings_folder(folder: Path) -> Path:
+    """Return the folder of the settings file: what the settings name lies there; the current one without a file."""
+    path = settings_path(folder)
+    return path.parent if path is not None else Path()
+
+
+__all__ = ["SETTINGS_FILE", "load_settings", "settings_folder", "settings_path"]

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import importlib
 import os
+import sys
 import tempfile
+import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from datetime import datetime
@@ -17,14 +20,13 @@ from typing_extensions import TypeVar, Unpack
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import UnknownComponentError, WorkspaceStateError
-from agentorchestra.core.events import Event
+from agentorchestra.core.errors import AppError, EmptyTaskError, UnknownComponentError, WorkspaceStateError
+from agentorchestra.core.events import Event, PauseRequested, Told
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Environment, Handler, RunRecord, Store
+from agentorchestra.core.protocols import Environment, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import Question, RunFields, RunResult, RunSpec, RunStatus
+from agentorchestra.core.spec import FINAL, Question, RunFields, RunResult, RunSpec, RunStatus
 from agentorchestra.log.comparison import Comparison, compare_runs
 from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.log.ledger import Ledger
@@ -32,25 +34,17 @@ from agentorchestra.log.retention import GRACE_S, Collected, Retention, collect
 from agentorchestra.log.store.pages import selected_events
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
-from agentorchestra.runtime.engine import LocalEngine
-from agentorchestra.runtime.run import Asker
-from agentorchestra.runtime.waits import due_runs, waiting_until
+from agentorchestra.runtime.run import Asker, open_questions
+from agentorchestra.runtime.waits import GOES_ON, actors, due_runs, end_undriven, waiting_until
 from agentorchestra.sandbox import Sandbox
-from agentorchestra.workspace.composition import Opened, Own, Process
-from agentorchestra.workspace.driver import ReplayReport
-from agentorchestra.workspace.model_choice import DEFAULT_COST_USD
-from agentorchestra.workspace.parts import (
-    Equipment,
-    RunObjects,
-    RunOptions,
-    distribution,
-    run_anywhere,
-    run_request,
-    tools_by_name,
-)
-from agentorchestra.workspace.place import Place
+from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, Own, distribution, tools_by_name
+from agentorchestra.workspace.composition import Composition
+from agentorchestra.workspace.creation import RunCreator
+from agentorchestra.workspace.driver import ReplayReport, RunDriver
+from agentorchestra.workspace.equipment import Equipper, RunObjects, RunOptions, run_request
+from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
-from agentorchestra.workspace.settings import load_settings
+from agentorchestra.workspace.settings import load_settings, settings_path
 
 if TYPE_CHECKING:
     from agentorchestra.log.bundle.format import Exported, Imported
@@ -58,7 +52,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
     from agentorchestra.tea.registry.context import ContextManager
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
-    from agentorchestra.tools.files.transport import CarriedFiles
+    from agentorchestra.tools.files.storage import CarriedFiles
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -109,7 +103,7 @@ class Workspace(Generic[Deps]):
         settings: Settings | None = None,
         preset: str | None = None,
         store: Store | None = None,
-        handlers: Callable[[dict[EffectKind, Handler]], dict[EffectKind, Handler]] | None = None,
+        handlers: HandlerWrapper | None = None,
         asker: Asker | None = None,
         sandbox: Sandbox | None = None,
         clock: Clock | None = None,
@@ -142,7 +136,7 @@ class Workspace(Generic[Deps]):
         self._clock = clock or SystemClock()
         self._open = False
         self._equipment: dict[str, Equipment] = {}
-        self._scripts: list[Any] = []
+        self._clients: list[Any] = []
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -173,41 +167,32 @@ class Workspace(Generic[Deps]):
         self.store: Store = self.own.store or store_for(self.settings, self.folder)
         await self.store.open()
         try:
-            self._opened = self._assembled()
-            await self._opened.check()
+            if self.own.store is not None and not self.folder.exists():
+                # A workspace without a folder of its own still needs a place for the files of its runs.
+                self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
+            self._compose(self.folder if self._temporary is None else Path(self._temporary.name))
+            await self._composition.check()
         except BaseException:  # a prompt that is none, an agent that names what is not there: nothing stays open
             await self.store.close()
             self._remove_temporary()
             raise
-        self.engine, self.models = self._opened.place.engine, self._opened.models
         self._open = True
 
-    def _assembled(self) -> Opened:
-        """Everything that the workspace has while it is open, around its open store."""
-        if self.own.store is not None and not self.folder.exists():
-            # A workspace without a folder of its own still needs a place for the files of its runs.
-            self._temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-")
-        place = Place(
-            folder=self.folder,
-            base=self.folder if self._temporary is None else Path(self._temporary.name),
-            store=self.store,
-            engine=LocalEngine(self.store, lease_s=self.settings.lease_s, clock=self._clock),
-            clock=self._clock,
-            secrets=lambda: self._opened.secrets(),
-            need_open=self._need_open,
+    def _compose(self, base: Path) -> None:
+        parts = self._composition = Composition(
+            self,
+            self.settings,
+            self.store,
+            base,
+            self._clock,
+            create_calls=lambda: self._creator.create_calls(),
+            services=lambda called: self._handlers.for_calls(called),
         )
-        process = Process(
-            app=self.app,
-            app_folder=self.app_folder,
-            unsafe_local=self.unsafe_local,
-            mcp_files=self.mcp_files,
-            asker=lambda: self.asker,
-            deps=lambda: self.deps,
-            run=lambda name, task, options: self.run(task, system=name, **options),
-            held=self._equipment,
-            clients=self._scripts,
-        )
-        return Opened(self.settings, place, self.own, process)
+        self.engine, self.models = parts.engine, parts.models
+        self._handlers = Handlers(parts)
+        self._equipper = Equipper(parts, self._equipment, self._clients)
+        self._creator = RunCreator(parts, self._equipper)
+        self._driver = RunDriver(parts, self._equipper, self._handlers)
 
     def _remove_temporary(self) -> None:
         if self._temporary is not None:
@@ -222,45 +207,49 @@ class Workspace(Generic[Deps]):
         """
         if not self._open:
             return
-        await self._opened.calling.close()
+        await self._composition.calls.close()
         self._open = False
-        await self._opened.close()
+        await self.engine.close()
+        await self._driver.close()
+        await self._handlers.aclose()
+        await self._composition.close()
+        await self.store.close()
         self._remove_temporary()
         if verify:
-            for client in [*self.own.models.values(), *self._scripts]:
+            for client in [*self.own.models.values(), *self._clients]:
                 finish = getattr(client, "finish", None)
                 if finish is not None:
                     finish()
 
     @property
     def is_open(self) -> bool:
-        """Whether it can be used now."""
+        """True while it can be used."""
         return self._open
 
     @property
     def tools(self) -> dict[str, Any]:
         """The tools by name: the packaged ones, the user's, and what others registered."""
-        return self._opened.stock.tools
+        return self._composition.catalog.tools
 
     @property
     def agents(self) -> dict[str, Any]:
         """The agents by name."""
-        return self._opened.stock.agents
+        return self._composition.catalog.agents
 
     @property
     def systems(self) -> dict[str, Any]:
         """The paradigms by name."""
-        return self._opened.stock.systems
+        return self._composition.catalog.systems
 
     @property
     def memories(self) -> dict[str, Any]:
         """The memory systems by name."""
-        return self._opened.stock.memories
+        return self._composition.catalog.memories
 
     @property
     def prompts(self) -> PromptLibrary:
         """The prompts."""
-        return self._opened.stock.prompts
+        return self._composition.catalog.prompts
 
     @property
     def given(self) -> dict[str, tuple[str, ...]]:
@@ -274,47 +263,40 @@ class Workspace(Generic[Deps]):
     @property
     def tcp(self) -> TCPServer:
         """The Tool Context Protocol: tools, their versions and life, which fit a task, calls (000, app. C.2.1)."""
-        self._need_open()
-        return self._opened.components.tools
+        return self._parts.components.tools
 
     @property
     def ecp(self) -> ECPServer:
         """The Environment Context Protocol (000, app. C.2.2)."""
-        self._need_open()
-        return self._opened.components.environments
+        return self._parts.components.environments
 
     @property
     def acp(self) -> ACPServer:
         """The Agent Context Protocol (000, app. C.2.3)."""
-        self._need_open()
-        return self._opened.components.agents
+        return self._parts.components.agents
 
     @property
     def prompt_components(self) -> ContextManager[Prompt]:
         """The prompts, under the same operations."""
-        self._need_open()
-        return self._opened.components.prompts
+        return self._parts.components.prompts
 
     @property
     def memory_components(self) -> ContextManager[MemoryFactory]:
         """The memory systems, under the same operations (docs/memory.md)."""
-        self._need_open()
-        return self._opened.components.memories
+        return self._parts.components.memories
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What of its toolkits was left out or passed over, a sentence each; servers may have chosen the words."""
-        self._need_open()
-        return self._opened.components.notes
+        """Warnings about tools of its toolkits that were left out; servers may have chosen the words."""
+        return self._parts.components.notes
 
     @property
     def calls_run(self) -> str | None:
         """The run that holds the calls made outside of runs (`tcp.invoke`, `ecp.invoke`); None before the first."""
-        self._need_open()
-        return self._opened.calling.run_id
+        return self._parts.calls.run_id
 
     def run_folder(self, run_id: str) -> Path:
-        """The folder that the environments of a run work on (`files`, `terminal`, `git`); the user's to look into.
+        """Return the folder that the environments of a run work on (`files`, `terminal`, `git`), to look into.
 
         It need not exist: for a run without environments there is none. Copy what is to be changed: a resume of the
         run puts it back to where its log says.
@@ -323,8 +305,8 @@ class Workspace(Generic[Deps]):
 
     @property
     def runs_folder(self) -> Path:
-        """Where the runs keep their files."""
-        return self._opened.place.runs_folder
+        """The folder with the files of the runs."""
+        return self._composition.runs_folder
 
     # -- runs ------------------------------------------------------------------------------------------------------
 
@@ -345,8 +327,8 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, options)
-        run_id = await self._opened.creating.create(spec, objects)
-        return await self._opened.driving.drive(run_id, objects)
+        run_id = await self._creator.create(spec, objects)
+        return await self._driver.drive(run_id, objects)
 
     async def create(
         self,
@@ -368,7 +350,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
-        return await self._opened.creating.create(spec, objects, temporary_files=temporary_files)
+        return await self._creator.create(spec, objects, temporary_files=temporary_files)
 
     async def resume(
         self,
@@ -400,7 +382,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         given = RunObjects(model=model, tools=tools, deps=deps, policy=policy, output_type=output_type)
-        return await self._opened.driving.resume(run_id, given, budget=budget, pin=pin)
+        return await self._driver.resume(run_id, given, budget=budget, pin=pin)
 
     async def fork(
         self,
@@ -440,14 +422,12 @@ class Workspace(Generic[Deps]):
         self._need_open()
         fields: RunOptions = {"model": model, "roles": roles, "budget": budget, "labels": labels, "tools": tools}
         other, objects = run_request("fork", fields)
-        return await self._opened.forking.fork(
-            run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {}
-        )
+        return await self._creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
-        """Where two runs first differ, and how each goes on from there."""
-        await self._record(run_id)
-        await self._record(other_id)
+        """Return where two runs first differ, and how each goes on from there."""
+        await self._parts.record(run_id)
+        await self._parts.record(other_id)
         return compare_runs(await self.store.load(run_id), await self.store.load(other_id))
 
     async def stream(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> AsyncIterator[Notice]:
@@ -458,16 +438,16 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, options)
-        run_id = await self._opened.creating.create(spec, objects)
-        async with aclosing(self._opened.driving.stream(run_id, objects)) as notices:
+        run_id = await self._creator.create(spec, objects)
+        async with aclosing(self._driver.stream(run_id, objects)) as notices:
             async for notice in notices:
                 yield notice
 
     @asynccontextmanager
     async def watch(self, run_id: str) -> AsyncIterator[asyncio.Queue[Notice]]:
-        """A queue of notices of a run that is about to be driven here."""
+        """Give a queue of notices of a run that is about to be driven here."""
         self._need_open()
-        async with self._opened.driving.watched(run_id) as queue:
+        async with self._driver.watched(run_id) as queue:
             yield queue
 
     # -- questions -------------------------------------------------------------------------------------------------
@@ -485,7 +465,7 @@ class Workspace(Generic[Deps]):
             AnswerError: if there is no such open question, or it asks for an approval.
         """
         self._need_open()
-        return await self._opened.steering.answer(run_id, answer, question=question, by=by, kind="question")
+        return await self._driver.answer(run_id, answer, question=question, by=by, kind="question")
 
     async def approve(
         self, run_id: str, *, question: str | None = None, code: str | None = None, by: str = ""
@@ -503,15 +483,14 @@ class Workspace(Generic[Deps]):
             AnswerError: if there is no such open approval, or several and none is named.
         """
         self._need_open()
-        steering = self._opened.steering
-        return await steering.answer(run_id, True, question=question, by=by, kind="approval", code=code)
+        return await self._driver.answer(run_id, True, question=question, by=by, kind="approval", code=code)
 
     async def deny(self, run_id: str, *, reason: str = "", question: str | None = None, by: str = "") -> Question:
         """Deny the oldest (or the named) open approval."""
-        self._need_open()
         # Only True approves: no reason, however it is worded, can be read as a yes.
         said = reason.strip() or False
-        return await self._opened.steering.answer(run_id, said, question=question, by=by, kind="approval")
+        self._need_open()
+        return await self._driver.answer(run_id, said, question=question, by=by, kind="approval")
 
     async def tell(self, run_id: str, text: str, *, to: str = "", by: str = "") -> None:
         """Add to a running task; the top agent reads it at its next step.
@@ -526,13 +505,22 @@ class Workspace(Generic[Deps]):
         Raises:
             UnknownComponentError: if the run has no agent of this name.
         """
-        self._need_open()
-        await self._opened.steering.tell(run_id, text, to=to, by=by)
+        if not text.strip():
+            raise EmptyTaskError("there is nothing to tell; give a text")
+        await self._parts.record(run_id)
+        if to and to not in (known := actors(await self.store.load(run_id))):
+            raise UnknownComponentError(
+                f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
+            )
+        await self._parts.tell(run_id, Told(text=self._parts.redact(text), by=by, to=to), by=by)
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
         """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""
-        self._need_open()
-        await self._opened.steering.cancel(run_id, reason=reason, by=by)
+        if (await self._parts.record(run_id)).status in FINAL:
+            return
+        await self.engine.cancel(run_id, reason=self._parts.redact(reason), by=by)
+        if run_id not in self.engine.driving:
+            await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.CANCELLED)
 
     async def pause(self, run_id: str, *, reason: str = "", by: str = "") -> RunStatus:
         """Stop a run before its next effect, wherever it is driven; `resume` goes on.
@@ -543,35 +531,35 @@ class Workspace(Generic[Deps]):
         Returns:
             Its status now: `running` where its driver was asked and what is under way has not ended yet.
         """
-        self._need_open()
-        return await self._opened.steering.pause(run_id, reason=reason, by=by)
+        if (await self._parts.record(run_id)).status in GOES_ON:
+            await self._parts.tell(run_id, PauseRequested(reason=self._parts.redact(reason), by=by), by=by)
+            if run_id not in self.engine.driving:
+                await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.PAUSED)
+        return (await self._parts.record(run_id)).status
 
     async def questions(self, run_id: str) -> tuple[Question, ...]:
-        """The open questions of a run, oldest first."""
-        self._need_open()
-        return await self._opened.steering.questions(run_id)
+        """Return the open questions of a run, oldest first."""
+        await self._parts.record(run_id)
+        return open_questions(Ledger.of(await self.store.load(run_id)))
 
     # -- reading ---------------------------------------------------------------------------------------------------
 
     async def events(self, run_id: str, *, after: int = 0) -> list[Event]:
-        """The run's log."""
-        await self._record(run_id)
+        """Return the run's log."""
+        await self._parts.record(run_id)
         return await self.store.load(run_id, after=after)
 
     async def due(self) -> list[str]:
-        """The waiting runs that can go on: their time has come, or their answer or mail is there; `resume` does it."""
-        self._need_open()
-        return await due_runs(self.store, self._clock.now())
+        """Return the waiting runs that `resume` can go on with: their time, answer or mail has come."""
+        return await due_runs(self._parts.store, self._clock.now())
 
     async def waiting_until(self) -> dict[str, datetime]:
-        """When the first timer of each run that waits for a time is due."""
-        self._need_open()
-        return await waiting_until(self.store)
+        """Return when the first timer of each run that waits for a time is due."""
+        return await waiting_until(self._parts.store)
 
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """The workspace's runs, newest first."""
-        self._need_open()
-        return await self.store.list_runs(limit=limit)
+        """Return the workspace's runs, newest first."""
+        return await self._parts.store.list_runs(limit=limit)
 
     async def gc(
         self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False
@@ -583,17 +571,16 @@ class Workspace(Generic[Deps]):
             grace_s: blobs, files and folders that are younger stay, in seconds.
             dry_run: only say what would go.
         """
-        self._need_open()
-        now, base = self._clock.now(), self._opened.place.base
+        now, base = self._clock.now(), self._parts.base
         return await collect(self.store, base, retention or Retention(), now=now, grace_s=grace_s, dry_run=dry_run)
 
     async def result(self, run_id: str) -> RunResult:
-        """The result as the log has it; a run that is not over gives its present status."""
+        """Return the result as the log has it; a run that is not over gives its present status."""
         self._need_open()
-        return await self._opened.driving.result(run_id)
+        return await self._driver.result(run_id)
 
     async def artifact(self, run_id: str, name: str) -> bytes:
-        """The bytes of a file a run produced, or of a result that was cut.
+        """Return the bytes of a file a run produced, or of a result that was cut.
 
         Raises:
             UnknownComponentError: with the names of the run's artifacts.
@@ -606,8 +593,8 @@ class Workspace(Generic[Deps]):
         raise UnknownComponentError(f"run {run_id} has no artifact {name!r}; its artifacts: {known}")
 
     async def tokens(self, run_id: str) -> tuple[SourceTokens, ...]:
-        """Where a run's input tokens went: by the source of what stood in its prompts, the largest first."""
-        await self._record(run_id)
+        """Return a run's input tokens by the source of what stood in its prompts, the largest first."""
+        await self._parts.record(run_id)
         return tokens_by_source(Ledger.of(await self.store.load(run_id)))
 
     async def replay(
@@ -625,7 +612,7 @@ class Workspace(Generic[Deps]):
             ReplayError: if the replay asks for other keys than were recorded.
         """
         self._need_open()
-        return await self._opened.driving.replay(run_id, tools=tools, deps=deps, model=model, pin=pin)
+        return await self._driver.replay(run_id, RunObjects(model=model, tools=tools, deps=deps), pin=pin)
 
     # -- to and from elsewhere -------------------------------------------------------------------------------------
 
@@ -644,14 +631,14 @@ class Workspace(Generic[Deps]):
         from agentorchestra.log.bundle.origin import origin_of
         from agentorchestra.log.bundle.secrets import secret_variables
 
-        record = await self._record(run_id)
+        record = await self._parts.record(run_id)
         program = Path(self.app_folder or self.folder.absolute().parent)
         return await export_run(
             self.store,
             record,
             Path(out if out is not None else f"{run_id}.zip"),
             kept=self._carried() if files else None,
-            secrets=secret_variables(self.own.environ) | self._opened.secrets(),
+            secrets=secret_variables(self.own.environ) | self._parts.secrets(),
             origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
         )
 
@@ -665,20 +652,19 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.log.bundle.importer import import_file
 
-        self._need_open()
         return await import_file(
-            self.store, Path(path), kept=self._carried(), folder=self._opened.place.base, now=self._clock.now()
+            self._parts.store, Path(path), kept=self._carried(), folder=self._parts.base, now=self._clock.now()
         )
 
     def _carried(self) -> CarriedFiles:
-        from agentorchestra.tools.files.transport import CarriedFiles
+        from agentorchestra.tools.files.storage import CarriedFiles
 
-        return CarriedFiles(self._opened.place.files_folder, self.runs_folder)
+        return CarriedFiles(self._parts.files_folder, self.runs_folder)
 
     async def log(
         self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None
     ) -> AsyncIterator[Event]:
-        """Events of any runs, oldest run first: the paper's tracer, by session, task, record and index (000, C.1.1).
+        """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 
         Args:
             wanted: which ones; all by default.
@@ -701,7 +687,7 @@ class Workspace(Generic[Deps]):
         agent: str = "",
         limit: int | None = None,
     ) -> list[Entry]:
-        """What the workspace's runs remember, newest first; of insights those that hold now.
+        """Return what the workspace's runs remember, newest first; of insights those that hold now.
 
         Args:
             query: only what fits it, best first.
@@ -712,8 +698,7 @@ class Workspace(Generic[Deps]):
         from agentorchestra.tea.memory.handler import fitting
         from agentorchestra.tea.memory.records import remembered
 
-        self._need_open()
-        found = [one for one, _ in await remembered(self.store, kinds) if agent in ("", one.agent)][::-1]
+        found = [one for one, _ in await remembered(self._parts.store, kinds) if agent in ("", one.agent)][::-1]
         return fitting(found, query, limit or len(found)) if query else found[:limit]
 
     async def forget(self, names: Sequence[str], *, by: str = "") -> list[str]:
@@ -727,13 +712,12 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.tea.memory.records import forget
 
-        self._need_open()
-        return await forget(self.store, names, clock=self._clock, by=by)
+        return await forget(self._parts.store, names, clock=self._clock, by=by)
 
     # -- without async ---------------------------------------------------------------------------------------------
 
     def run_sync(self, task: str | RunSpec, **options: Unpack[RunOptions]) -> RunResult:
-        """`run` without async, in a notebook too: opens and closes the workspace if it is not open."""
+        """Open the workspace, run a task, close it: `run` without async, in a notebook too."""
 
         async def work() -> RunResult:
             async with self:
@@ -743,7 +727,7 @@ class Workspace(Generic[Deps]):
             raise WorkspaceStateError(
                 "run_sync opens the workspace itself; inside `async with` use `await ws.run(...)`"
             )
-        result: RunResult = run_anywhere(work)
+        result: RunResult = _run_anywhere(work)
         return result
 
     # -- parts -----------------------------------------------------------------------------------------------------
@@ -752,9 +736,100 @@ class Workspace(Generic[Deps]):
         if not self._open:
             raise WorkspaceStateError("the workspace is not open; use `async with Workspace(dir) as ws:`")
 
-    async def _record(self, run_id: str) -> RunRecord:
+    @property
+    def _parts(self) -> Composition:
         self._need_open()
-        return await self._opened.place.record(run_id)
+        return self._composition
 
 
-__all__ = ["DEFAULT_COST_USD", "DEFAULT_FOLDER", "ReplayReport", "Workspace"]
+def _run_anywhere(work: Callable[[], Any]) -> Any:
+    """Run a coroutine function whether or not this thread has a running loop (notebooks have one)."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(work())
+    outcome: dict[str, Any] = {}
+    stop: list[Callable[[], object]] = []
+
+    async def stoppable() -> Any:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+        assert task is not None
+        stop.append(lambda: loop.call_soon_threadsafe(task.cancel))
+        return await work()
+
+    def target() -> None:
+        try:
+            outcome["value"] = asyncio.run(stoppable())
+        except BaseException as exc:
+            outcome["error"] = exc
+
+    thread = threading.Thread(target=target, name="agentorchestra-run-sync")
+    thread.start()
+    try:
+        thread.join()
+    except BaseException:  # Ctrl-C reaches only this thread: the run is cancelled, and nothing is left behind
+        for one in stop:
+            one()
+        thread.join()
+        raise
+    if "error" in outcome:
+        raise outcome["error"]
+    return outcome["value"]
+
+
+def load_app(reference: str, folder: Path) -> Workspace[Any]:
+    """Return the user's workspace of `app = "module:workspace"`.
+
+    Args:
+        reference: `module:attribute`; a Workspace, or a function without arguments that returns one.
+        folder: where the settings file lies: the module is looked for there first, as in the user's own programs.
+
+    Raises:
+        AppError: in one sentence.
+    """
+    module_name, _, attribute = reference.partition(":")
+    if not module_name or not attribute:
+        raise AppError(f'app is {reference!r}; write it as "module:workspace"')
+    place = str(folder)
+    if place not in sys.path:
+        # The module is the user's own program: it is found as `python -m module` finds it in that folder.
+        sys.path.insert(0, place)
+    try:
+        found = getattr(importlib.import_module(module_name), attribute)
+        workspace = found if isinstance(found, Workspace) else found()
+    except (Exception, SystemExit) as exc:
+        raise AppError(f"the app {reference!r} cannot be loaded from {folder}: {type(exc).__name__}: {exc}") from None
+    if not isinstance(workspace, Workspace):
+        raise AppError(f"the app {reference!r} is a {type(workspace).__name__}, not a Workspace")
+    workspace.app = reference
+    workspace.app_folder = place
+    return workspace
+
+
+def open_workspace(
+    folder: str | Path | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    app: bool = True,
+    preset: str | None = None,
+) -> Workspace[Any]:
+    """Return the workspace of a folder, not yet opened, with the user's application where the settings name one.
+
+    Args:
+        folder: default `.agentorchestra/` in the current folder.
+        environ: replaces the process's environment.
+        app: load the application; reading the log needs none, and must work while it is broken.
+        preset: see Workspace; None for the one that the application or the settings name.
+    """
+    base = Path(folder or DEFAULT_FOLDER)
+    settings = load_settings(base, preset)
+    if settings.app is None or not app:
+        return Workspace(base, environ=environ, preset=preset)
+    path = settings_path(base)
+    workspace = load_app(settings.app, path.parent if path is not None else Path.cwd())
+    workspace.folder = base
+    workspace.preset = workspace.preset if preset is None else preset
+    return workspace
+
+
+__all__ = ["DEFAULT_FOLDER", "ReplayReport", "Workspace", "load_app", "open_workspace"]

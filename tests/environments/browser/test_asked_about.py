@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 from tests.agents.browsing import page_of, ref_of, results_of
-from tests.environments.browser.test_asking import settings_for
 from tests.site.browser import browser_site
+from tests.support.browsers import settings_for
 
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest

@@ -8,20 +8,14 @@ from typing import Any
 import pytest
 from tests.agents.browsing import page_of, ref_of, results_of
 from tests.site.browser import PASSWORD, USER, browser_site
+from tests.support.browsers import settings_for
 
 from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.settings import BrowserSettings, Settings, WebSettings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide, say
 
 pytestmark = pytest.mark.long
-
-
-def settings_for(host: str) -> Settings:
-    return Settings(
-        model="scripted", system="react", web=WebSettings(private=(host,)), browser=BrowserSettings(private=(host,))
-    )
 
 
 async def test_what_of_a_page_serves_a_goal(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
 
 HIDDEN = """
 import random, tkinter as tk
+random.seed(7)
 root = tk.Tk()
 root.title("Find the button")
 root.geometry("700x500")

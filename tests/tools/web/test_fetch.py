@@ -33,7 +33,7 @@ from agentorchestra.tools.web.reader import PageReader
 from agentorchestra.trust.addresses import links_in, links_within
 from agentorchestra.workspace import Workspace
 from tests.site import Site, served
-from tests.tools.web.test_http import serving
+from tests.support.web import serving
 
 
 @pytest.fixture

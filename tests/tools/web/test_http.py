@@ -9,8 +9,6 @@ import gzip
 import ssl
 import tracemalloc
 import zlib
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import brotli  # type: ignore[import-untyped]
@@ -26,21 +24,8 @@ from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.bodies import Body
 from agentorchestra.tools.web.http import Answer, WebClient
+from tests.support.web import serving
 from tests.tools.web.traps import listening
-
-
-@asynccontextmanager
-async def serving(handler: object) -> AsyncIterator[str]:
-    """The address of a server that answers everything so."""
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", handler)  # type: ignore[arg-type]
-    runner = web.AppRunner(app)
-    await runner.setup()
-    await web.TCPSite(runner, "127.0.0.1", 0).start()
-    try:
-        yield f"http://127.0.0.1:{runner.addresses[0][1]}"
-    finally:
-        await runner.cleanup()
 
 
 def client_of(*addresses: str, **settings: object) -> WebClient:
@@ -195,11 +180,11 @@ async def test_keys_and_what_was_posted_stay_with_their_origin(monkeypatch: pyte
         await client.get(f"{one}/away", headers=key)
         assert "authorization" not in seen[-1][2]
         assert seen[-1][2]["accept"] == "text/plain" and seen[-1][2]["user-agent"] == "tester/1"
-        await client.post(f"{one}/see", json={"a": 1})
+        await client.request("POST", f"{one}/see", json={"a": 1})
         assert seen[-2][1::2] == ("POST", '{"a": 1}') and seen[-1][1::2] == ("GET", "")
         before = len(seen)
         with pytest.raises(WebError, match=r"/keep would send what was posted on to http://127"):
-            await client.post(f"{one}/keep", data=b"secret")
+            await client.request("POST", f"{one}/keep", data=b"secret")
         assert len(seen) == before + 1
         targets["/round"] = (302, "/round/2")
         targets["/round/2"] = (302, "/round")
@@ -235,7 +220,7 @@ async def test_a_site_is_asked_by_few_at_once_and_waited_for_when_it_asks() -> N
         answers[:] = ["0", "0"]
         assert (await client.get(f"{address}/wait")).status == 429  # once, not for ever
         answers[:] = ["0"]
-        assert (await client.post(f"{address}/wait")).status == 429  # not what may have been done
+        assert (await client.request("POST", f"{address}/wait")).status == 429  # not what may have been done
         assert (await client.get(f"{address}/long")).status == 503
 
 

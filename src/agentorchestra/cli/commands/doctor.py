@@ -274,7 +274,7 @@ def _monty() -> list[Check]:
 
 def _search(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
     """Check which search engines can be asked; warn of those that the settings name and that lack something."""
-    from agentorchestra.workspace.search import search_engines
+    from agentorchestra.workspace.composition import search_engines
     from agentorchestra.workspace.settings import settings_path
 
     if settings is None:

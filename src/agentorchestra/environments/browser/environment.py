@@ -143,8 +143,7 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
         """Return title and elements of a tab's page, what changed since this agent saw it last, and a picture of it."""
         page = await self.tab(ctx)
-        refused = why_not_shown(page.url)
-        if refused:
+        if refused := why_not_shown(page.url):
             return [refused], ()
         if page.url == BLANK:
             return ["the tab is empty"], ()

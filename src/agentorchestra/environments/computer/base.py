@@ -1,4 +1,4 @@
-"""What the actions on a desktop stand on: its life, its state, calls that end in a bounded time with a sentence."""
+"""The base of the actions on a desktop: its life, its state, calls that end in a bounded time with a sentence."""
 
 from __future__ import annotations
 

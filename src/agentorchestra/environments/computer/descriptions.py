@@ -1,4 +1,4 @@
-"""What agents are told of a desktop, in words."""
+"""Descriptions of a desktop for agents."""
 
 from __future__ import annotations
 

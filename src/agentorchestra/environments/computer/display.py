@@ -56,21 +56,8 @@ class Display:
         self._server = self._manager = 0
         # Without a colon, which the client library reads as the end of the cookie's name.
         self._cookie = secrets.token_urlsafe(12).encode("ascii")
-
-    @property
-    def sockets(self) -> Path:
-        """Return the folder with the socket and the cookie."""
-        return self._place / "server" / "sockets"
-
-    @property
-    def mount(self) -> Mount:
-        """Return the mount for the sandbox in which programs of this desktop run."""
-        return Mount(self.sockets, SOCKETS)
-
-    @property
-    def authority(self) -> bytes:
-        """Return name and cookie, as the client library takes them."""
-        return _AUTHORITY + b":" + self._cookie
+        self.authority = _AUTHORITY + b":" + self._cookie  # as the client library takes it
+        self.sockets = place / "server" / "sockets"  # the folder with the socket and the cookie
 
     async def start(self) -> None:
         """Start it and wait until it answers; a ToolError says why it cannot be started here."""
@@ -124,7 +111,9 @@ class Display:
         self.sockets.chmod(0o1777)  # the server asks for that; nobody else of this machine comes through `place`
         authority = self.sockets / "authority"
         authority.touch(mode=0o644)
-        authority.write_bytes(_authority_file(self._cookie))
+        # One entry for every address and display: family, address, display, name, data.
+        parts = b"".join(struct.pack(">H", len(one)) + one for one in (b"", b"", _AUTHORITY, self._cookie))
+        authority.write_bytes(struct.pack(">H", _ANY_FAMILY) + parts)
         shutil.copyfile(Path(__file__).parent / _CONFIGURATION, server / _CONFIGURATION)
 
     async def _answering(self) -> None:
@@ -177,12 +166,6 @@ class Display:
         if shell is not None:
             await shell.close()
         await asyncio.to_thread(shutil.rmtree, self._place, ignore_errors=True)
-
-
-def _authority_file(cookie: bytes) -> bytes:
-    """Return an Xauthority entry for every address and display: family, address, display, name, data."""
-    parts = b"".join(struct.pack(">H", len(one)) + one for one in (b"", b"", _AUTHORITY, cookie))
-    return struct.pack(">H", _ANY_FAMILY) + parts
 
 
 __all__ = ["COOKIE", "SOCKETS", "Display", "missing_program"]

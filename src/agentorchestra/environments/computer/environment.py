@@ -132,11 +132,8 @@ class Computer(DesktopEnvironment):
 
         def work(connection: Connection) -> None:
             connection.screen.move(x, y)
-            connection.keyboard.hold(held, down=True)
-            try:
+            with connection.keyboard.held(held):
                 connection.screen.click(BUTTONS[button], count)
-            finally:
-                connection.keyboard.hold(held, down=False)
 
         await self._do(work)
         return await self._settled(f"clicked at {x}, {y}")

@@ -10,6 +10,8 @@ from __future__ import annotations
 import time
 import unicodedata
 from collections import OrderedDict
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.computer.screen import PRESS, RELEASE, Screen, library
@@ -32,15 +34,11 @@ _PAUSE_S = 0.4
 _NEW_AT_ONCE = 0.4  # of the keys that can be given away: so many are given away before programs get time again
 
 
-def keysym_of(character: str) -> int:
-    code = ord(character)
-    return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
-
-
 def named_key(name: str) -> int:
     """Return the keysym of a key's name or of a character; a ToolError for unknown names."""
     if len(name) == 1:
-        return keysym_of(name)
+        code = ord(name)
+        return code if 0x20 <= code <= 0x7E or 0xA0 <= code <= 0xFF else _UNICODE | code
     known = library("keysymdef")
     plain = _NAMES.get(name.lower()) or _MODIFIERS.get(name.lower()) or name
     for one in (plain, plain.capitalize()):
@@ -117,25 +115,23 @@ class Keyboard:
 
     def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
         """Press a key, others held meanwhile."""
-        self.look()
-        self._give([one for one in (*held, key) if one not in self._plain])
-        held = (*held, *(one for one in self._shift(key) if one not in held))
-        self._send(PRESS, held)
-        for _ in range(count):
-            self._send(PRESS, (key,))
-            self._send(RELEASE, (key,))
-        self._send(RELEASE, held[::-1])
-        self._screen.sync()
+        with self.held(held):
+            self._give([key])
+            for _ in range(count):
+                self._tap(key, held)
 
-    def hold(self, held: tuple[int, ...], *, down: bool) -> None:
-        """Press modifiers, or release them."""
-        if down:
-            self.look()
-            self._give([one for one in held if one not in self._plain])
-            self._send(PRESS, held)
-        else:
-            self._send(RELEASE, held[::-1])
+    @contextmanager
+    def held(self, keys: tuple[int, ...]) -> Iterator[None]:
+        """Hold modifiers within the block."""
+        self.look()
+        self._give(keys)
+        self._send(PRESS, keys)
         self._screen.sync()
+        try:
+            yield
+        finally:
+            self._send(RELEASE, keys[::-1])
+            self._screen.sync()
 
     def type(self, text: str, seconds: float) -> int:
         """Type a text, waiting at most `seconds` for a slow program; return how many characters were typed."""
@@ -163,30 +159,29 @@ class Keyboard:
                     break
                 if done is None:  # the program cannot be asked
                     time.sleep(_PAUSE_S)
-            self._give(list(new))
+            self._give(new)
             for one in symbols[begun:end]:
                 self._tap(one)
             self._screen.sync()
             begun = end
         return begun
 
-    def _tap(self, symbol: int) -> None:
-        shift = self._shift(symbol)
+    def _tap(self, symbol: int, held: tuple[int, ...] = ()) -> None:
+        """Press and release a symbol's key, with shift if it needs that and it is not held."""
+        shift = {named_key("shift")} - set(held) if symbol in self._plain and self._plain[symbol][1] else ()
         self._send(PRESS, (*shift, symbol))
         self._send(RELEASE, (symbol, *shift))
-
-    def _shift(self, symbol: int) -> tuple[int, ...]:
-        """Return the modifier that a symbol's key needs, if it needs one."""
-        return (named_key("shift"),) if symbol in self._plain and self._plain[symbol][1] else ()
 
     def _send(self, kind: int, symbols: tuple[int, ...]) -> None:
         for one in symbols:
             self._screen.send(kind, self._plain[one][0] if one in self._plain else self._given[one])
 
-    def _give(self, symbols: list[int]) -> None:
-        """Put symbols on keys."""
+    def _give(self, symbols: Iterable[int]) -> None:
+        """Put symbols that have no key on keys."""
         new: dict[int, int] = {}
         for symbol in symbols:
+            if symbol in self._plain:
+                continue
             if symbol in self._given:
                 self._given.move_to_end(symbol)
                 continue
@@ -213,4 +208,4 @@ class Keyboard:
         time.sleep(_SETTLE_S)
 
 
-__all__ = ["MOST_CHARACTERS", "Keyboard", "chord", "keysym_of", "named_key", "unknown_character"]
+__all__ = ["MOST_CHARACTERS", "Keyboard", "chord", "named_key", "unknown_character"]

@@ -10,6 +10,7 @@ from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.environments.computer.display import COOKIE, SOCKETS, Display
 from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellState
 from agentorchestra.sandbox.factory import shell_in
+from agentorchestra.sandbox.shell import Mount
 
 _NUMBERS = range(100, 1000)  # of displays that programs outside of a sandbox are given; people's own begin at 0
 
@@ -57,7 +58,7 @@ class Programs:
             number = self._link.name.removeprefix("X")
             authority = str(display.sockets.absolute() / "authority")
         folder.mkdir(parents=True, exist_ok=True)
-        state, mounts = ShellState(last_job=max(self._started, default=0)), (display.mount,)
+        state, mounts = ShellState(last_job=max(self._started, default=0)), (Mount(display.sockets, SOCKETS),)
         shell = await shell_in(
             self._sandbox, folder, self._limits, inputs=files, network=self._network, state=state, mounts=mounts
         )

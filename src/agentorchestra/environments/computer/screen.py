@@ -32,7 +32,7 @@ class Picture(NamedTuple):
 
 
 class Pointer(NamedTuple):
-    """Where the mouse is, in pixels from the upper left corner, and what is held (X's mask)."""
+    """The place of the mouse, in pixels from the upper left corner, and what is held (X's mask)."""
 
     x: int
     y: int

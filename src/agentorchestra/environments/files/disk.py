@@ -11,9 +11,10 @@ import re
 import shutil
 import stat
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
@@ -43,6 +44,7 @@ _LINE = 300
 _CHUNK = 1 << 20
 
 _TEMPORARY = Callable[[], Path]
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True)
@@ -70,7 +72,7 @@ class Held(NamedTuple):
 
 
 def told(error: Exception) -> ToolError:
-    """What went wrong on the disk, in a sentence for the agent."""
+    """Return the sentence for the agent of an error of the disk."""
     if isinstance(error, ToolError):
         return error
     if not isinstance(error, OSError):
@@ -90,25 +92,46 @@ def told(error: Exception) -> ToolError:
     return ToolError(f"{name or 'it'} {said}")
 
 
+@contextmanager
+def naming(place: Place) -> Iterator[None]:
+    """Let errors of the disk name the path as the agent wrote it."""
+    try:
+        yield
+    except OSError as exc:
+        raise OSError(exc.errno, exc.strerror, place.shown) from None
+
+
+async def in_thread(work: Callable[[], _T]) -> _T:
+    """Work on the disk in a thread; raise an error as one sentence."""
+    try:
+        return await asyncio.to_thread(work)
+    except (OSError, ValueError) as exc:
+        raise told(exc) from None
+
+
+def place_of(path: str, folder: Path, files: Path | None) -> Place:
+    """Return the place of a path; the task's files are seen below `files/`. Raise ToolError for one outside."""
+    try:
+        parts = parts_of(path)
+    except ValueError as exc:
+        raise ToolError(str(exc)) from None
+    if parts[:1] == (FILES,) and files is not None:
+        return Place(files, parts[1:], "/".join(parts), given=True)
+    return Place(folder, parts, "/".join(parts))
+
+
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
 def _open(place: Place) -> int:
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
-    try:
-        with parent_of(place.root, place.parts) as (at, name):
-            return open_file(at, name)
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
+    with naming(place), parent_of(place.root, place.parts) as (at, name):
+        return open_file(at, name)
 
 
 def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
-    """A file's bytes; None if there is nothing.
-
-    Raises:
-        ToolError: if it has more than `most`.
-    """
+    """Return a file's bytes, None if there is nothing; raise ToolError if it has more than `most`."""
     try:
         descriptor = _open(place)
     except FileNotFoundError:
@@ -121,7 +144,7 @@ def content_of(place: Place, most: int = 256 << 20) -> bytes | None:
 
 
 def copied(place: Place, temporary: _TEMPORARY) -> Held:
-    """A copy of a file with the same ending, which readers can take their time with."""
+    """Return a copy of a file with the same ending, which readers can take their time with."""
     descriptor = _open(place)
     with os.fdopen(descriptor, "rb") as file:
         made = temporary()
@@ -143,14 +166,10 @@ def forget(path: Path) -> None:
 
 
 async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence[int] = ()) -> list[Block]:
-    """What is read of a file: text exactly, line by line; a picture as a picture.
-
-    Raises:
-        FileInputError, ToolError: a sentence that says what there is.
-    """
+    """Return a file's content for an agent: text exactly, line by line; a picture as a picture."""
     from agentorchestra.tools.files.common import as_source, how_to_look, names_source
+    from agentorchestra.tools.files.documents import is_media
     from agentorchestra.tools.files.formats.sniff import sniff
-    from agentorchestra.tools.files.media import is_media
     from agentorchestra.tools.files.read import Asked, read_blocks, room_for, span_of
     from agentorchestra.tools.files.readers import describe_media, read_document, source_sync
 
@@ -178,17 +197,13 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
 
 
 def _is_source(media_type: str, name: str) -> bool:
-    """Whether a file is worked on as text: its characters are shown, and no page or object that is made of them."""
+    """Return True if a file is shown by its characters, not by what is made of them."""
     as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
     return as_text and not name.lower().endswith((".ipynb", ".pdf"))
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
-    """A text file's text as it stands, with its line ends, and what writes it in the same encoding.
-
-    Raises:
-        ToolError: for a file that is no text, or holds bytes that mean nothing in its encoding.
-    """
+    """Return a file's text with its line ends, and a function that encodes it alike; raise ToolError for no text."""
     from agentorchestra.tools.files.formats.base import Refused
     from agentorchestra.tools.files.formats.text import decoded as read
 
@@ -216,10 +231,9 @@ _LINE_END = "(?:\r\n|\r|\n)"
 
 
 def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
-    """The text with a piece replaced, and how often. A bare newline of `old` is any line end of the text.
+    """Return the text with a piece replaced, and how often; raise ToolError where it does not stand once.
 
-    Raises:
-        ToolError: where it does not stand there, or more than once without `every`.
+    A bare newline of `old` is any line end of the text.
     """
     if not old:
         raise ToolError("the text to replace is empty; give the text as it stands in the file")
@@ -254,7 +268,7 @@ def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[
 
 
 def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Found, Path]]:
-    """Everything below a place with the path as the agent writes it; the task's files as part of the whole folder."""
+    """Yield everything below a place, with its path as the agent writes it; the whole folder has the task's files."""
     prefix = f"{FILES}/" if place.given else ""
     own = files is not None and not place.given
     for found in walk(place.root, place.parts, depth=depth, skip=frozenset({FILES}) if own else frozenset()):
@@ -267,9 +281,8 @@ def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Fo
 
 
 def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
-    """The entries of a folder, a line each."""
-    status = _status(place)
-    if not stat.S_ISDIR(status.st_mode):
+    """Return the entries of a folder, a line each."""
+    if not stat.S_ISDIR(status(place).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     lines = []
     for count, (path, found, root) in enumerate(_all(place, files, depth)):
@@ -297,16 +310,15 @@ def _line(path: str, found: Found, root: Path) -> str:
     return f"{shown_path} ({found.status.st_size:,} bytes)"
 
 
-def _status(place: Place) -> os.stat_result:
-    try:
+def status(place: Place) -> os.stat_result:
+    """Return the status of what lies at a place, itself if it is a link."""
+    with naming(place):
         return status_of(place.root, place.parts)
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
 
 
 def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
-    """Names that fit, or lines that hold a text."""
-    if not stat.S_ISDIR(_status(place).st_mode):
+    """Return names that fit, or lines that hold a text."""
+    if not stat.S_ISDIR(status(place).st_mode):
         raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     hits: list[str] = []
     large: list[str] = []
@@ -355,42 +367,37 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
 
 
 def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
-    """A file's content, all at once: whoever reads it sees the old or the new one.
+    """Write a file at once: whoever reads it sees the old or the new content; with `new`, replace nothing.
 
-    Args:
-        place: where.
-        temporary: makes an empty file on the same file system.
-        data: its bytes.
-        new: refuse to replace what is there.
+    `temporary` makes an empty file on the same file system.
     """
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
     made = temporary()
     try:
-        made.write_bytes(data)
-        made.chmod(_mode_of(place))
-        place_file(place.root, place.parts, made, new=new, make=True)
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
+        with naming(place):
+            made.write_bytes(data)
+            made.chmod(_mode_of(place))
+            place_file(place.root, place.parts, made, new=new, make=True)
     finally:
         made.unlink(missing_ok=True)
 
 
 def _mode_of(place: Place) -> int:
-    """Of the file that is there; of a new one where there is none."""
+    """Return the mode of the file that is there, or of a new one."""
     try:
-        status = status_of(place.root, place.parts)
+        mode = status_of(place.root, place.parts).st_mode
     except (FileNotFoundError, NotADirectoryError):
         return 0o644
-    if stat.S_ISLNK(status.st_mode):
+    if stat.S_ISLNK(mode):
         raise OutsideError(f"{place.shown!r} is a link, and links are not followed; name the file itself, or delete it")
-    if not stat.S_ISREG(status.st_mode):
+    if not stat.S_ISREG(mode):
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown)
-    return stat.S_IMODE(status.st_mode) & 0o777
+    return stat.S_IMODE(mode) & 0o777
 
 
 def make_folder(place: Place) -> None:
-    """A folder and those on the way; fine where it is there."""
+    """Make a folder and those on the way, if they are not there."""
     with opened(place.root, place.parts, make=True):
         pass
 
@@ -401,7 +408,7 @@ def move(source: Place, target: Place) -> None:
         raise ToolError("this is the folder itself; name something in it")
     if target.parts[: len(source.parts)] == source.parts:
         raise ToolError(f"{source.shown} cannot be moved into itself")
-    _status(source)
+    status(source)
     _refuse_taken(target)
     with (
         parent_of(source.root, source.parts) as (at, name),
@@ -410,24 +417,25 @@ def move(source: Place, target: Place) -> None:
         os.rename(name, new, src_dir_fd=at, dst_dir_fd=to)
 
 
-def _refuse_taken(place: Place) -> None:
-    try:
+def taken(place: Place) -> bool:
+    """Return True if something lies at a place."""
+    with suppress(FileNotFoundError, NotADirectoryError):
         status_of(place.root, place.parts)
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    raise FileExistsError(errno.EEXIST, "it is there", place.shown or "the folder")
+        return True
+    return False
+
+
+def _refuse_taken(place: Place) -> None:
+    if taken(place):
+        raise FileExistsError(errno.EEXIST, "it is there", place.shown or "the folder")
 
 
 def copy(source: Place, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> int:
-    """Copy a file, or a folder with all that is in it; how many files. Links are copied as links.
-
-    Raises:
-        ToolError: if it is more than the folder may hold.
-    """
-    status = _status(source)
+    """Copy a file, or a folder with all that is in it; return the number of files. Links are copied as links."""
+    mode = status(source).st_mode
     _refuse_taken(target)
-    if not stat.S_ISDIR(status.st_mode):
-        if stat.S_ISLNK(status.st_mode):
+    if not stat.S_ISDIR(mode):
+        if stat.S_ISLNK(mode):
             raise OutsideError(f"{source.shown!r} is a link, and links are not followed; name the file itself")
         _copy_file(source, target, temporary)
         return 1
@@ -467,7 +475,7 @@ def _copy_file(source: Place, target: Place, temporary: _TEMPORARY) -> None:
 
 
 def name_of(url: str) -> str:
-    """A name for what an address gives."""
+    """Return a name for what an address gives."""
     name = unquote(urlsplit(url).path).rstrip("/").rpartition("/")[2]
     name = "".join(char for char in name if char.isprintable() and char not in '/\\:*?"<>|')[:100].strip(". ")
     return name or "download"
@@ -484,12 +492,9 @@ def unpacked_name(name: str) -> str:
 
 
 async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
-    """Unpack an archive into a new folder; how many files, and what was left out and why.
+    """Unpack an archive into a new folder; return the number of files, and what was left out and why.
 
-    It is unpacked by a process that can be killed, with bounded memory, time and output; that process writes nothing.
-
-    Raises:
-        FileInputError: one sentence, for an archive that is broken, encrypted, or a bomb.
+    A process that can be killed reads it, with bounded memory, time and output; that process writes nothing.
     """
     from agentorchestra.tools.files.readers import unpacked
 
@@ -514,7 +519,7 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
                     continue
                 write(place, temporary, member.data, new=True)
                 if member.executable:
-                    _make_executable(place)
+                    set_mode(place, 0o755)
                 count += 1
             except (OSError, ValueError) as exc:
                 notes.append(f"{member.name[:200]} was left out: {told(exc)}")
@@ -524,11 +529,12 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
     return made, notes[:20] + ([f"{len(notes) - 20} more were left out"] if len(notes) > 20 else [])
 
 
-def _make_executable(place: Place) -> None:
+def set_mode(place: Place, mode: int) -> None:
+    """Set the mode of a file."""
     with parent_of(place.root, place.parts) as (at, name):
         descriptor = open_file(at, name)
         try:
-            os.fchmod(descriptor, 0o755)
+            os.fchmod(descriptor, mode)
         finally:
             os.close(descriptor)
 
@@ -541,13 +547,19 @@ __all__ = [
     "copy",
     "decoded",
     "forget",
+    "in_thread",
     "listing",
     "make_folder",
     "move",
     "name_of",
+    "naming",
+    "place_of",
     "replaced",
     "search",
+    "set_mode",
     "shown",
+    "status",
+    "taken",
     "told",
     "unpack",
     "unpacked_name",

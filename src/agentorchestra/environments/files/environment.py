@@ -5,26 +5,22 @@ from __future__ import annotations
 import asyncio
 import difflib
 import hashlib
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 from pydantic import Field
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import FileInputError, ToolError, WebError
-from agentorchestra.environments.beneath import parts_of
 from agentorchestra.environments.files import disk
 from agentorchestra.environments.files.disk import Place
 from agentorchestra.environments.files.trash import Trash
-from agentorchestra.environments.folder import FILES, FolderEnvironment, rules_text
+from agentorchestra.environments.folder import FolderEnvironment, rules_text
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.trust.arguments import INSIDE
 
 if TYPE_CHECKING:
     from agentorchestra.environments.registry import EnvironmentParts
-
-_T = TypeVar("_T")
 
 MOST_WRITTEN = 10_000_000
 """Characters of one `write`."""
@@ -64,7 +60,7 @@ class FilesEnvironment(FolderEnvironment):
         return True
 
     def repeatable(self, action: str) -> bool:
-        """Nothing is touched but the folder, which a resume first puts back to how it stood."""
+        """Return True: only the folder is touched, which a resume first puts back."""
         return True
 
     def rules(self) -> str:
@@ -85,7 +81,7 @@ class FilesEnvironment(FolderEnvironment):
             view_range: the first and the last line (page, row) to show: [1, 400]; [401, -1] to the end.
         """
         place = self._place(path)
-        held = await self._do(lambda: disk.copied(place, self._ground_file(place)))
+        held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
         try:
             blocks = await disk.shown(held.path, place.shown, part or "", ctx, view_range or ())
             if self._changed(ctx, place, held.sha256):
@@ -119,7 +115,7 @@ class FilesEnvironment(FolderEnvironment):
         if not text and names in ("", "*"):
             raise ToolError("say what to look for: a text, or a pattern for names such as *.csv")
         place = self._place(path)
-        found = await self._do(lambda: disk.search(place, self.files, text, names or "*", limit))
+        found = await disk.in_thread(lambda: disk.search(place, self.files, text, names or "*", limit))
         return found or f"nothing in {place.shown or 'the folder'} fits"
 
     # -- writing -----------------------------------------------------------------------------------------------------
@@ -138,11 +134,11 @@ class FilesEnvironment(FolderEnvironment):
         if len(content) > MOST_WRITTEN:
             raise ToolError(f"the content has {len(content):,} characters; write at most {MOST_WRITTEN:,} at once")
         place = self._writable(path)
-        before = await self._do(lambda: disk.content_of(place))
+        before = await disk.in_thread(lambda: disk.content_of(place))
         if before is not None and not overwrite:
             await self._refuse_unseen(ctx, place, before)
         data = content.encode("utf-8", "surrogatepass")
-        await self._do(lambda: disk.write(place, self._ground_file(place), data))
+        await disk.in_thread(lambda: disk.write(place, self._stands_on.temporary, data))
         self._saw(ctx, place, hashlib.sha256(data).hexdigest())
         return f"{'wrote' if before is None else 'replaced'} {place.shown} ({len(data):,} bytes)"
 
@@ -157,14 +153,14 @@ class FilesEnvironment(FolderEnvironment):
             every: replace it wherever it stands.
         """
         place = self._writable(path)
-        before = await self._do(lambda: disk.content_of(place))
+        before = await disk.in_thread(lambda: disk.content_of(place))
         if before is None:
             raise ToolError(f"there is no file {place.shown}; write makes one")
         text, encoded = disk.decoded(before, place.shown)
         changed, count = disk.replaced(text, old, new, every=every, name=place.shown)
         data = encoded(changed)
         told = await self._what_changed(ctx, place, before)
-        await self._do(lambda: disk.write(place, self._ground_file(place), data))
+        await disk.in_thread(lambda: disk.write(place, self._stands_on.temporary, data))
         self._saw(ctx, place, hashlib.sha256(data).hexdigest())
         said = f"replaced {count} {'place' if count == 1 else 'places'} in {place.shown}"
         return f"{said}\nSince you last saw it, it was changed by another:\n{told}" if told else said
@@ -177,7 +173,7 @@ class FilesEnvironment(FolderEnvironment):
             path: the folder.
         """
         place = self._writable(path)
-        await self._do(lambda: disk.make_folder(place))
+        await disk.in_thread(lambda: disk.make_folder(place))
         return f"{place.shown} is there"
 
     @action
@@ -189,7 +185,7 @@ class FilesEnvironment(FolderEnvironment):
             to: its new path.
         """
         source, target = self._writable(path), self._writable(to)
-        await self._do(lambda: disk.move(source, target))
+        await disk.in_thread(lambda: disk.move(source, target))
         return f"{source.shown} is {target.shown} now"
 
     @action
@@ -201,7 +197,7 @@ class FilesEnvironment(FolderEnvironment):
             to: the path of the copy.
         """
         source, target = self._place(path), self._writable(to)
-        count = await self._do(lambda: disk.copy(source, target, self._ground_file(target), self.limits))
+        count = await disk.in_thread(lambda: disk.copy(source, target, self._stands_on.temporary, self.limits))
         return f"copied {source.shown} to {target.shown} ({count} {'file' if count == 1 else 'files'})"
 
     @action
@@ -226,7 +222,7 @@ class FilesEnvironment(FolderEnvironment):
             to: where it is put, if not there.
         """
         target = self._writable(to or path)
-        await Trash(self.kept, self._stands_on, ctx).back("/".join(self._parts_of(path)), target)
+        await Trash(self.kept, self._stands_on, ctx).back(self._place(path).shown, target)
         return f"{target.shown} is there again"
 
     # -- from elsewhere ----------------------------------------------------------------------------------------------
@@ -254,7 +250,7 @@ class FilesEnvironment(FolderEnvironment):
             raise ToolError(f"{url} answered with status {answer.status}; nothing was written")
         name = path if path and not path.endswith("/") else f"{path}{disk.name_of(answer.url)}"
         place = self._writable(name)
-        await self._do(lambda: disk.write(place, self._ground_file(place), answer.body, new=True))
+        await disk.in_thread(lambda: disk.write(place, self._stands_on.temporary, answer.body, new=True))
         kind = f", {answer.media_type}" if answer.media_type else ""
         return f"wrote {place.shown} ({len(answer.body):,} bytes{kind})"
 
@@ -268,9 +264,9 @@ class FilesEnvironment(FolderEnvironment):
         """
         place = self._place(path)
         target = self._writable(to or disk.unpacked_name(place.parts[-1] if place.parts else ""))
-        held = await self._do(lambda: disk.copied(place, self._ground_file(place)))
+        held = await disk.in_thread(lambda: disk.copied(place, self._stands_on.temporary))
         try:
-            made, notes = await disk.unpack(held.path, target, self._ground_file(target), self.limits)
+            made, notes = await disk.unpack(held.path, target, self._stands_on.temporary, self.limits)
         except FileInputError as exc:
             raise ToolError(str(exc).replace(str(held.path), place.shown)) from None
         except (OSError, ValueError) as exc:
@@ -283,9 +279,9 @@ class FilesEnvironment(FolderEnvironment):
     # -- what an agent sees ------------------------------------------------------------------------------------------
 
     async def state(self) -> tuple[Block, ...]:
-        """The beginning of the tree, and what can be brought back."""
+        """Return the beginning of the tree, and what can be brought back."""
         whole = self._place("")
-        lines = await self._do(lambda: disk.listing(whole, self.files, depth=3, most=_STATE_ENTRIES))
+        lines = await disk.in_thread(lambda: disk.listing(whole, self.files, depth=3, most=_STATE_ENTRIES))
         deleted = Trash.listed(self.kept)
         lines += [f"deleted, can be brought back: {', '.join(deleted[-10:])}"] if deleted else []
         text = "\n".join(lines) or "(the folder is empty)"
@@ -302,23 +298,14 @@ class FilesEnvironment(FolderEnvironment):
         if not 1 <= depth <= 10:
             raise ToolError(f"depth is {depth}; give a number from 1 to 10")
         place = self._place(path)
-        lines = await self._do(lambda: disk.listing(place, self.files, depth=depth, most=MOST_LISTED))
+        lines = await disk.in_thread(lambda: disk.listing(place, self.files, depth=depth, most=MOST_LISTED))
         return "\n".join(lines) or f"{place.shown or 'the folder'} is empty"
 
     # -- paths -------------------------------------------------------------------------------------------------------
 
-    def _parts_of(self, path: str) -> tuple[str, ...]:
-        try:
-            return parts_of(path.strip() if path.strip() != "." else "")
-        except ValueError as exc:
-            raise ToolError(str(exc)) from None
-
     def _place(self, path: str) -> Place:
-        """Where a path leads; the task's files are seen below `files/`."""
-        parts = self._parts_of(path)
-        if parts[:1] == (FILES,) and self.files is not None:
-            return Place(self.files, parts[1:], "/".join(parts), given=True)
-        return Place(self.folder, parts, "/".join(parts))
+        path = path.strip()
+        return disk.place_of("" if path == "." else path, self.folder, self.files)
 
     def _writable(self, path: str) -> Place:
         place = self._place(path)
@@ -327,17 +314,6 @@ class FilesEnvironment(FolderEnvironment):
                 f"{place.shown} belongs to the task's files, which stay as they are; copy it and change that"
             )
         return place
-
-    def _ground_file(self, place: Place) -> Callable[[], Any]:
-        return self._stands_on.temporary
-
-    @staticmethod
-    async def _do(work: Callable[[], _T]) -> _T:
-        """Work on the disk in a thread; what goes wrong is one sentence."""
-        try:
-            return await asyncio.to_thread(work)
-        except (OSError, ValueError) as exc:
-            raise disk.told(exc) from None
 
     # -- versions ----------------------------------------------------------------------------------------------------
 
@@ -360,11 +336,11 @@ class FilesEnvironment(FolderEnvironment):
             )
 
     def _changed(self, ctx: Any, place: Place, sha256: str) -> bool:
-        """Whether a file is another one than this agent last saw."""
+        """Return True if a file is another one than this agent last saw."""
         return bool(ctx.vars.get(f"{_SEEN}{place.shown}", sha256) != sha256)
 
     async def _what_changed(self, ctx: Any, place: Place, now: bytes) -> str:
-        """What another one changed in a file since this agent saw it, as the lines of a diff; "" for nothing."""
+        """Return what another one changed in a file since this agent saw it, as the lines of a diff; "" for nothing."""
         seen = ctx.vars.get(f"{_SEEN}{place.shown}")
         if not isinstance(seen, str) or seen == hashlib.sha256(now).hexdigest():
             return ""

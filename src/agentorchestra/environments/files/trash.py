@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import os
 import stat
-from contextlib import suppress
 from typing import Any
 
 from pydantic import JsonValue
 
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.beneath import kind_of, parent_of, parts_of, remove, status_of, walk
+from agentorchestra.environments.beneath import kind_of, parent_of, parts_of, remove, walk
 from agentorchestra.environments.files import disk
 from agentorchestra.environments.files.disk import Place
 from agentorchestra.environments.folder import FolderGround
@@ -28,13 +27,7 @@ _NAME = "deleted"
 
 
 class Trash:
-    """The deletions of a folder, in the order in which they happened.
-
-    Args:
-        kept: what the environment remembers.
-        ground: the folder.
-        ctx: the run's context, for the contents in its store.
-    """
+    """The deletions of a folder in their order; `kept` is what the environment remembers, `ctx` has the store."""
 
     def __init__(self, kept: dict[str, JsonValue], ground: FolderGround, ctx: Any) -> None:
         self._kept = kept
@@ -43,13 +36,13 @@ class Trash:
 
     @staticmethod
     def listed(kept: dict[str, JsonValue]) -> list[str]:
-        """The paths that can be brought back, the oldest first."""
+        """Return the paths that can be brought back, the oldest first."""
         deleted = kept.get(_NAME)
         return [str(one["path"]) for one in deleted if isinstance(one, dict)] if isinstance(deleted, list) else []
 
     async def put(self, place: Place) -> int:
         """Delete what lies there; how many files, folders and links."""
-        entries = await self._do(lambda: self._entries(place))
+        entries = await disk.in_thread(lambda: self._entries(place))
         kept: list[JsonValue] = []
         for entry in entries:
             content = entry.content
@@ -66,7 +59,7 @@ class Trash:
             with parent_of(place.root, place.parts) as (at, name):
                 remove(at, name)
 
-        await self._do(gone)
+        await disk.in_thread(gone)
         before = self._kept.get(_NAME)
         deleted: list[JsonValue] = [
             *(before if isinstance(before, list) else []),
@@ -79,7 +72,7 @@ class Trash:
 
     @staticmethod
     def _entries(place: Place) -> list[Entry]:
-        status = _status(place)
+        status = disk.status(place)
         mode, kind = stat.S_IMODE(status.st_mode) & 0o777, kind_of(status.st_mode)
         path = "/".join(place.parts)
         if kind == "link":
@@ -97,18 +90,14 @@ class Trash:
         return found
 
     async def back(self, path: str, target: Place) -> None:
-        """Put back what was deleted last under a path.
-
-        Raises:
-            ToolError: if there is none, or something lies there again.
-        """
+        """Put back what was deleted last under a path; raise ToolError if there is none, or the target is taken."""
         before = self._kept.get(_NAME)
         deleted = list(before) if isinstance(before, list) else []
         index = max((i for i, one in enumerate(deleted) if isinstance(one, dict) and one["path"] == path), default=-1)
         if index < 0:
             listed = ", ".join(self.listed(self._kept)[-20:]) or "nothing"
             raise ToolError(f"nothing was deleted at {path!r}; what can be brought back: {listed}")
-        if await self._do(lambda: _taken(target)):
+        if await disk.in_thread(lambda: disk.taken(target)):
             raise ToolError(f"{target.shown} is there again; give another path by `to`")
         found: Any = deleted[index]
         for line in found["entries"]:
@@ -120,55 +109,23 @@ class Trash:
 
     async def _put(self, entry: Entry, to: Place) -> None:
         if entry.kind == "folder":
-            await self._do(lambda: disk.make_folder(to))
+            await disk.in_thread(lambda: disk.make_folder(to))
         elif entry.kind == "file":
             ref = ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size)
             data = await self._ctx.read_artifact(ref)
-            await self._do(lambda: disk.write(to, self._ground.temporary, data, new=True))
-            await self._do(lambda: _give_mode(to, entry.mode))
+            await disk.in_thread(lambda: disk.write(to, self._ground.temporary, data, new=True))
+            await disk.in_thread(lambda: disk.set_mode(to, entry.mode))
         else:
 
             def link() -> None:
                 with parent_of(to.root, to.parts, make=True) as (at, name):
                     os.symlink(entry.content, name, dir_fd=at)
 
-            await self._do(link)
-
-    @staticmethod
-    async def _do(work: Any) -> Any:
-        try:
-            return await asyncio.to_thread(work)
-        except (OSError, ValueError) as exc:
-            raise disk.told(exc) from None
+            await disk.in_thread(link)
 
 
 def _count(deleted: list[JsonValue]) -> int:
     return sum(len(one["entries"]) for one in deleted if isinstance(one, dict) and isinstance(one["entries"], list))
-
-
-def _status(place: Place) -> os.stat_result:
-    try:
-        return status_of(place.root, place.parts)
-    except OSError as exc:
-        raise OSError(exc.errno, exc.strerror, place.shown) from None
-
-
-def _taken(place: Place) -> bool:
-    with suppress(FileNotFoundError, NotADirectoryError):
-        status_of(place.root, place.parts)
-        return True
-    return False
-
-
-def _give_mode(place: Place, mode: int) -> None:
-    from agentorchestra.environments.beneath import open_file
-
-    with parent_of(place.root, place.parts) as (at, name):
-        descriptor = open_file(at, name)
-        try:
-            os.fchmod(descriptor, mode)
-        finally:
-            os.close(descriptor)
 
 
 __all__ = ["Trash"]

@@ -74,7 +74,7 @@ class Git(FolderEnvironment):
 
     @property
     def confined(self) -> bool:
-        """Whether what a repository makes git run (hooks, filters) reaches nothing but the folder.
+        """Return True if what a repository makes git run (hooks, filters) reaches nothing but the folder.
 
         Commands run in the sandbox; this process takes out and puts in one file, and follows no link.
         """

@@ -32,15 +32,7 @@ _QUIET = {
 
 
 class Remotes:
-    """Find the remote behind an address, if it may be used.
-
-    Args:
-        settings: which may be used, and the tokens.
-        web: carries requests.
-
-    Raises:
-        SettingsError: they name addresses that are none.
-    """
+    """Find the remote behind an address, if the settings let it be used; raise SettingsError for wrong settings."""
 
     def __init__(self, settings: GitSettings, web: WebClient) -> None:
         self._settings, self._web = settings, web
@@ -53,11 +45,7 @@ class Remotes:
                 raise SettingsError(f"git.local names {one!r}; give absolute paths")
 
     def find(self, ctx: RunContext[Any], address: str) -> Remote:
-        """Return the remote.
-
-        Raises:
-            ToolError: in one sentence, for an address that is none or may not be used.
-        """
+        """Return the remote of an address; raise ToolError for one that may not be used."""
         text = address.strip()
         if text.startswith("/") or text.lower().startswith("file:"):
             return self._local(ctx, text)
@@ -111,12 +99,7 @@ class Remotes:
 class HttpRemote:
     """A repository that a server has.
 
-    Args:
-        web: the client.
-        address: of the repository.
-        settings: for the time limits.
-        variable, token: the token and the variable that holds it.
-        private: whether the user named the place, so that it may lie in a private network.
+    `private` says whether the user named the place, so that it may lie in a private network; `variable` holds `token`.
     """
 
     def __init__(
@@ -214,12 +197,7 @@ class HttpRemote:
 
 
 class LocalRemote:
-    """A bare repository of this machine that the user named; its own hooks run as they do for every push.
-
-    Args:
-        path: of the repository.
-        timeout_s: of one request.
-    """
+    """A bare repository of this machine that the user named; its own hooks run as they do for every push."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
         self._path, self._timeout_s = path, timeout_s

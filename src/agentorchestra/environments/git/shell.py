@@ -67,30 +67,17 @@ class Said(NamedTuple):
 
 
 class GitShell:
-    """Runs git in a shell of a sandbox.
-
-    Args:
-        shell: of the sandbox, in the folder.
-        folder: that folder on this machine.
-        temporary: makes a file on the same file system; blocks.
-        settings: whose name commits bear, and the time limit.
-    """
+    """Runs git in a shell of a sandbox; `folder` is its folder here, `temporary` makes a file beside it and blocks."""
 
     def __init__(self, shell: Shell, folder: Path, temporary: Callable[[], Path], settings: GitSettings) -> None:
         self._shell, self._folder, self._settings = shell, folder, settings
         self._temporary = temporary
 
     async def run(self, repository: str, *words: str, ok: Sequence[int] = (0,), given: str | None = None) -> Said:
-        """Run `git WORDS` in a repository.
-
-        Args:
-            repository: its folder, relative to the run's.
-            words: of the command.
-            ok: the exit codes that are no failure.
-            given: what it reads; nothing by default.
+        """Run `git WORDS` in a repository, with `given` as its input.
 
         Raises:
-            ToolError: in one sentence, with what git says and what to do next.
+            ToolError: in one sentence with what to do next, for an exit code that is not in `ok`.
         """
         reads = "" if given is None else f"printf %s {shlex.quote(given)} | "
         said = await self.script(repository, f"{reads}git {shlex.join(words)}", words[0])
@@ -151,11 +138,7 @@ class GitShell:
         return f"{self._shell.root.rstrip('/')}/{TRANSFER}/{name}"
 
     async def take(self, name: str, most: int) -> bytes:
-        """Return what a script wrote, and remove it.
-
-        Raises:
-            ToolError: it is larger than `most`, or not there.
-        """
+        """Return what a script wrote, and remove it; raise ToolError if it is larger than `most`, or not there."""
 
         def read() -> bytes:
             try:
@@ -185,11 +168,7 @@ class GitShell:
 
 
 def path_of(repository: str) -> tuple[str, ...]:
-    """Return the parts of a path below the run's folder.
-
-    Raises:
-        ToolError: it leads elsewhere.
-    """
+    """Return the parts of a path below the run's folder; raise ToolError if it leads elsewhere."""
     try:
         return parts_of(repository)
     except OutsideError as error:
@@ -197,11 +176,7 @@ def path_of(repository: str) -> tuple[str, ...]:
 
 
 def name_of(name: str, what: str) -> str:
-    """Return the name of a branch, tag or remote if git cannot take it for an option.
-
-    Raises:
-        ToolError: it is none.
-    """
+    """Return the name of a branch, tag or remote; raise ToolError if git could take it for an option."""
     if not name or name.startswith("-") or not name.isprintable() or any(char in name for char in " ~^:?*[\\"):
         raise ToolError(
             f"{name[:100]!r} is no name of a {what}; it must not begin with - or hold a space or ~ ^ : ? * ["
@@ -210,11 +185,7 @@ def name_of(name: str, what: str) -> str:
 
 
 def revision_of(text: str) -> str:
-    """Return a commit's name (`main~2`, `abc123`, `v1..main`) if git cannot take it for an option.
-
-    Raises:
-        ToolError: it is none.
-    """
+    """Return a commit's name (`main~2`, `v1..main`); raise ToolError if git could take it for an option."""
     if not text or text.startswith("-") or not text.isprintable():
         raise ToolError(f"{text[:100]!r} names no commit; give a branch, a tag or the beginning of a commit's hash")
     return text

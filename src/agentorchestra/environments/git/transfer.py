@@ -28,7 +28,7 @@ class Fetched:
 
     Attributes:
         name: of the remote in the repository.
-        moved: branch or tag to the commit it stands at there, of those that are new or elsewhere than before.
+        moved: branch or tag to its commit there, of those that are new or elsewhere than before.
         branches: all that were fetched.
         head: the remote's main branch, "" where it does not say.
     """
@@ -48,17 +48,10 @@ async def fetch(
     depth: int = 0,
     max_bytes: int,
 ) -> Fetched:
-    """Bring what a remote has into a repository, under `refs/remotes/NAME/`, tags under `refs/tags/`.
-
-    Args:
-        git, repository: where to.
-        remote: where from.
-        branch: only this one, without tags; all by default.
-        depth: only so many commits of each history.
-        max_bytes: of the pack.
+    """Bring a remote's branches (or `branch` alone, without tags) to `refs/remotes/NAME/`, its tags to `refs/tags/`.
 
     Raises:
-        ToolError: in one sentence.
+        ToolError: the remote refuses, or sends more than `max_bytes`.
     """
     refs = await read_refs(remote, "git-upload-pack")
     wanted = _wanted(refs, branch, remote)
@@ -131,16 +124,7 @@ async def push(
     force: bool = False,
     max_bytes: int,
 ) -> dict[str, str]:
-    """Give a remote a branch and tags.
-
-    Args:
-        git, repository: where from.
-        remote: where to.
-        branch: the branch here; "" for tags only.
-        to: its name there; the same by default.
-        tags: go along.
-        force: also where commits there would be lost.
-        max_bytes: of the pack.
+    """Give a remote a branch (as `to`) and tags; with `force` also where commits there would be lost.
 
     Returns:
         Each ref that was moved, and the commit it stands at now.

@@ -29,29 +29,17 @@ _AGENT = "agent=agentorchestra"
 
 
 class Remote(Protocol):
-    """A remote repository, over HTTP or on this machine.
-
-    Attributes:
-        shown: its address for messages, without secrets.
-    """
+    """A remote repository, over HTTP or on this machine; `shown` is its address without secrets."""
 
     @property
     def shown(self) -> str: ...
 
     async def advertise(self, service: Service) -> bytes:
-        """Return what it says of its refs.
-
-        Raises:
-            ToolError: in one sentence that says what to do next.
-        """
+        """Return what it says of its refs; raise ToolError in one sentence that says what to do next."""
         ...
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """Return the answer to one request.
-
-        Raises:
-            ToolError: as `advertise`.
-        """
+        """Return the answer to one request; raise ToolError as `advertise`."""
         ...
 
 
@@ -59,10 +47,7 @@ class Remote(Protocol):
 class Refs:
     """Refs and capabilities of a remote.
 
-    Attributes:
-        tips: ref to commit (or tag); without `HEAD` and peeled tags.
-        head: the ref that HEAD stands for, "" where that is not said.
-        capabilities: what it can.
+    `tips` has no `HEAD` and no peeled tags; `head` is the ref that HEAD stands for, "" where that is not said.
     """
 
     tips: Mapping[str, str] = field(default_factory=dict)
@@ -82,12 +67,7 @@ class Refs:
 
 @dataclass(frozen=True)
 class Update:
-    """A ref of the remote that is to be moved.
-
-    Attributes:
-        ref: its full name.
-        old, new: what it stands at, and is to stand at; NOTHING for none.
-    """
+    """A ref of the remote that is to be moved from `old` to `new`; NOTHING for none."""
 
     ref: str
     old: str
@@ -95,11 +75,7 @@ class Update:
 
 
 async def read_refs(remote: Remote, service: Service) -> Refs:
-    """Return the refs of a remote.
-
-    Raises:
-        ToolError: it does not answer, or not as git does.
-    """
+    """Return the refs of a remote; raise ToolError if it does not answer as git does."""
     data = await remote.advertise(service)
     lines = [line for line in _lines(data, remote) if line is not None]
     if lines and lines[0].startswith(b"# service="):
@@ -142,7 +118,7 @@ async def fetch_pack(
     depth: int,
     max_bytes: int,
 ) -> tuple[bytes, tuple[str, ...]]:
-    """Return the objects behind some commits, as a pack that nobody has looked into.
+    """Return the objects behind `wants`, as a pack that nobody has looked into, and where histories were cut off.
 
     Args:
         remote, refs: as `read_refs` gave them.
@@ -151,9 +127,6 @@ async def fetch_pack(
         cut_at: those of them whose parents are not there.
         depth: only so many commits of each history; 0 for all.
         max_bytes: of the pack.
-
-    Returns:
-        The pack, "" bytes where nothing was missing; and the commits where the history was cut off.
 
     Raises:
         ToolError: it is too large, or the remote does not answer as git does.
@@ -184,11 +157,7 @@ async def fetch_pack(
 
 
 async def push_pack(remote: Remote, refs: Refs, updates: Sequence[Update], pack: bytes) -> None:
-    """Hand over a pack and move refs: all that are asked for, or none where the remote can do that.
-
-    Raises:
-        ToolError: in one sentence: which ref was refused, what the remote says, what to do next.
-    """
+    """Hand over a pack and move all refs or none; raise ToolError with what the remote says and what to do next."""
     can = ["report-status", "side-band-64k", "atomic", "ofs-delta", "quiet"]
     asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
     body = b""

@@ -35,15 +35,7 @@ _NEXT = {
 
 
 class GitHubApi:
-    """GitHub, asked on behalf of a run.
-
-    Args:
-        settings: where it is, and which variable holds the token.
-        web: carries the requests.
-
-    Raises:
-        SettingsError: the address is none that a token may be sent to.
-    """
+    """GitHub, asked on behalf of a run; raise SettingsError for an address to which no token may be sent."""
 
     def __init__(self, settings: GitHubSettings, web: WebClient) -> None:
         example = "give an address like https://api.github.com or https://github.example.com/api/v3"
@@ -62,27 +54,18 @@ class GitHubApi:
 
     @property
     def base_url(self) -> str:
-        """Where it is, without a slash at the end."""
+        """Return the address, without a slash at the end."""
         return self._base
 
     async def get(self, ctx: RunContext[Any], path: str, **query: str | int | None) -> Any:
-        """What stands there.
-
-        Args:
-            ctx: for the token.
-            path: its parts with slashes between them, already quoted (see `parts`).
-            query: parameters; None is left out.
-
-        Raises:
-            ToolError: in one sentence.
-        """
+        """Return the JSON at a path (quoted as by `parts`); a parameter that is None is left out."""
         answer = await self._asked(ctx, "GET", self._url(path, query), None)
         return _json(answer, f"GET {path}")
 
     async def pages(
         self, ctx: RunContext[Any], path: str, limit: int, **query: str | int | None
     ) -> tuple[list[Any], bool]:
-        """The first items of a list, and whether there are more; as many pages as needed are read."""
+        """Return the first items of a list, and whether there are more; as many pages as needed are read."""
         found: list[Any] = []
         page = 0
         while True:
@@ -99,17 +82,13 @@ class GitHubApi:
                 return found[:limit], more or len(found) > limit
 
     async def send(self, ctx: RunContext[Any], method: str, path: str, body: Mapping[str, Any]) -> Any:
-        """Change something there; None in the body is left out.
-
-        Raises:
-            ToolError: in one sentence.
-        """
+        """Change something there; None in the body is left out."""
         given = {name: value for name, value in body.items() if value is not None}
         answer = await self._asked(ctx, method, self._url(path, {}), json.dumps(given).encode())
         return _json(answer, f"{method} {path}")
 
     def token(self, ctx: RunContext[Any]) -> str | None:
-        """The token, which the log knows as a secret from here on; None where none is set."""
+        """Return the token, which the log knows as a secret from here on; None where none is set."""
         if not self._settings.token_env:
             return None
         try:
@@ -202,11 +181,7 @@ class GitHubApi:
 
 
 def parts(*names: str | int) -> str:
-    """The parts of a path, each quoted, with a slash before each; a part may itself hold slashes.
-
-    Raises:
-        ToolError: for parts that would lead elsewhere.
-    """
+    """Return the parts of a path, each quoted behind a slash; raise ToolError for parts that lead elsewhere."""
     made = ""
     for name in names:
         for piece in str(name).strip("/").split("/"):
@@ -217,7 +192,7 @@ def parts(*names: str | int) -> str:
 
 
 def _limited(answer: Answer) -> float | None:
-    """Seconds to wait for where the limit of rate is reached, None where it is not."""
+    """Return seconds to wait for where the limit of rate is reached, None where it is not."""
     headers = answer.headers
     if answer.status not in (403, 429):
         return None
@@ -244,7 +219,7 @@ def _json(answer: Answer, what: str) -> Any:
 
 
 def _said(body: bytes) -> str:
-    """What GitHub says went wrong, in one line."""
+    """Return what GitHub says went wrong, in one line."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):

@@ -43,7 +43,7 @@ class GitHub(ActionEnvironment):
     """GitHub: repositories, files, issues, pull requests and releases, over its REST API."""
 
     name = "github"
-    version = "1.0.0"
+    version = "1.0.1"
     branching: Literal["stateless", "snapshot", "none"] = (
         "none"  # the world outside has no rivals: beam refuses it, forks stop before its changes
     )
@@ -55,7 +55,7 @@ class GitHub(ActionEnvironment):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> GitHub:
-        """As a workspace has it."""
+        """Make it as a workspace has it."""
         return cls(parts.settings.github, WebClient(parts.settings.web))
 
     def rules(self) -> str:
@@ -63,7 +63,7 @@ class GitHub(ActionEnvironment):
         return rules_text(self.name)
 
     async def state(self) -> tuple[Block, ...]:
-        """Where it is; looking at it costs no request."""
+        """Return the address and whose token is used; it costs no request."""
         name = self._settings.token_env
         who = f"with the token in {name}, where it is set" if name else "without a token: reading what is public"
         return (TextBlock(text=f"{self._api.base_url}, {who}", source=Source(kind="environment", ref=self.name)),)

@@ -30,7 +30,7 @@ _ENDS = ".,;:!?'*_…”’»"
 
 @lru_cache(maxsize=4096)
 def normalised_address(address: str) -> str:
-    """An address in the one form by which sources are compared: two spellings of a page are one source.
+    """Return an address in the one form by which sources are compared: two spellings of a page are one source.
 
     Host and scheme in lower case, no default port, fragment, tracking parameters or slash at the end; `.` and `..` and
     escapes resolved. A DOI is one whichever resolver is named.
@@ -54,22 +54,18 @@ def normalised_address(address: str) -> str:
 
 
 def file_address(path: str) -> str:
-    """The file:// address of an absolute path."""
+    """Return the file:// address of an absolute path."""
     return f"file://{quote(os.path.normpath(path))}"
 
 
 def address_of_file(ref: FileRef) -> str:
-    """The file:// address of a file of the task: where it came from."""
+    """Return the file:// address of a file of the task: where it came from."""
     where = PurePosixPath(ref.origin or f"/{ref.name}")
     return f"file://{quote(str(where))}" if where.is_absolute() else f"file:{quote(str(where))}"
 
 
 def usable_address(source: str) -> str:
-    """The address by which a source is opened, in its normalised form; "" for words that are none.
-
-    Args:
-        source: an address, an absolute path, a DOI or the number of a preprint.
-    """
+    """Return the normalised address of a source (address, path, DOI, preprint); "" for words that are none."""
     given = source.strip().strip("<>").strip()
     if _WEB.match(given):
         return "" if re.search(r"\s", given) else normalised_address(given)
@@ -85,7 +81,7 @@ def usable_address(source: str) -> str:
 
 
 def address_in(text: str) -> str:
-    """The first address that stands in a description: of the web, a file, a DOI, a preprint; "" for none."""
+    """Return the first address that stands in a description: of the web, a file, a DOI, a preprint; "" for none."""
     found = _BARE.search(text)
     if found is not None:
         return usable_address(trimmed(found[0]))
@@ -97,7 +93,7 @@ def address_in(text: str) -> str:
 
 
 def without_address(text: str) -> str:
-    """A description without the addresses in it."""
+    """Return a description without the addresses in it."""
     rest = text
     for pattern in (_BARE, _DOI, _ARXIV):
         rest = pattern.sub(" ", rest)
@@ -105,7 +101,7 @@ def without_address(text: str) -> str:
 
 
 def trimmed(address: str) -> str:
-    """An address as it stands in a sentence, without the marks that end the sentence.
+    """Return an address as it stands in a sentence, without the marks that end the sentence.
 
     A closing parenthesis belongs to it only where it was opened in it.
     """
@@ -122,7 +118,7 @@ def trimmed(address: str) -> str:
 
 
 def key_of(url: str, description: str) -> str:
-    """What makes two references one: the address; the words, in any spelling of letters, where there is none."""
+    """Return what makes two references one: the address or, without one, the words in any spelling of letters."""
     if url:
         return usable_address(url) or url
     words = re.findall(r"\w+", unicodedata.normalize("NFKC", description).casefold())
@@ -130,7 +126,7 @@ def key_of(url: str, description: str) -> str:
 
 
 def escaped(address: str) -> str:
-    """An address inside a Markdown link."""
+    """Return an address inside a Markdown link."""
     return address.replace(" ", "%20").replace("(", "%28").replace(")", "%29").replace("<", "%3C").replace(">", "%3E")
 
 

@@ -61,13 +61,9 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Extracted:
-    """What an item says (000, app. D.7).
+    """Citations of an item as its text has them (000, app. D.7).
 
-    Attributes:
-        content: Markdown with its citations as links.
-        summary: two or three sentences.
-        references: numbered from 1.
-        notes: what was left out or done otherwise, a sentence each.
+    `content` is Markdown with its citations as links, `notes` say what was left out, a sentence each.
     """
 
     content: str
@@ -76,7 +72,7 @@ class Extracted:
     notes: tuple[str, ...] = ()
 
     def told(self) -> dict[str, JsonValue]:
-        """As an action gives it."""
+        """Return the item as an action gives it."""
         listed: list[JsonValue] = [
             {"id": one.id, "description": one.description, "url": one.url} for one in self.references
         ]
@@ -84,7 +80,7 @@ class Extracted:
 
 
 async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
-    """What a model finds in a text: its reply, and a sentence where there is none."""
+    """Return a model's reply about a text, and a sentence where there is none."""
     listed = "\n".join(f"{one.id}. {one.description} {one.url}".strip() for one in read.references)
     text = f"{read.content}\n\n{listed}"[:MOST_SHOWN].strip()
     shown = TextBlock(text=text, source=Source(kind="environment", ref="report"), trust=Trust.UNTRUSTED)
@@ -99,7 +95,7 @@ async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
 
 
 def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) -> Extracted:
-    """What a model found in a text, as far as it stands there.
+    """Return what a model found in a text, as far as it stands there.
 
     A citation in words, such as `(Miller 2020)`, becomes a mark where the model copied it letter by letter; a
     description is taken where its words stand in the text.
@@ -130,7 +126,7 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
             notes.append(f"Left out, its words stand at {places:,} places of the text: {named}.")
             continue
         made = reference(len(references) + 1, url, description if described else written.strip("()[] "))
-        same = next((each for each in references if _is(made, each)), None)
+        same = next((each for each in references if _same_source(made, each)), None)
         if same is None:
             references.append(made)
         content = outside_code(content, partial(_marked, written=written, one=same or made))
@@ -143,8 +139,8 @@ def _marked(text: str, written: str, one: Reference) -> str:
     return text.replace(written, f"{written} {mark}")
 
 
-def _is(one: Reference, other: Reference) -> bool:
-    """Whether one, as a text calls it in short, is the other one."""
+def _same_source(one: Reference, other: Reference) -> bool:
+    """Return True if a reference means the other one: by its address, or by words that the other one has too."""
     if one.url:
         return key_of(one.url, "") == key_of(other.url, "")
     said = _words(one.description)
@@ -156,7 +152,7 @@ def _words(text: str) -> set[str]:
 
 
 async def written_up(collected: Collected, title: str, ctx: Any) -> tuple[str, str]:
-    """The text of a report by a model; "" and a sentence where it gave none that can be taken.
+    """Return the text of a report by a model; "" and a sentence where it gave none that can be taken.
 
     Of marks that name no source, and of a text without any, its author is told once.
     """
@@ -174,7 +170,7 @@ async def written_up(collected: Collected, title: str, ctx: Any) -> tuple[str, s
 
 
 async def _asked(title: str, ctx: Any, content: Sequence[Block]) -> tuple[str, str]:
-    """A text of a model, "" and why where there is none."""
+    """Return a text of a model, "" and why where there is none."""
     outcome = await ctx.ask_model(WRITE, [*content], role="reporter", title=title)
     if not outcome.ok:
         return "", f"no model could be asked ({outcome.error})"
@@ -197,7 +193,7 @@ def _uncited(text: str, collected: Collected) -> bool:
 
 
 def _shown(collected: Collected) -> Sequence[Block]:
-    """The items, then the sources with their numbers. Long items are cut where all have no room."""
+    """Return the items, then the sources with their numbers. Long items are cut where all have no room."""
     source = Source(kind="environment", ref="report")
     room = MOST_SHOWN // max(1, len(collected.pieces))
     spare = sum(max(0, room - len(one.content)) for one in collected.pieces)

@@ -17,7 +17,7 @@ from agentorchestra.environments.report.items import Cited, Item, from_citations
 from agentorchestra.environments.report.marks import named_in_words, numbered_marks
 from agentorchestra.environments.report.parser import MOST_REFERENCES, Read, read_object, read_text
 from agentorchestra.environments.report.references import Collected, assembled, finish
-from agentorchestra.environments.report.storage import MOST_CONTENT, Keeping, count
+from agentorchestra.environments.report.storage import MOST_CONTENT, ReportStorage, count
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.tea.calling.tool import ToolResult
 
@@ -43,15 +43,15 @@ Shared = Annotated[
 ]
 
 
-class Report(Keeping):
+class Report(ReportStorage):
     """Items with their sources, and the report that is made of them."""
 
     name = "report"
-    version = "1.1.0"
+    version = "1.1.1"
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Self:
-        """As a workspace has it."""
+        """Make it as a workspace has it."""
         return cls(parts.reports)
 
     def rules(self) -> str:
@@ -82,7 +82,7 @@ class Report(Keeping):
         if (bool(path) and bool(content)) or not (path or content or citations):
             raise ToolError("give either a content or the path of a file")
         shared = self.shared(report) if report else None
-        given = await self.said_by(ctx, path) if path else content
+        given = await self.content_of(ctx, path) if path else content
         if isinstance(given, dict):
             title = title or str(given.get("title") or "")
         read = await asyncio.to_thread(self._read, ctx, given, tuple(citations or ()))
@@ -213,7 +213,7 @@ class Report(Keeping):
         return ToolResult(content=[*said, *([self.block(note)] if note else [])], artifacts=done.artifacts)
 
     def _cited(self, ctx: Any, text: str, citations: list[Cited]) -> Item:
-        """A text with the citations that its marks name, so that they are numbered with those of the items. Blocks."""
+        """Return a text as an item with the citations that its marks name. Blocks."""
         references = from_citations(citations, lambda name: self.where(ctx, name))
         return Item(id="", content=numbered_marks(text, len(references)), references=references)
 

@@ -79,14 +79,9 @@ def nowhere(name: str) -> str:
 def reference(
     number: int, source: str, description: str = "", *, place: str = "", quote: str = "", where: Where = nowhere
 ) -> Reference:
-    """A reference with its address: the source itself, or what stands in the description.
+    """Return a reference with its address: the source itself, or what stands in the description.
 
-    Args:
-        number: its number in the item.
-        source: an address, a path, or the name of something that has none.
-        description: in words.
-        place, quote: where and what it says.
-        where: the addresses of the run's own files.
+    `where` gives the addresses of the run's own files; `place` and `quote` are where and what it says.
     """
     named = " ".join(source.split())
     described = usable_address(description) or address_in(description)

@@ -69,12 +69,12 @@ class Entry:
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
-    """The text with all but its code changed."""
+    """Return the text with all but its code changed."""
     return "".join(part if code else change(part) for part, code in _parts(text))
 
 
 def _parts(text: str) -> Iterator[tuple[str, bool]]:
-    """The parts of a text in order, and whether each is code; a fence that is not closed leads to the end."""
+    """Yield the parts of a text, each with whether it is code; an unclosed fence leads to the end."""
     at, fence = 0, ""
     for found in _CODE.finditer(text):
         line = found[0]
@@ -92,12 +92,12 @@ def _parts(text: str) -> Iterator[tuple[str, bool]]:
 
 
 def closed_up(text: str) -> str:
-    """The text without the spaces that a mark left behind when it was struck out."""
+    """Return the text without the spaces that a mark left behind when it was struck out."""
     return re.sub(r"(?<=\S)[ \t]{1,3}(?=[.,;:!?](?:\s|\Z)|\n)", "", text)
 
 
 def marks_in(written: str) -> list[str]:
-    """What one pair of brackets names, each for itself: `1, 3-5` are four."""
+    """Return the marks that one pair of brackets names: `1, 3-5` are four."""
     found: list[str] = []
     for part in re.split(r"\s?[,;]\s?", written):
         first, dash, last = (one.strip() for one in re.sub(r"[–]", "-", part).partition("-"))
@@ -110,14 +110,10 @@ def marks_in(written: str) -> list[str]:
 
 
 def evidence_marks(text: str, most: int) -> str:
-    """The text with its marks of evidence in one form, as `[E1][E3]`.
+    """Return the text with its marks of evidence 1 to `most` in one form, as `[E1][E3]`; its code stays as it is.
 
     Models write `[E1, E3]`, `[E1-E3]`, `[[E1]]`, `[E1, p. 3]`, `[E1](address)`, `(E2)`, `(E1; E2)`. In parentheses,
     where cells and roads have such names too, only marks that there are count.
-
-    Args:
-        text: Markdown; its code stays as it is.
-        most: how many pieces of evidence there are.
     """
 
     def marks(found: re.Match[str]) -> str:
@@ -133,7 +129,7 @@ def evidence_marks(text: str, most: int) -> str:
 
 
 def numbered_marks(text: str, most: int) -> str:
-    """The text with `[3]` in the place of its mark of evidence 3, in whatever form that is written."""
+    """Return the text with `[3]` in the place of its mark of evidence 3, in whatever form that is written."""
     return outside_code(evidence_marks(text, most), lambda part: re.sub(r"\[E(\d{1,4})\]", r"[\1]", part))
 
 
@@ -143,13 +139,13 @@ def named_in_words(text: str) -> bool:
 
 
 def mark_name(written: str) -> str:
-    """A mark in the one form by which it is looked up: `^2`, `E2` and `2` are one."""
+    """Return a mark in the one form by which it is looked up: `^2`, `E2` and `2` are one."""
     name = written.strip().lower().removeprefix("^")
     return name.removeprefix("e") if name.removeprefix("e").isdigit() else name
 
 
 def without_list(text: str) -> tuple[str, list[Entry]]:
-    """The text without its lists of references and its footnotes, and what stood in them.
+    """Return the text without its lists of references and its footnotes, and what stood in them.
 
     A section is one where it has the heading of one and most of its lines are entries.
     """

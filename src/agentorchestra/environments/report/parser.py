@@ -33,12 +33,10 @@ _WORDS = ("description", "title", "name", "text")
 
 @dataclass(frozen=True)
 class Read:
-    """What a text says, and the references that it names.
+    """A text with the references that it names, numbered from 1.
 
-    Attributes:
-        content: Markdown with `[1](address)` behind what reference 1 says; without a list of references of its own.
-        references: numbered from 1.
-        struck: marks that name nothing and were taken out.
+    `content` is Markdown with `[1](address)` behind what reference 1 says, without a list of references of its own;
+    `struck` are marks that name nothing and were taken out.
     """
 
     content: str
@@ -47,7 +45,7 @@ class Read:
 
 
 @dataclass
-class _Reading:
+class _Parser:
     where: Where
     references: list[Reference]
     marks: dict[str, int] = field(default_factory=dict)
@@ -55,7 +53,7 @@ class _Reading:
     known: dict[str, int] = field(default_factory=dict)
 
     def number(self, source: str, description: str = "") -> int:
-        """The number of a source, a new one for a new source; 0 where there are too many."""
+        """Return the number of a source, a new one for a new source; 0 where there are too many."""
         made = reference(len(self.references) + 1, source, description, where=self.where)
         key = key_of(made.url, made.description)
         if key not in self.known:
@@ -73,7 +71,7 @@ class _Reading:
         return f"[{number}]({escaped(address)})" if address else f"[{number}]"
 
     def replaced(self, found: re.Match[str]) -> str:
-        """A citation as the mark of its reference."""
+        """Return a citation as the mark of its reference."""
         if found["mark"] is not None:
             return self._of_marks(found["mark"], found[0])
         if found["address"] is not None:
@@ -117,19 +115,13 @@ def read_text(
     where: Where = nowhere,
     given: Sequence[tuple[str, str, str]] = (),
 ) -> Read:
-    """Find the citations of a text.
+    """Find the citations of a text: links, addresses, DOIs, footnotes, and marks.
 
-    Links, addresses, DOIs, footnotes, and marks that a list of references at its end, or the citations given with it,
-    say what they mean.
-
-    Args:
-        text: Markdown.
-        citations: what it stands on; the mark `[1]` is the first of them where the text does not say otherwise.
-        where: the addresses of the run's own files.
-        given: further references: mark, source, description.
+    What a mark means says a list of references at its end, `given` (mark, source, description), or else the
+    `citations` that came with it, of which `[1]` is the first. `where` gives the addresses of the run's own files.
     """
     references = [*from_citations(citations, where)]
-    reading = _Reading(where, references)
+    reading = _Parser(where, references)
     for one in references:
         reading.known.setdefault(key_of(one.url, one.description), one.id)
         reading.marks[str(one.id)] = one.id
@@ -196,7 +188,7 @@ def _said(value: Any) -> str:
 
 
 def summary_of(content: str, most: int = 320) -> str:
-    """The first sentences of a text, at most three, without marks: where no model made a summary."""
+    """Return the first sentences of a text, at most three, without marks: where no model made a summary."""
     lines = [line for line in content[:8_000].split("\n") if not line.lstrip().startswith(("#", "```", "|", ">"))]
     plain = " ".join(CITATION.sub(lambda one: _words_of(one), "\n".join(lines)).split())
     plain = re.sub(r"\s+([.,;:!?])", r"\1", plain)

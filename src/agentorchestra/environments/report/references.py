@@ -49,7 +49,7 @@ class Listed(BaseModel):
 
     @property
     def address(self) -> str:
-        """Where a mark leads."""
+        """Target of a mark."""
         return escaped(self.url) if self.url else NO_ADDRESS
 
 
@@ -148,7 +148,7 @@ def _words_of(descriptions: Sequence[str]) -> str:
 def _of_quotes(
     numbers: Mapping[int, int], quotes: Mapping[int, Citation], references: Sequence[Listed]
 ) -> dict[int, str]:
-    """By the numbers of an item's references the names of its quotes in the report."""
+    """Return the names of an item's quotes in the report, by the numbers of its references."""
     found = {}
     for one, number in numbers.items():
         cited = references[number - 1].cited
@@ -157,7 +157,7 @@ def _of_quotes(
 
 
 def _renumbered(content: str, numbers: Mapping[int, str]) -> str:
-    """An item's text with other numbers, as bare marks."""
+    """Return an item's text with other numbers, as bare marks."""
 
     def mark(found: re.Match[str]) -> str:
         written = found["mark"] or found["text"] or ""
@@ -232,10 +232,7 @@ class _Numbering:
 def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Finished:
     """Number a text by first use, strike out what names no source, and put the list of references at its end.
 
-    Args:
-        text: Markdown with marks `[2]` for reference 2, or links to the addresses of sources.
-        references: as they were collected.
-        every: the list also has, after the others, the references that the text does not cite.
+    The text has marks `[2]` for reference 2, or links to sources. With `every`, the list also has what is not cited.
     """
     numbering = _Numbering(references)
     body, _ = without_list(text)
@@ -258,7 +255,7 @@ def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Fi
 
 
 def assembled(collected: Collected, title: str = "") -> str:
-    """The pieces one after the other, as a text with marks: where no model writes it."""
+    """Return the pieces one after the other, as a text with marks: where no model writes it."""
     parts = [f"# {title}"] if title else []
     for one in collected.pieces:
         heading = "" if not one.title or re.match(r"#{1,3}\s", one.content) else f"## {one.title}"
@@ -270,7 +267,7 @@ _LINKED = r"\[\d{1,4}\]\([^()\s]{1,3000}\)"
 
 
 def one_each(text: str) -> str:
-    """Of marks that follow each other each one is there once."""
+    """Remove repeated marks that follow each other."""
 
     def once(found: re.Match[str]) -> str:
         marks = re.findall(_LINKED, found[0])

@@ -30,15 +30,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
 class SharedReport:
-    """A report of the workspace. Every method blocks.
-
-    Args:
-        folder: the workspace's folder of reports.
-        name: of the report.
-
-    Raises:
-        ToolError: for a name that is none.
-    """
+    """A report in the workspace's folder of reports; every method blocks. Raise ToolError for a name that is none."""
 
     def __init__(self, folder: Path, name: str) -> None:
         if not _NAME.fullmatch(name):
@@ -79,14 +71,9 @@ class SharedReport:
         return [Item.model_validate_json(line) for line in lines]
 
     def write(self, data: bytes, *, made_of: int | None = None) -> bool:
-        """Put a report in the place of the one that is there: readers see the one or the other.
+        """Replace the report, and return True; return False if there are more items than it was `made_of`.
 
-        Args:
-            data: the report.
-            made_of: how many items it was made of; None to put it there whatever was added meanwhile.
-
-        Returns:
-            Whether it is there: not where there are more items by now, of which somebody else's report may be made.
+        Then somebody else's report may be made of them. None puts it there whatever was added meanwhile.
         """
         with self._locked():
             if made_of is not None and len(self._ids()[0]) > made_of:
@@ -110,7 +97,7 @@ class SharedReport:
         return self.place / "items.jsonl"
 
     def _ids(self) -> tuple[set[str], int]:
-        """The ids that are there; a line that a killed process left half written is taken away."""
+        """Return the ids that are there; remove a line that a killed process left half written."""
         if not self._items.exists():
             return set(), 0
         data = self._items.read_bytes()

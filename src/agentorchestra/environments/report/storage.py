@@ -39,12 +39,8 @@ def count(number: int, what: str = "reference") -> str:
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
-class Keeping(FolderEnvironment):
-    """Items: their short form is what the environment remembers, whole they are in the run's store.
-
-    Args:
-        reports: the workspace's folder of shared reports; None where there is none.
-    """
+class ReportStorage(FolderEnvironment):
+    """Items of a report: the environment remembers their short form, the run's store has them whole."""
 
     name = "report"
 
@@ -57,7 +53,7 @@ class Keeping(FolderEnvironment):
         return True
 
     def repeatable(self, action: str) -> bool:
-        """The folder is put back by a resume; what is shared knows the effect that added it."""
+        """Return True: a resume puts the folder back, and what is shared knows the effect that added it."""
         return True
 
     # -- items -------------------------------------------------------------------------------------------------------
@@ -69,17 +65,7 @@ class Keeping(FolderEnvironment):
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
     async def keep(self, ctx: Any, item: Item, report: str, *, number: int = 0) -> int:
-        """Keep an item at the end, or in the place of another one.
-
-        Args:
-            ctx: of the action.
-            item: whole.
-            report: the shared report that gets it too.
-            number: whose place it takes; 0 for none.
-
-        Returns:
-            Its number.
-        """
+        """Keep an item at the end, or in the place of the item `number`; return its number."""
         listed = self.listed
         if not number and len(listed) >= MOST_ITEMS:
             raise ToolError(f"the report has {MOST_ITEMS:,} items already; complete it")
@@ -104,7 +90,7 @@ class Keeping(FolderEnvironment):
         return number or len(listed)
 
     async def item(self, ctx: Any, number: int) -> Item:
-        """An item by its number."""
+        """Return an item by its number."""
         listed = self.listed
         if not 1 <= number <= len(listed):
             raise ToolError(f"there is no item {number}; the report has {count(len(listed), 'item')}")
@@ -115,7 +101,7 @@ class Keeping(FolderEnvironment):
         return Item.model_validate_json(await ctx.read_artifact(ref))
 
     async def collected(self, ctx: Any, report: str, more: Sequence[Item] = ()) -> Collected:
-        """The items of the run, or those of a shared report, and these, with their references as one list."""
+        """Return the items of the run, or those of a shared report, and these, with their references as one list."""
         if report:
             shared = self.shared(report)
             await self.publish(ctx, shared)
@@ -127,7 +113,7 @@ class Keeping(FolderEnvironment):
     # -- shared ------------------------------------------------------------------------------------------------------
 
     def shared(self, name: str) -> SharedReport:
-        """A report of the workspace."""
+        """Return a report of the workspace."""
         if self._reports is None:
             raise ToolError(f"the report {name!r} cannot be shared: there is no workspace here; leave the name out")
         return SharedReport(self._reports, name)
@@ -151,17 +137,11 @@ class Keeping(FolderEnvironment):
     # -- files -------------------------------------------------------------------------------------------------------
 
     def place(self, path: str) -> Place:
-        """Where a path leads; the task's files are seen below `files/`."""
-        try:
-            parts = parts_of(path.strip())
-        except ValueError as exc:
-            raise ToolError(str(exc)) from None
-        if parts[:1] == (FILES,) and self.files is not None:
-            return Place(self.files, parts[1:], "/".join(parts), given=True)
-        return Place(self.folder, parts, "/".join(parts))
+        """Return the place of a path; the task's files are seen below `files/`."""
+        return disk.place_of(path.strip(), self.folder, self.files)
 
     def where(self, ctx: Any, name: str) -> str:
-        """The address of a file of the task, or of the run's folder; "" for what is none of them. Blocks."""
+        """Return the address of a file of the task, or of the run's folder; "" for what is none of them. Blocks."""
         for ref in ctx.manifest.files:
             if ref.name == name.removeprefix(f"{FILES}/"):
                 return address_of_file(ref)
@@ -174,8 +154,8 @@ class Keeping(FolderEnvironment):
             return ""
         return file_address(str(self.folder.joinpath(*parts))) if parts else ""
 
-    async def said_by(self, ctx: Any, path: str) -> str | dict[str, JsonValue]:
-        """What a file says: JSON as an object, text as it is, a document as far as it is read at once."""
+    async def content_of(self, ctx: Any, path: str) -> str | dict[str, JsonValue]:
+        """Return a file's content: JSON as an object, text as it is, a document as far as it is read at once."""
         place = self.place(path)
         try:
             held = await asyncio.to_thread(disk.copied, place, self._stands_on.temporary)
@@ -209,10 +189,7 @@ class Keeping(FolderEnvironment):
                     return place
             raise ToolError(f"{path} and many names like it are taken; name another file")
 
-        try:
-            place = await asyncio.to_thread(write)
-        except (OSError, ValueError) as exc:
-            raise disk.told(exc) from None
+        place = await disk.in_thread(write)
         self.kept["written"] = {**mine, place.shown: hashlib.sha256(data).hexdigest()}
         return place
 
@@ -230,7 +207,7 @@ class Keeping(FolderEnvironment):
         return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
 
     async def state(self) -> tuple[Block, ...]:
-        """The items, a line each."""
+        """Return the items, a line each."""
         listed = self.listed
         lines = [count(len(listed), "item") if listed else "no items yet"]
         for number, one in enumerate(listed[:_STATE_ITEMS], start=1):
@@ -249,4 +226,4 @@ def _bounded(path: Path, name: str) -> bytes:
     return path.read_bytes()
 
 
-__all__ = ["MOST_CONTENT", "MOST_ITEMS", "Keeping", "count"]
+__all__ = ["MOST_CONTENT", "MOST_ITEMS", "ReportStorage", "count"]

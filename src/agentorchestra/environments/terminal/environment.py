@@ -49,7 +49,7 @@ class Terminal(FolderEnvironment):
     """
 
     name = "terminal"
-    version = "1.0.0"
+    version = "1.0.1"
 
     def __init__(self, *, sandbox: Sandbox | None, limits: SandboxLimits | None = None, network: bool = False) -> None:
         self._sandbox, self._limits, self._network = sandbox, limits or SandboxLimits(), network
@@ -57,16 +57,16 @@ class Terminal(FolderEnvironment):
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Terminal:
-        """As a workspace has it."""
+        """Make it as a workspace has it."""
         return cls(sandbox=parts.sandbox, limits=parts.limits, network=parts.network)
 
     @property
     def _reaches_out(self) -> bool:
-        """Whether a command can touch more than the folder: then it must not be repeated silently."""
+        """Return True if a command can touch more than the folder: then it must not be repeated silently."""
         return self._network or (self._sandbox is not None and not self._sandbox.safe)
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """What an action touches; with a network, or without a sandbox, commands can carry data out."""
+        """Return what an action touches; with a network, or without a sandbox, commands can carry data out."""
         declared = super().tags(action)
         return declared | {Tag.NETWORK} if self._reaches_out and Tag.EXECUTE in declared else declared
 
@@ -76,7 +76,7 @@ class Terminal(FolderEnvironment):
         return not self._reaches_out
 
     def repeatable(self, action: str) -> bool:
-        """A command that reaches nothing but the folder can be run again on the folder as it was before."""
+        """Return True if commands reach nothing but the folder, which a resume first puts back."""
         return not self._reaches_out
 
     # -- life --------------------------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class Terminal(FolderEnvironment):
         return self._shell
 
     async def open(self, ctx: Any) -> None:
-        """What ran in the background when the state was kept ended with the process that had the shell."""
+        """Note what ran in the background when the state was kept: it ended with the process that had the shell."""
         self._note_gone()
 
     async def leave(self) -> None:
@@ -269,7 +269,7 @@ class Terminal(FolderEnvironment):
         return self._shell
 
     def _shown(self, ran: ShellRan, seconds: float) -> str:
-        """What an agent sees of a command."""
+        """Return what an agent sees of a command."""
         lines = []
         if self._sandbox is not None and not self._sandbox.safe:
             lines.append("[run without a sandbox]")
@@ -312,7 +312,7 @@ class _Told:
         self._rest = self._rest[:_PROGRESS_CHARS]
 
     def end(self) -> None:
-        """The last line, which has no end."""
+        """Report the last line, which has no end."""
         if self._rest:
             self._line(self._rest)
 
@@ -329,7 +329,7 @@ def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
 
 
 def _cut(text: str) -> str:
-    """The beginning and the end; what is cut later keeps the beginning only."""
+    """Return the beginning and the end of a text; what is cut later keeps the beginning only."""
     left = len(text) - _RESULT_CHARS
     if left <= 0:
         return text

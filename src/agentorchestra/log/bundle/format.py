@@ -163,7 +163,7 @@ def check_names(refs: tuple[FileRef, ...]) -> None:
 
 
 class KeptFiles(Protocol):
-    """The files given with tasks, as a workspace keeps them (tools/files/transport.py)."""
+    """The files given with tasks, as a workspace keeps them (tools/files/storage.py)."""
 
     def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
         """Open a file of a run.

@@ -23,10 +23,8 @@ async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path
     """Take the run of a bundle, or the runs of a file of events (`log --jsonl`), into a store.
 
     Args:
-        store: the workspace's.
+        store, kept, folder: the workspace's: the log, the files of tasks, and where there must be room.
         path: the file.
-        kept: the files of the workspace.
-        folder: the workspace's, whose disk must have room.
         now: when they come here.
 
     Returns:

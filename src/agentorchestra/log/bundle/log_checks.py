@@ -6,7 +6,7 @@ import os
 import stat
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC
@@ -23,7 +23,7 @@ from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, AgentResult, RunManifest, RunStatus
 from agentorchestra.log.bundle import format as form
 from agentorchestra.log.bundle.lines import NOTHING, first_problem, from_line
-from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.ledger import Ledger, status_of
 
 _MISFITS = (AgentOrchestraError, LookupError, TypeError, ValueError, AttributeError, RecursionError, AssertionError)
 """What reading a log with parts of the wrong shape raises (pydantic's errors are ValueErrors)."""
@@ -53,11 +53,9 @@ def checked_log(
     """Return a log that a store takes and a replay can read.
 
     Args:
-        events: in the order of the file.
-        run: whose it is.
+        events: of the run, in the order of the file.
         where: for messages.
-        status: what is said of the run; None to find it in the log.
-        manifest: what is said beside the log; None: the log's own.
+        status, manifest: what is said of the run beside the log, None for nothing.
 
     Raises:
         BundleError: in a sentence.
@@ -81,7 +79,7 @@ def checked_log(
     if own.created.utcoffset() is None:
         raise BundleError(f"{where}: the manifest's time {own.created} has no zone; {NOTHING}")
     try:
-        found = _status(events)
+        found = status_of(events)
         shapes = _Shapes()
         for event in events:
             shapes.check(event)
@@ -106,17 +104,15 @@ def checked_log(
 
 
 class _Shapes:
-    """Looks at what rows say of effects: whoever reads a log counts on it (messages are read by the ledger)."""
+    """Refuses rows of another shape than their effect's, which whoever reads a log counts on (ValueError, LookupError).
+
+    Messages are read by the ledger.
+    """
 
     def __init__(self) -> None:
         self._kinds: dict[tuple[str, int | None], EffectKind] = {}
 
     def check(self, event: Event) -> None:
-        """Look at the next row.
-
-        Raises:
-            ValueError, LookupError: if it has another shape than its effect's.
-        """
         body, key = event.body, (event.branch, event.n)
         effect = body.get("effect")
         if effect is not None:
@@ -138,18 +134,6 @@ class _Shapes:
             AgentResult.model_validate(body["result"])
         elif event.type == "budget_raised":
             Budget.model_validate(body["budget"])
-
-
-def _status(events: Iterable[Event]) -> RunStatus:
-    status = RunStatus.CREATED
-    for event in events:
-        if event.type == "driving_started":
-            status = RunStatus.RUNNING
-        elif event.type == "run_ended":
-            status = RunStatus(event.data.status)  # type: ignore[attr-defined]
-        elif event.type == "forked":
-            status = RunStatus.CREATED
-    return status
 
 
 def logs_of_lines(path: Path) -> list[Log]:

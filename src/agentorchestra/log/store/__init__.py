@@ -1,23 +1,4 @@
-"""The event store: one contract (`core.protocols.Store`), in a dictionary, in SQLite or in PostgreSQL.
-
-rows.py        an event as a row and back
-histories.py   an entry of a component's history as a row and back
-schema.py      the tables, shared by every database
-blobs.py       large bytes in files by hash
-references.py  which blobs a text refers to
-sql.py         the store over SQLAlchemy Core: the writes of the contract
-writer.py      one writer thread with group commit; commits.py: the futures it resolves
-reader.py      a few readers
-database.py    what both have in common, and what each database does its own way
-deletion.py    what is deleted
-sqlite.py      what is SQLite's own
-postgres.py    what is PostgreSQL's own
-address.py     where a PostgreSQL is, and how that is shown
-factory.py     the store that the settings name
-pages.py       a query of any size
-memory.py      the same contract over dictionaries
-migrations/    Alembic's revisions
-"""
+"""The event store: one contract (`core.protocols.Store`), in a dictionary, in SQLite or in PostgreSQL."""
 
 from __future__ import annotations
 

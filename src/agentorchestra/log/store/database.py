@@ -20,7 +20,7 @@ from sqlalchemy.exc import IntegrityError, OperationalError
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, WorkspaceCorruptError, WorkspaceNewerError
 from agentorchestra.core.protocols import Job, Owner
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.store.blobs import no_blob, verified
+from agentorchestra.log.store.blobs import BlobFiles, no_blob, verified
 from agentorchestra.log.store.commits import Landing
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import REVISIONS, blobs, jobs, metadata
@@ -77,36 +77,33 @@ class Patience:
         return self._conflicts <= _CONFLICTS
 
 
-class Operation(Generic[T]):
-    """A write in the writer's queue.
+class Append:
+    """Events of one run in the writer's queue, written together."""
+
+    def __init__(self, run: str, epoch: int | None, new: tuple[Row, ...], status: RunStatus | None) -> None:
+        self.run = run
+        self.epoch = epoch
+        self.new = new
+        self.status = status
+        self.future: Landing[tuple[int, ...]] = Landing()
+
+
+class Call(Generic[T]):
+    """Any other write. It checks before it writes: when it raises an AgentOrchestraError, it has written nothing.
 
     Attributes:
         run: the run it writes to, if it is one's.
         new: the events it adds.
     """
 
-    def __init__(self, run: str | None, new: tuple[Row, ...] = ()) -> None:
+    def __init__(self, run: str | None, call: Callable[[Connection], T], new: tuple[Row, ...] = ()) -> None:
         self.run = run
+        self.call = call
         self.new = new
         self.future: Landing[T] = Landing()
 
 
-class Append(Operation[tuple[int, ...]]):
-    """Events of one run, written together."""
-
-    def __init__(self, run: str, epoch: int | None, new: tuple[Row, ...], status: RunStatus | None) -> None:
-        super().__init__(run, new)
-        self.id = run
-        self.epoch = epoch
-        self.status = status
-
-
-class Call(Operation[T]):
-    """Any other write. It checks before it writes: when it raises an AgentOrchestraError, it has written nothing."""
-
-    def __init__(self, run: str | None, call: Callable[[Connection], T], new: tuple[Row, ...] = ()) -> None:
-        super().__init__(run, new)
-        self.call = call
+Operation = Append | Call[Any]
 
 
 @dataclass
@@ -147,6 +144,7 @@ class Database(ABC):
         self.place = place
         self._workspace, self._file, self._option = workspace, file, option
         self.secrets: dict[str, str] = {}
+        self._files: BlobFiles | None = None  # of large bytes; where there is none, the table `blobs` holds them all
         # Errors of the driver and of SQLAlchemy: of the disk, the lock or the connection, where it is no use to try
         # again with less; and of a row that does not fit.
         self._operational: tuple[type[Exception], ...] = ()
@@ -155,7 +153,7 @@ class Database(ABC):
         self._lock = threading.Lock()
         self._opening = threading.Lock()
         self._state = "new"
-        self._queue: queue.SimpleQueue[Operation[Any] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._readers: ThreadPoolExecutor | None = None
         self._write_engine: Engine | None = None
@@ -324,25 +322,16 @@ class Database(ABC):
     def _check_place(self) -> None:  # noqa: B027  # only a database that is a file can vanish
         """Raise if the database is no longer where it was opened; before every transaction."""
 
-    keeps_large = True
-    """Whether the table `blobs` holds all bytes; else `_keep_bytes` and `_bytes_of` hold the large ones."""
-
-    def _keep_bytes(self, sha256: str, data: bytes) -> None:
-        """Keep large bytes durably, before the row that names them is written."""
-        raise NotImplementedError
-
-    def _forget_bytes(self, names: list[str], grace_s: float) -> None:
-        """Remove large bytes that nobody kept again within the grace, in seconds."""
-        raise NotImplementedError
-
     def _bytes_of(self, sha256: str) -> bytes:
         """Return large bytes whose row has none."""
-        raise no_blob(sha256)
+        if self._files is None:
+            raise no_blob(sha256)
+        return self._files.read(sha256)
 
     def _large(self, connection: Connection, named: list[str]) -> Callable[[str], bytes]:
         """Return what reads the bytes of the large bodies with these hashes."""
-        if not self.keeps_large:
-            return self._bytes_of
+        if self._files is not None:
+            return self._files.read
         held: dict[str, bytes] = {}
         for start in range(0, len(named), AT_ONCE):
             part = set(named[start : start + AT_ONCE])

@@ -46,14 +46,6 @@ class _Run:
 
     def add(self, new: Sequence[Row]) -> tuple[int, ...]:
         first = len(self.events) + 1
-        if len(new) == 1:
-            (row,) = new
-            key = row.key(first)
-            if key in self.keys:
-                raise rows.duplicate(self.id, key)
-            self.keys.add(key)
-            self.events.append(row.values(self.id, first))
-            return (first,)
         keys: set[tuple[str, int, int, str]] = set()
         for seq, row in enumerate(new, first):
             key = row.key(seq)

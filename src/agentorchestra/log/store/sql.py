@@ -7,7 +7,8 @@ fill in.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy import Connection, bindparam, insert, or_, select, update
 
@@ -16,10 +17,11 @@ from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.protocols import Owner, RunRecord, Store, Swept
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import deletion, histories, rows, writer
+from agentorchestra.log.store.blobs import BlobFiles
 from agentorchestra.log.store.database import AT_ONCE, Call
 from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
 from agentorchestra.log.store.rows import Row
-from agentorchestra.log.store.schema import components, jobs, runs
+from agentorchestra.log.store.schema import blobs, components, jobs, runs
 from agentorchestra.log.store.writer import Writer
 
 
@@ -29,11 +31,6 @@ class SqlStore(Writer, Reader, Store):
     Usable from any thread and from several event loops at once. Reads never see an append before it is durable.
 
     For tests of crashes, subclasses override `before_commit` and `after_commit`.
-
-    Attributes:
-        place: the store in words, for messages.
-        retry_s: how long writes and reads wait for a database that is away; 0: not at all.
-        secrets: what must not reach the log, by name.
     """
 
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
@@ -132,16 +129,21 @@ class SqlStore(Writer, Reader, Store):
         await self._do(Call(run, give_back))
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
-        inline = self.keeps_large or len(data) <= rows.INLINE_BYTES
+        files = None if len(data) <= rows.INLINE_BYTES else self._files
 
         def stage() -> str:
             sha256 = hashlib.sha256(data).hexdigest()
-            if not inline:
-                self._keep_bytes(sha256, data)
+            if files is not None:
+                files.write(sha256, data)
             return sha256
 
         sha256 = await self._in_pool(stage)
-        values = {"sha256": sha256, "size": len(data), "media_type": media_type, "data": data if inline else None}
+        values = {
+            "sha256": sha256,
+            "size": len(data),
+            "media_type": media_type,
+            "data": data if files is None else None,
+        }
         await self._do(Call(None, lambda connection: self._insert_blobs(connection, [values])))
         return sha256
 
@@ -174,43 +176,53 @@ class SqlStore(Writer, Reader, Store):
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
         # Newest first: forks before what they were forked from, which may stand in another transaction.
         order = [one.id for one in await self.run_states() if one.id in set(runs)]
-        deleted: list[str] = []
-        for start in range(0, len(order), deletion.AT_ONCE):
-            part = order[start : start + deletion.AT_ONCE]
+        return await self._in_parts(
+            lambda connection, part: deletion.delete_runs(connection, part, self._now()), order, deletion.AT_ONCE
+        )
 
-            def remove(connection: Connection, part: list[str] = part) -> list[str]:
-                return deletion.delete_runs(connection, part, self._now())
+    async def _in_parts(
+        self, remove: Callable[[Connection, list[str]], list[str]], names: list[str], size: int
+    ) -> list[str]:
+        """Remove a few at a time, a transaction each; return those that were removed."""
+        gone: list[str] = []
+        for start in range(0, len(names), size):
 
-            removed: list[str] = await self._do(Call(None, remove))
-            deleted += removed
-        return deleted
+            def remove_part(connection: Connection, part: list[str] = names[start : start + size]) -> list[str]:
+                return remove(connection, part)
+
+            gone += await self._do(Call(None, remove_part))
+        return gone
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:
         grace_s = max(grace_s, 2 * writer.TOUCHED_S)
         before = self._now() - grace_s
         found = await self._read(lambda connection: deletion.garbage(connection, before, self._bytes_of))
-        gone = list(found)
-        if not dry_run:
-            gone = []
-            names = list(found)
-            for start in range(0, len(names), AT_ONCE):
-                part = names[start : start + AT_ONCE]
 
-                def remove(connection: Connection, part: list[str] = part) -> list[str]:
-                    deleted = deletion.delete_blobs(connection, part, before)
-                    # Inside the transaction: nobody puts one of them at the same time.
-                    if not self.keeps_large:
-                        self._forget_bytes(deleted, grace_s)
-                    return deleted
+        def remove(connection: Connection, part: list[str]) -> list[str]:
+            deleted = deletion.delete_blobs(connection, part, before)
+            # Inside the transaction: nobody puts one of them at the same time.
+            if self._files is not None:
+                self._files.remove(deleted, before=time.time() - grace_s)
+            return deleted
 
-                removed: list[str] = await self._do(Call(None, remove))
-                gone += removed
-        lost = await self._sweep_bytes(grace_s, dry_run=dry_run)
+        gone = list(found) if dry_run else await self._in_parts(remove, list(found), AT_ONCE)
+        lost = await self._sweep_files(self._files, time.time() - grace_s, dry_run) if self._files else Swept(0, 0)
         return Swept(len(gone) + lost.blobs, sum(found[sha256] for sha256 in gone) + lost.size)
 
-    async def _sweep_bytes(self, grace_s: float, *, dry_run: bool) -> Swept:
-        """Remove large bytes that no row names: a process died before it wrote one."""
-        return Swept(0, 0)
+    async def _sweep_files(self, files: BlobFiles, before: float, dry_run: bool) -> Swept:
+        """Remove files that no row names: a process died before it wrote one."""
+        old = await self._in_pool(lambda: {name: size for name, at, size in files.names() if at <= before})
+        known = await self.find_blobs(list(old))
+        names = [name for name in old if name not in known]
+
+        def remove(connection: Connection) -> list[str]:
+            row = select(blobs.c.sha256)
+            lost = [name for name in names if connection.execute(row.where(blobs.c.sha256 == name)).first() is None]
+            return files.remove(lost, before=before)
+
+        if not dry_run:
+            names = await self._do(Call(None, remove))
+        return Swept(len(names), sum(old[name] for name in names))
 
     async def changed(self) -> bool:
         # Asked on the writer's own connection: a database tells a connection of the commits of all others only, so

@@ -20,7 +20,6 @@ from sqlalchemy import (
     create_engine,
     event,
     literal_column,
-    select,
 )
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
@@ -32,10 +31,9 @@ from agentorchestra.core.errors import (
     StoreFullError,
     WorkspaceNotWritableError,
 )
-from agentorchestra.core.protocols import Swept
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.log.store.database import READERS, Call, Draw
-from agentorchestra.log.store.schema import REVISIONS, blobs, events
+from agentorchestra.log.store.database import READERS, Draw
+from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 
 DATABASE = "workspace.db"
@@ -84,8 +82,6 @@ class SqliteStore(SqlStore):
         max_bytes: the most the database may take (files of large blobs not counted); appends that do not fit fail
             with StoreFullError.
     """
-
-    keeps_large = False
 
     def __init__(self, folder: Path, *, max_bytes: int | None = None) -> None:
         self.folder = Path(folder).absolute()
@@ -211,6 +207,7 @@ class SqliteStore(SqlStore):
             pass
         except OSError as exc:
             raise self._translate(exc) from exc
+        assert self._files is not None
         self._files.prepare()
 
     def _use_wal(self) -> None:
@@ -261,30 +258,6 @@ class SqliteStore(SqlStore):
             found = -1
         if found != self._inode:
             raise self._not_writable(f"{self.database.name} was removed or replaced while it was open")
-
-    def _keep_bytes(self, sha256: str, data: bytes) -> None:
-        self._files.write(sha256, data)
-
-    def _bytes_of(self, sha256: str) -> bytes:
-        return self._files.read(sha256)
-
-    def _forget_bytes(self, names: list[str], grace_s: float) -> None:
-        self._files.remove(names, before=time.time() - grace_s)
-
-    async def _sweep_bytes(self, grace_s: float, *, dry_run: bool) -> Swept:
-        before = time.time() - grace_s
-        old = await self._in_pool(lambda: {name: size for name, at, size in self._files.names() if at <= before})
-        known = await self.find_blobs(list(old))
-        names = [name for name in old if name not in known]
-        if not dry_run:
-
-            def remove(connection: Connection) -> list[str]:
-                row = select(blobs.c.sha256)
-                lost = [name for name in names if connection.execute(row.where(blobs.c.sha256 == name)).first() is None]
-                return self._files.remove(lost, before=before)
-
-            names = await self._do(Call(None, remove))
-        return Swept(len(names), sum(old[name] for name in names))
 
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
         wanted = [(draw.run, draw.epoch, draw.k, draw.status) for draw in draws]

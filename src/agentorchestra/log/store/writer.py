@@ -81,9 +81,11 @@ class Writer(Database):
             return failed
         if epoch is None:
             self._external = True
-        return self._put(Append(run, epoch, new, status))
+        operation = Append(run, epoch, new, status)
+        self._put(operation)
+        return operation.future
 
-    def _put(self, operation: Operation[T]) -> Landing[T]:
+    def _put(self, operation: Operation) -> None:
         with self._lock:
             self._check_open()
             if self._writer is None:
@@ -91,12 +93,11 @@ class Writer(Database):
                 self._writer = threading.Thread(target=self._write, name="store-writer", daemon=True)
                 self._writer.start()
             self._queue.put(operation)
-        return operation.future
 
     def _write(self) -> None:
         """The writer thread: everything that waits, in one transaction; again until closed."""
         while True:
-            batch: list[Operation[Any]] = []
+            batch: list[Operation] = []
             operation = self._queue.get()
             while operation is not None:
                 batch.append(operation)
@@ -112,8 +113,8 @@ class Writer(Database):
             if operation is None:
                 return
 
-    def _write_batch(self, batch: list[Operation[Any]]) -> None:
-        staged: list[Operation[Any]] = []
+    def _write_batch(self, batch: list[Operation]) -> None:
+        staged: list[Operation] = []
         for operation in batch:
             try:
                 self._stage(operation)
@@ -124,15 +125,15 @@ class Writer(Database):
         if staged:
             self._commit(staged)
 
-    def _stage(self, operation: Operation[Any]) -> None:
+    def _stage(self, operation: Operation) -> None:
         """Put references in the place of large bodies, and their bytes where they are kept, before the transaction."""
         for row in operation.new:
             if row.large is not None:
                 data = row.to_blob()
-                if not self.keeps_large:
-                    self._keep_bytes(row.sha256, data)
+                if self._files is not None:
+                    self._files.write(row.sha256, data)
 
-    def _commit(self, batch: list[Operation[Any]]) -> None:
+    def _commit(self, batch: list[Operation]) -> None:
         touched = list(dict.fromkeys(op.run for op in batch if op.run is not None))
         try:
             results = self._written(batch, touched)
@@ -155,7 +156,7 @@ class Writer(Database):
             for operation, result in zip(batch, results, strict=True)
         )
 
-    def _written(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
+    def _written(self, batch: list[Operation], touched: list[str]) -> list[Any]:
         """Return what the operations gave, once the transaction is durable; waits for a database that is away."""
         patience = Patience(0.0 if self._away else self.retry_s)
         unanswered: UnansweredError | None = None
@@ -183,7 +184,7 @@ class Writer(Database):
                     self._away = self.retry_s > 0
                     raise self._gone(cause) from cause
 
-    def _attempt(self, batch: list[Operation[Any]], touched: list[str]) -> list[Any]:
+    def _attempt(self, batch: list[Operation], touched: list[str]) -> list[Any]:
         try:
             return self._transaction(batch, touched, self._apply_all)
         except UnansweredError:
@@ -196,7 +197,7 @@ class Writer(Database):
             return self._transaction(batch, touched, self._apply_each)
 
     @staticmethod
-    def _fail(batch: Sequence[Operation[Any]], error: AgentOrchestraError) -> None:
+    def _fail(batch: Sequence[Operation], error: AgentOrchestraError) -> None:
         failed: list[tuple[Landing[Any], None, AgentOrchestraError]] = []
         for operation in batch:
             if not operation.future.done():
@@ -207,9 +208,9 @@ class Writer(Database):
 
     def _transaction(
         self,
-        batch: list[Operation[Any]],
+        batch: list[Operation],
         touched: list[str],
-        apply: Callable[[Connection, list[Operation[Any]]], list[Any]],
+        apply: Callable[[Connection, list[Operation]], list[Any]],
     ) -> list[Any]:
         self._check_place()
         connection = self._connected()
@@ -234,12 +235,13 @@ class Writer(Database):
             raise
         return results
 
-    async def _do(self, operation: Operation[T]) -> T:
-        return await self._put(operation).waiter()
+    async def _do(self, operation: Call[T]) -> T:
+        self._put(operation)
+        return await operation.future.waiter()
 
     # --- in the transaction ----------------------------------------------------------------------
 
-    def _apply_all(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
+    def _apply_all(self, connection: Connection, batch: list[Operation]) -> list[Any]:
         """Apply the whole batch in order, appends that follow each other together; an exception undoes everything."""
         results: list[Any] = []
         appends: list[Append] = []
@@ -250,12 +252,15 @@ class Writer(Database):
             if appends:
                 results += self._apply_appends(connection, appends)
                 appends = []
-            results.append(self._apply_call(connection, operation))
+            try:
+                results.append(operation.call(connection))
+            except AgentOrchestraError as exc:
+                results.append(exc)
         if appends:
             results += self._apply_appends(connection, appends)
         return results
 
-    def _apply_each(self, connection: Connection, batch: list[Operation[Any]]) -> list[Any]:
+    def _apply_each(self, connection: Connection, batch: list[Operation]) -> list[Any]:
         """Apply the batch one by one: what fails fails alone."""
         results: list[Any] = []
         for operation in batch:
@@ -272,21 +277,13 @@ class Writer(Database):
             results.append(result)
         return results
 
-    @staticmethod
-    def _apply_call(connection: Connection, operation: Operation[Any]) -> Any:
-        assert isinstance(operation, Call)
-        try:
-            return operation.call(connection)
-        except AgentOrchestraError as exc:
-            return exc
-
     def _apply_appends(self, connection: Connection, appends: list[Append]) -> list[Any]:
         draws: list[Draw] = []
         last: dict[str, Draw] = {}
         for i, append in enumerate(appends):
-            draw = last.get(append.id)
+            draw = last.get(append.run)
             if draw is None or draw.epoch != append.epoch:
-                last[append.id] = draw = Draw(append.id, append.epoch, [])
+                last[append.run] = draw = Draw(append.run, append.epoch, [])
                 draws.append(draw)
             draw.members.append(i)
             draw.k += len(append.new)
@@ -327,7 +324,7 @@ class Writer(Database):
                 "sha256": row.sha256,
                 "size": len(row.large),
                 "media_type": rows.BODY_MEDIA_TYPE,
-                "data": row.large if self.keeps_large else None,
+                "data": row.large if self._files is None else None,
             }
             for row in new
             if row.large is not None
@@ -350,7 +347,7 @@ class Writer(Database):
             return rows.unknown_run(run)
         return rows.fenced(run, epoch, job.epoch, job.owner)
 
-    def _refused(self, connection: Connection, operation: Operation[Any], exc: Exception) -> Exception:
+    def _refused(self, connection: Connection, operation: Operation, exc: Exception) -> Exception:
         """Return why the database refused a single operation."""
         if isinstance(exc, self._integrity) and operation.run is not None:
             first = connection.execute(select(runs.c.next_seq).where(runs.c.id == operation.run)).scalar() or 1

@@ -15,12 +15,7 @@ _LONGEST = 5_000  # characters of one call
 
 
 def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tuple[str, dict[str, JsonValue]]]:
-    """The calls in a task that name a tool which is offered and whose arguments are literals.
-
-    Args:
-        task: the task's text.
-        tools: the JSON schema of each tool's arguments, by name; arguments without a name are taken in its order.
-    """
+    """Return the calls of offered tools with literal arguments in a task; unnamed ones are in the schema's order."""
     found: list[tuple[str, dict[str, JsonValue]]] = []
     end = 0
     for match in _BEGINNING.finditer(task):
@@ -37,7 +32,7 @@ def spelled_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[tup
 
 
 def unknown_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[str]:
-    """The names in calls that a task spells out with arguments by name, of tools that are not offered."""
+    """Return the names in calls that a task spells out with arguments by name, of tools that are not offered."""
     found: dict[str, None] = {}
     for match in _BEGINNING.finditer(task):
         for closing in re.finditer(r"\)", task[match.end() : match.end() + _LONGEST]):
@@ -49,7 +44,7 @@ def unknown_calls(task: str, tools: Mapping[str, Mapping[str, Any]]) -> list[str
 
 
 def agent_result(text: str) -> dict[str, Any] | None:
-    """The answer, status and sources of an agent's result as a caller sees it; None for the result of a tool."""
+    """Return the answer, status and sources of an agent's result as a caller sees it; None for the result of a tool."""
     try:
         found = json.loads(text)
     except ValueError:
@@ -58,7 +53,7 @@ def agent_result(text: str) -> dict[str, Any] | None:
 
 
 def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
-    """The arguments of a call by name; None where it is not (yet) one."""
+    """Return the arguments of a call by name; None where it is not (yet) one."""
     try:
         call = ast.parse(text, mode="eval").body
         if not isinstance(call, ast.Call) or len(call.args) > len(names):

@@ -35,13 +35,7 @@ Arguments = dict[str, JsonValue]
 
 
 class OfflineModel:
-    """A `ModelClient` without a model behind it.
-
-    Attributes:
-        name: the name it is asked for by.
-        profile: its profile: no price, no key.
-        native_tools: True; decisions as JSON text or as programs are not written.
-    """
+    """A `ModelClient` without a model behind it: no price, no key, native calls whatever its profile says."""
 
     native_tools = True
 
@@ -81,7 +75,7 @@ class OfflineModel:
         return 0.0
 
     async def aclose(self) -> None:
-        """Nothing is held open."""
+        """Do nothing: no connection is held."""
 
 
 # --- the prompt -----------------------------------------------------------------------------------------------------
@@ -170,7 +164,7 @@ class _View:
 
     @property
     def evidence(self) -> str:
-        """What others found and is to be written up; "" where this is no such task."""
+        """Return what others found and is to be written up; "" where this is no such task."""
         if set(self.tools) - {"done", "python"}:
             return ""
         shown = [content.text for content in parse_contents(self.first) if content.kind == "agent"]
@@ -221,10 +215,9 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
 @dataclass(frozen=True)
 class _Decision:
     thinking: str
-    evaluation: str
-    memory: str
     next_goal: str
     calls: tuple[tuple[str, Arguments], ...]
+    memory: str = ""
 
 
 def _decide(view: _View) -> _Decision:
@@ -233,8 +226,6 @@ def _decide(view: _View) -> _Decision:
     if hidden and not view.made("open_tools"):
         return _Decision(
             thinking=f"The task spells out calls of tools that are not open: {', '.join(hidden)}.",
-            evaluation=_judged(view),
-            memory="",
             next_goal="Open them.",
             calls=(("open_tools", {"names": [*hidden]}),),
         )
@@ -279,7 +270,6 @@ def _decide(view: _View) -> _Decision:
             thinking=f"The passages seen so far do not hold all of these terms: {wanted}."
             if view.calls
             else f"The files have to be searched for these terms: {wanted}.",
-            evaluation=_judged(view),
             memory=f"Terms to match: {wanted}. Passages seen: {len(view.contents)}.",
             next_goal="Find a passage that holds all terms.",
             calls=tuple(calls),
@@ -296,8 +286,6 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
         names = ", ".join(name for name, _ in calls)
         return _Decision(
             thinking=f"The task spells out what to call: {names}.",
-            evaluation=_judged(view),
-            memory="",
             next_goal=f"Call {names}.",
             calls=tuple(calls),
         )
@@ -318,7 +306,7 @@ def _spelled(view: _View, calls: list[tuple[str, Arguments]]) -> _Decision | Non
 
 
 def _lead(view: _View) -> _Decision:
-    """Hand out, try otherwise what failed, have the report written, answer."""
+    """Hand out, try again what failed, have the report written, answer."""
     first = team.first_delegations(view.task, view.files, view.agents)
     made = [call for call in view.calls if call.name in view.agents]
     work = [call for call in made if call.name != team.REPORTER]
@@ -328,22 +316,24 @@ def _lead(view: _View) -> _Decision:
     if not work and not view.last:
         return _handing_out(view, first, "Hand the work out.", planned=_planned(view, first, reporting))
     findings = [team.finding_of(call.text, call.contents, is_error=call.is_error) for call in work]
-    second = team.second_delegations(first, findings, view.files)
-    if second and len(work) == len(first) and not view.last:
-        return _handing_out(view, second, "Try otherwise what failed.", planned=())
-    done = team.chosen([*first, *second], findings, view.files)
-    marks = _marked(view, [finding for _, finding in done])
+    failed = [index for index, one in enumerate(findings[: len(first)]) if one.failed]
+    if failed and len(work) == len(first) and not view.last:
+        again = [first[index] for index in failed]
+        return _handing_out(view, again, "Try again what failed.", planned=())
+    for index, one in zip(failed, findings[len(first) :], strict=False):
+        findings[index] = one
+    done = findings[: len(first)] or findings
+    marks = _marked(view, done)
     asked: Arguments = {"task": view.task}
     report = (team.REPORTER, asked) if reporting and len(made) == len(work) else None
     if (marks or report) and not view.last:
         return _Decision(
             thinking="What could be found is there.",
-            evaluation=_judged(view),
-            memory=f"{sum(one.usable for _, one in done)} of {len(done)} parts are answered.",
+            memory=f"{sum(one.usable for one in done)} of {len(done)} parts are answered.",
             next_goal="Have the report written." if report else "Mark the plan.",
             calls=(*marks, report) if report else marks,
         )
-    return _concluded(view, [finding for _, finding in done])
+    return _concluded(view, done)
 
 
 def _handing_out(
@@ -352,8 +342,6 @@ def _handing_out(
     handed: list[tuple[str, Arguments]] = [(one.agent, {"task": one.task}) for one in work]
     return _Decision(
         thinking="; ".join(f"{one.agent}: {one.task}" for one in work),
-        evaluation=_judged(view),
-        memory="",
         next_goal=goal,
         calls=(*planned, *handed),
     )
@@ -361,7 +349,7 @@ def _handing_out(
 
 def _planned(view: _View, work: list[team.Delegation], reporting: bool) -> tuple[tuple[str, Arguments], ...]:
     """Return the plan, for a task of several parts."""
-    parts: dict[str, str] = {one.part: one.agent for one in work}
+    parts: dict[str, str] = {one.task: one.agent for one in work}
     if "todo" not in view.tools or len(parts) + reporting < 2:
         return ()
     steps: list[JsonValue] = [{"text": part, "agent": agent} for part, agent in parts.items()]
@@ -402,7 +390,6 @@ def _arithmetic(view: _View, expression: str) -> _Decision:
     if not made and "python" in view.tools and not view.last:
         return _Decision(
             thinking=f"The task is arithmetic: {expression}.",
-            evaluation=_judged(view),
             memory=f"To compute: {expression}.",
             next_goal="Compute the expression.",
             calls=(("python", {"code": expression}),),
@@ -444,7 +431,6 @@ def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: 
     if not made and "python" in view.tools and not view.last:
         return _Decision(
             thinking=f"Both values are known; their {operation} is {expression}.",
-            evaluation=_judged(view),
             memory=memory,
             next_goal=f"Compute the {operation}.",
             calls=(("python", {"code": expression}),),
@@ -459,13 +445,14 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
     made = view.made("search_files")
     if "search_files" not in view.tools or sum(call.is_error for call in made) > 1:
         return []
+    limit: Arguments = {"limit": 12} if "limit" in view.tools["search_files"].get("properties", {}) else {}
     calls: list[tuple[str, Arguments]] = []
     asked = {str(call.arguments.get("query")) for call in made}
     for question in questions:
         query = next((one for one in question.queries()[:MAX_SEARCHES] if one not in asked), None)
         if query is not None:
             asked.add(query)
-            calls.append(("search_files", {"query": query}))
+            calls.append(("search_files", {"query": query, **limit}))
     return calls
 
 
@@ -516,7 +503,6 @@ def _finish(
         arguments = {name: value for name, value in arguments.items() if name in properties}
     return _Decision(
         thinking=f"The answer is ready: {why}.",
-        evaluation=_judged(view),
         memory=why[:500],
         next_goal="Give the answer.",
         calls=(("done", arguments),),
@@ -527,7 +513,7 @@ def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...
     """Return the decision as a model writes it: its thoughts in the form that is asked for, and its calls."""
     said: dict[str, JsonValue] = {
         "thinking": decision.thinking,
-        "evaluation_previous_goal": decision.evaluation,
+        "evaluation_previous_goal": _judged(view),
         "memory": decision.memory,
         "next_goal": decision.next_goal,
     }

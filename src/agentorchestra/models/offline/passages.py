@@ -48,7 +48,7 @@ def _paragraphs(content: RenderedContent, lines: list[re.Match[str]]) -> Iterato
 
 
 def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    """Where sentences begin and end; one that speaks of the one before it stays with it."""
+    """Yield where sentences begin and end; one that speaks of the one before it stays with it."""
     start = 0
     for match in _SENTENCE_END.finditer(text):
         if not _DEPENDENT.match(text, match.end()):

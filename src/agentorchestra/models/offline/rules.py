@@ -12,6 +12,7 @@ import csv
 import io
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -336,25 +337,13 @@ def _header_words(header: str) -> list[str]:
     return [word for word in keys_of(_CAMEL.sub(" ", header)) if word not in FUNCTION]
 
 
-def _names_column(term: Term, header: str, question: Question) -> bool:
-    """Return True if a term is a word of a column's name; columns are often cut short: pop, lifeExp, gdpPercap."""
+def _names_column(term: Term, header: str) -> bool:
+    """Return True if a term is a word of a column's name; columns are often cut short: pop, lifeExp."""
     for word in _header_words(header):
         if word == term.key or same_word(word, term.key):
             return True
         if len(word) >= 3 and term.kind != "number" and not word.isdigit() and term.key.startswith(word):
             return True
-    whole = "".join(_header_words(header))
-    if len(whole) < 3 or term.kind == "number":
-        return False
-    # Also over several words of the question: "GDP per capita" for gdpPercap.
-    asked = [key(word) for word in tokens(question.text)]
-    for start in range(len(asked)):
-        for stop in range(start + 2, min(start + 5, len(asked)) + 1):
-            joined = "".join(asked[start:stop])
-            needed = len(joined) - len(asked[stop - 1]) < len(whole)  # the last word takes part
-            fits = joined == whole or (joined.startswith(whole) and len(whole) >= 5)
-            if term.key in asked[start:stop] and needed and fits:
-                return True
     return False
 
 
@@ -365,7 +354,7 @@ def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> 
     exact = 0
     for term in question.terms:
         at = [i for i, words in enumerate(values) if any(term.matches(word) for word in words)]
-        columns = [i for i, cell in enumerate(cells) if _names_column(term, cell.header, question)]
+        columns = [i for i, cell in enumerate(cells) if _names_column(term, cell.header)]
         if not at and not columns:
             if _names_file(term, content.ref):
                 continue
@@ -403,37 +392,21 @@ def _target(
     question: Question, cells: list[Cell], keyed: dict[int, set[str]], naming: dict[str, list[int]]
 ) -> int | None:
     """Return the column asked for: -1 for the whole row, None when the row does not answer."""
-    asked = {key(word) for word in tokens(question.text)} - FUNCTION
     free = [i for i in range(len(cells)) if i not in keyed]
     # "In what year did it invest 40.29?" names the column of its own key: that asks for nothing.
     naming = {term: columns for term, columns in naming.items() if not all(i in keyed for i in columns)}
-    named: dict[int, int] = {}
-    for columns in naming.values():
-        for i in columns:
-            named[i] = named.get(i, 0) + 1
-    if not naming:  # words such as "value" and "year" ask for something in most questions, and for a column in some
-        named = {i: 1 for i in free if set(_header_words(cells[i].header)) & asked}
-    candidates = [i for i in free if i in named]
-    if candidates:
-
-        def fit(i: int) -> tuple[float, float]:
-            words = _header_words(cells[i].header)
-            held = sum(any(same_word(word, one) for one in asked) for word in words)
-            return named[i], held / max(1, len(words))
-
-        target = max(candidates, key=fit)
+    named = Counter(i for columns in naming.values() for i in columns if i in free)
+    if named:
+        target = named.most_common(1)[0][0]
         # Every word that names a column must name this one or one that picks the row: "gold output" is not in
         # "gold reserves" and "copper output".
-        if any(target not in columns and not any(i in keyed for i in columns) for columns in naming.values()):
-            return None
-        return target
+        strays = [cs for cs in naming.values() if target not in cs and not any(i in keyed for i in cs)]
+        return None if strays else target
     if naming:
         return None
-    wanted = {"date": ("year", "date", "day"), "name": ("name", "person", "by")}.get(question.wants, ())
-    for i in free:
-        if any(word in wanted for word in _header_words(cells[i].header)):
-            return i
-    return free[0] if len(free) == 1 else -1
+    wanted = {"date": {"year", "date", "day"}, "name": {"name", "person", "by"}}.get(question.wants, set())
+    fitting = [i for i in free if wanted.intersection(_header_words(cells[i].header))]
+    return fitting[0] if fitting else free[0] if len(free) == 1 else -1
 
 
 # --- two values and an operation ------------------------------------------------------------------------------------

@@ -28,17 +28,10 @@ _SENTENCE = re.compile(r"[^.!?\n]*(?:[.!](?!\s)[^.!?\n]*)*\?")
 
 @dataclass(frozen=True)
 class Delegation:
-    """A piece of work for an agent.
-
-    Attributes:
-        agent: its name.
-        task: what it is told.
-        part: the part of the user's task that this is for.
-    """
+    """A part of the user's task, and the agent that is given it."""
 
     agent: str
     task: str
-    part: str
 
 
 @dataclass(frozen=True)
@@ -50,113 +43,50 @@ class Finding:
 
     @property
     def failed(self) -> bool:
-        """Whether the agent could not do it (to have looked and found nothing is no failure)."""
+        """Return True if the agent could not do it; to have found nothing is no failure."""
         return self.result is None or self.result.status is not RunStatus.COMPLETED
 
     @property
     def usable(self) -> bool:
-        """Whether it answers."""
+        """Return True if it answers."""
         return not self.failed and self.result is not None and not self.result.answer.startswith("Not found")
 
 
 def is_agent(parameters: Mapping[str, Any]) -> bool:
-    """Whether the arguments of something that may be called are those of an agent."""
+    """Return True if a tool's arguments are those of an agent."""
     properties = parameters.get("properties", {})
     return parameters.get("required", []) in ([], ["task"]) and {"task", "context"} <= set(properties)
 
 
 def wants_report(task: str) -> bool:
-    """Whether a task asks for a report."""
+    """Return True if a task asks for a report."""
     return _REPORT.search(task) is not None
 
 
 def parts_of(task: str) -> list[str]:
-    """The questions of a task, where it holds several; else the task itself."""
+    """Return the questions of a task, where it holds several; else the task itself."""
     asked = [match[0].strip() for match in _SENTENCE.finditer(task)]
     return asked if len(asked) > 1 or (asked and wants_report(task)) else [task]
 
 
-MOST_SINGLY = 10
-"""With more files than these, or with a folder, no agent is sent into each: one searches them all."""
-
-
 def first_delegations(task: str, files: Sequence[str], agents: Collection[str]) -> list[Delegation]:
-    """How a task is handed out at first: unchanged where one agent suffices, else a part or a file for each.
-
-    Empty where no agent could do it.
-    """
+    """Return how a task is handed out: a part for each agent, nothing if none can do it."""
     named = [name for name in sorted(agents) if name not in (REPORTER, WORKER) and _mentions(task, name)]
     if named and ANALYZER not in named:
-        return [Delegation(named[0], task, task)]
+        return [Delegation(named[0], task)]
     found = []
-    parts = parts_of(task)
-    for part in parts:
+    for part in parts_of(task):
         if WORKER in agents and _CALL.search(part):
-            found.append(Delegation(WORKER, part, part))
-        elif ANALYZER in agents and rules.arithmetic(part) is not None:
-            found.append(Delegation(ANALYZER, part, part))
-        elif ANALYZER in agents and files:
-            spoken_of = rules.parse_question(part, files).files
-            many = len(files) > MOST_SINGLY or any("/" in name for name in files)
-            if len(parts) > 1 or len(files) == 1 or many or spoken_of:
-                found.append(Delegation(ANALYZER, part, part))
-            else:
-                found += [Delegation(ANALYZER, f"{part}\nLook in {name}.", part) for name in files]
+            found.append(Delegation(WORKER, part))
+        elif ANALYZER in agents and (files or rules.arithmetic(part) is not None):
+            found.append(Delegation(ANALYZER, part))
         elif WORKER in agents:
-            found.append(Delegation(WORKER, part, part))
+            found.append(Delegation(WORKER, part))
     return found
-
-
-def second_delegations(
-    first: Sequence[Delegation], findings: Sequence[Finding], files: Sequence[str]
-) -> list[Delegation]:
-    """What is tried once more, otherwise: a part that failed, or whose two halves may lie in two files."""
-    found = []
-    for part, group in _by_part(first, findings).items():
-        if any(one.usable for _, one in group):
-            continue
-        halves = len(group) > 1 and rules.split_question(rules.parse_question(part, files)) is not None
-        if halves or any(one.failed for _, one in group):
-            found.append(Delegation(group[0][0].agent, part, part))
-    return found
-
-
-def _by_part(
-    delegations: Sequence[Delegation], findings: Sequence[Finding]
-) -> dict[str, list[tuple[Delegation, Finding]]]:
-    groups: dict[str, list[tuple[Delegation, Finding]]] = {}
-    for one, finding in zip(delegations, findings, strict=False):
-        groups.setdefault(one.part, []).append((one, finding))
-    return groups
-
-
-def chosen(
-    delegations: Sequence[Delegation], findings: Sequence[Finding], files: Sequence[str]
-) -> list[tuple[str, Finding]]:
-    """For each part the finding that answers it best, or the one that says why there is none."""
-    found = []
-    for part, group in _by_part(delegations, findings).items():
-        question = rules.parse_question(part, files)
-        usable = [one for _, one in group if one.usable]
-        if len(usable) > 1:
-            usable.sort(key=lambda one: _score(question, one), reverse=True)
-        looked = [one for _, one in group if not one.failed]
-        found.append((part, (usable or looked or [one for _, one in group])[0]))
-    return found
-
-
-def _score(question: rules.Question, finding: Finding) -> tuple[float, ...]:
-    """How well the quotes of a finding fit its question; a cell's value alone fits none."""
-    assert finding.result is not None
-    shown = [
-        RenderedContent(kind="file", ref=one.source, place=one.place, text=one.quote) for one in finding.result.sources
-    ]
-    best = rules.best(question, shown)
-    return best.score if best is not None else ()
 
 
 def finding_of(text: str, contents: Sequence[RenderedContent], *, is_error: bool) -> Finding:
-    """What an agent gave back, from the text of its result."""
+    """Return what an agent gave back, from the text of its result."""
     said = text or "\n".join(content.text for content in contents)
     if is_error:
         return Finding(None, said)
@@ -183,13 +113,7 @@ def _inside(text: str, tag: str) -> str:
 
 
 def single_reply(system: str, asked: str, note: str) -> str | None:
-    """The reply to a request that offers no tools and is no step of an agent; None for any other.
-
-    Args:
-        system: the system prompt, "" where there is none.
-        asked: what stands in the user's messages.
-        note: what every answer says of the offline model.
-    """
+    """Return the reply to a request that offers no tools and is no step of an agent; None for any other."""
     if "<found_by_the_team>" in asked:
         return judged(_inside(asked, "task"), _inside(asked, "answer"), _inside(asked, "found_by_the_team"), note)
     if "<answer>" in asked and "<task>" in asked:
@@ -212,7 +136,7 @@ _FIGURE = re.compile(r"(?<![\w.,])\d+(?:[.,]\d+)*")
 
 
 def judged(task: str, answer: str, evidence: str, note: str) -> str:
-    """A verdict: every figure and every quote of the answer has to stand in what was found, or in the task."""
+    """Return a verdict: every figure and every quote of the answer has to stand in what was found, or in the task."""
     known = " ".join(f"{task} {evidence}".split())
     figures = [one for one in _FIGURE.findall(answer.replace(note, "")) if len(one) > 1]
     quotes = re.findall(r"“([^”]+)”", answer)
@@ -227,7 +151,7 @@ _VALUE = re.compile(r"^(?P<value>[^\s“”(:=][^“”(:=\n]{0,60}?)(?: = | \(|
 
 
 def shortened(answer: str, note: str) -> str:
-    """The bare value at the beginning of an answer of the rules, else KEEP."""
+    """Return the bare value at the beginning of an answer of the rules, else KEEP."""
     match = _VALUE.match(answer)
     if match is None or answer.startswith(("According to", "Not found", "I cannot")) or re.match(r"\d+\. ", answer):
         return "KEEP"
@@ -235,7 +159,7 @@ def shortened(answer: str, note: str) -> str:
 
 
 def summarised(task: str, asked: str, most: int) -> str:
-    """The passages that hold the most words of the task, each with its place, and what was called."""
+    """Return the passages that hold the most words of the task, each with its place, and what was called."""
     terms = rules.parse_question(task, ()).terms
     lines = [line for line in asked.splitlines() if _NOTED.match(line)]
     passages = [one for one in pieces(parse_contents(asked)) if one.kind == "file" and one.place]
@@ -262,7 +186,7 @@ _FAILED = re.compile(r"^- Step \d+: (?P<tool>\w+) .*? failed: (?P<text>[^;]+)", 
 
 
 def kept(asked: str, most: int) -> str:
-    """What stands in a memory, in fewer words: the newest tasks with their answers."""
+    """Return a memory in fewer words: the newest tasks with their answers."""
     lines = [f"- {match['what']}: {' '.join(match['text'].split())}" for match in _TOLD.finditer(asked)]
     found: list[str] = []
     for line in reversed(list(dict.fromkeys(lines))):
@@ -273,7 +197,7 @@ def kept(asked: str, most: int) -> str:
 
 
 def learned(asked: str, *, objects: bool) -> str:
-    """What a task came to, and which of its calls failed, as JSON; insights as texts or as objects."""
+    """Return what a task came to, and which of its calls failed, as JSON; insights as texts or as objects."""
     said = [f"{match['what']}: {' '.join(match['text'].split())}" for match in _TOLD.finditer(asked)]
     failed = dict.fromkeys(f"{one['tool']} failed: {one['text'].strip()}" for one in _FAILED.finditer(asked))
     insights = [{"text": one} for one in failed] if objects else [*failed]
@@ -284,7 +208,7 @@ _NOTED = re.compile(r"^- (?P<ref>[^()\n]+) \((?P<place>(?:p|pp|lines?|rows?)\.? 
 
 
 def remembered(text: str) -> list[RenderedContent]:
-    """The passages that a summary kept."""
+    """Return the passages that a summary kept."""
     matches = (_NOTED.match(line) for line in text.splitlines())
     return [RenderedContent(kind="file", ref=m["ref"], place=m["place"], text=m["text"]) for m in matches if m]
 
@@ -293,7 +217,7 @@ _RESULT = re.compile(r"^(?P<agent>\w+) \((?P<status>\w+)\): (?P<text>.*?)(?=^\w+
 
 
 def analysed(asked: str, *, judging: bool) -> str:
-    """Whether an analysis goes on: never, the rules have tried what they can; or one answer of several, the first."""
+    """Return whether an analysis goes on (never: the rules have tried what they can), or the first of its answers."""
     if judging:
         return json.dumps({"reason": "the rules have tried what they can", "go_on": False})
     shown = "\n".join([*(one.text for one in parse_contents(asked)), without_contents(asked)])
@@ -307,12 +231,7 @@ def analysed(asked: str, *, judging: bool) -> str:
 
 
 def reported(evidence: str, note: str) -> str:
-    """The report: what each agent found, with the marks of its evidence.
-
-    Args:
-        evidence: as it is listed for the reporter.
-        note: what answers say of the offline model; it is left out of what they found.
-    """
+    """Return the report: what each agent found, with the marks of its evidence, without the note of each answer."""
     lines = []
     for match in _RESULT.finditer(evidence):
         text = " ".join(match["text"].replace(note, "").split())
@@ -325,14 +244,12 @@ def reported(evidence: str, note: str) -> str:
 __all__ = [
     "Delegation",
     "Finding",
-    "chosen",
     "finding_of",
     "first_delegations",
     "is_agent",
     "parts_of",
     "remembered",
     "reported",
-    "second_delegations",
     "single_reply",
     "wants_report",
 ]

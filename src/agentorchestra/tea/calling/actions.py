@@ -24,15 +24,11 @@ def action_effect(
     invalid: str | None = None,
     declared: ToolSchema | None = None,
 ) -> Effect:
-    """InvokeAction.
+    """Return the effect InvokeAction.
 
     Args:
-        environment: one of the component's instances, for what it says of itself.
-        action: its name; `state` shows what there is.
         arguments: as they were written.
         instance: the environment's ground by default, its name where it has none.
-        role: of who acts.
-        provenance: the sources in view.
         invalid: what is wrong with the arguments.
         declared: the schema they were checked against.
     """
@@ -58,36 +54,31 @@ def action_effect(
 
 
 def is_composite(environment: Environment) -> bool:
-    """Whether an environment's actions perform effects of their own, and do nothing else (`composite = True`)."""
+    """Return True if all actions do nothing but perform effects of their own (`composite = True`)."""
     return bool(getattr(environment, "composite", False))
 
 
 def composes(environment: Environment, action: str) -> bool:
-    """Whether one action performs effects of its own, and does nothing else, where the others act (`composes`)."""
+    """Return True if one action does nothing but perform effects of its own (`composes(action)`)."""
     said = getattr(environment, "composes", None)
     return said is not None and bool(said(action))
 
 
 def is_repeatable(environment: Environment, action: str) -> bool:
-    """Whether an action that changes the state is performed again after a crash: on the state that was recorded last,
-    which is all it touches (`repeatable(action)`)."""
+    """Return True if a mutating action may be repeated after a crash, on the state that was recorded last."""
     repeatable = getattr(environment, "repeatable", None)
     return repeatable is not None and environment.branching == "snapshot" and bool(repeatable(action))
 
 
 def action_tags(environment: Environment, action: str) -> frozenset[Tag]:
-    """What an action touches: the environment itself, and what else only the environment knows."""
+    """Return what an action touches: the environment itself, and what else only the environment knows."""
     tags = getattr(environment, "tags", None)
     further = frozenset(tags(action)) if tags is not None else frozenset()
     return frozenset({Tag.WRITE if environment.mutates(action) else Tag.READ}) | further
 
 
 def tool_result(outcome: Outcome) -> ToolResult:
-    """What an effect gave, as the result of the tool that performed it.
-
-    Raises:
-        ToolError: with the sentence of an outcome that is not ok.
-    """
+    """Return an outcome as the result of the tool that performed its effect; raise ToolError if it is not ok."""
     if not outcome.ok:
         raise ToolError(outcome.error or f"it ended as {outcome.status}")
     value: Any = outcome.value

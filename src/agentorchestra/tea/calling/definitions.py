@@ -18,11 +18,7 @@ _SOURCE = "definition"
 
 
 def tool_of_definition(name: str, description: str, parameters: dict[str, JsonValue]) -> Tool[..., Any]:
-    """Return a tool that has a schema and no code.
-
-    Raises:
-        ToolDefinitionError: for a name or schema that no tool can have.
-    """
+    """Return a tool that has a schema and no code; raise ToolDefinitionError for a name or schema of none."""
     try:
         schema = ToolSchema(name=name, description=description, parameters=parameters)
     except ValidationError as exc:
@@ -59,7 +55,7 @@ def defined_tool(schema: ToolSchema, *, checked: bool = False) -> Tool[..., Any]
 
 
 def _without_patterns(schema: Any) -> Any:
-    """A schema without what may take for ever to check, whoever wrote it."""
+    """Return a schema without what may take for ever to check."""
     if isinstance(schema, list):
         return [_without_patterns(one) for one in schema]
     if not isinstance(schema, dict):
@@ -92,7 +88,7 @@ def _problem_of(text: str) -> str:
 
 
 def is_definition(tool: Tool[..., Any]) -> bool:
-    """Whether a tool is known by its schema only."""
+    """Return True if a tool is known by its schema only."""
     return tool.source_text == _SOURCE
 
 

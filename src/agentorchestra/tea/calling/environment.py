@@ -89,7 +89,7 @@ class Action:
     composite: bool = False
 
     def __get__(self, instance: Any, owner: type) -> Any:
-        """The method, bound to its object."""
+        """Return the method, bound to its object."""
         return self if instance is None else self.function.__get__(instance, owner)
 
 
@@ -180,24 +180,24 @@ class ActionEnvironment:
         cls.content_hash = sha256_json([_source(cls), cls.name, [one.schema.digest for one in cls._actions.values()]])
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """In the order in which they are defined."""
+        """Return the schemas in the order in which the actions are defined."""
         return tuple(one.schema for one in self._actions.values())
 
     def mutates(self, action: str) -> bool:
-        """As it was declared."""
+        """Return what was declared."""
         return self._actions[action].mutates
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """As they were declared."""
+        """Return what was declared."""
         return self._actions[action].tags
 
     def composes(self, action: str) -> bool:
-        """Whether it does nothing but perform effects, as it was declared."""
+        """Return True for an action that was declared `composite`."""
         one = self._actions.get(action)
         return one is not None and one.composite
 
     def conditions(self, action: str) -> Conditions:
-        """As they were declared, for this instance."""
+        """Return what was declared, for this instance."""
         one = self._actions.get(action)
         if one is None or not (one.before or one.after):
             return NO_CONDITIONS
@@ -208,7 +208,7 @@ class ActionEnvironment:
         return Conditions(*bound)
 
     def rules(self) -> str:
-        """The class's docstring, and what must hold for each action."""
+        """Return the class's docstring, and what must hold for each action."""
         lines = [inspect.cleandoc(type(self).__doc__ or "")]
         lines += [
             f"- {name}: only when {'; '.join(each.text for each in one.before)}"
@@ -224,11 +224,7 @@ class ActionEnvironment:
         """Nothing to end."""
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Call the method.
-
-        Raises:
-            ToolError: for arguments that do not fit, and what the method raises.
-        """
+        """Call the method; raise ToolError for arguments that do not fit, and what the method raises."""
         one = self._actions[action]
         found, problems = one.signature.check(dict(arguments))
         if problems:
@@ -238,11 +234,7 @@ class ActionEnvironment:
         return await value if inspect.isawaitable(value) else value
 
     async def call(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> ToolResult:
-        """Act on this environment from one of its composite actions: an effect of its own.
-
-        Raises:
-            ToolError: with the sentence of an outcome that is not ok.
-        """
+        """Act on this environment from one of its composite actions, by an effect; raise ToolError if it fails."""
         role = getattr(ctx, "role", "agent")
         return tool_result(await ctx.perform(action_effect(self, action, dict(arguments), role=role)))
 
@@ -251,16 +243,16 @@ class ActionEnvironment:
         return {name: value for name, value in held if not name.startswith("_") and name not in _OF_THE_COMPONENT}
 
     async def state(self) -> tuple[Block, ...]:
-        """What the instance holds, a line for each name."""
+        """Return what the instance holds, a line for each name."""
         lines = [f"{name}: {canonical_json(to_jsonable_python(value))}" for name, value in self._held().items()]
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
 
     async def snapshot(self) -> bytes:
-        """What the instance holds, as JSON."""
+        """Return what the instance holds, as JSON."""
         return json.dumps(to_jsonable_python(self._held()), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """What it held then."""
+        """Take up what it held then."""
         vars(self).update(json.loads(data))
 
 

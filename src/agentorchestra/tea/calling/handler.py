@@ -10,29 +10,17 @@ from pydantic_core import PydanticSerializationError
 
 from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Usage
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, lowest
-from agentorchestra.core.effects import (
-    Effect,
-    EffectKind,
-    Mode,
-    Outcome,
-    Provenance,
-    Tag,
-    failed,
-)
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, Tag, failed
 from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import is_plain
 from agentorchestra.runtime.parallel import CONTROL
 from agentorchestra.runtime.results import cut_result, is_short, result_value
-from agentorchestra.tea.calling.begun import Begun
 from agentorchestra.tea.calling.signatures import mistake, parse_arguments
 from agentorchestra.tea.calling.threads import NotStartedError, StillRunningError, Threads
 from agentorchestra.tea.calling.tool import Tool, ToolResult
 
 _LONGEST_MESSAGE = 500
-_CHECKED = "_checked"
-"""Under this an effect holds its tool and the arguments as that takes them, until it is executed."""
-
 _BLOCKS = (TextBlock, MediaBlock)
 
 
@@ -44,28 +32,19 @@ def effect_for(
     provenance: tuple[Provenance, ...] = (),
     timeout: float | None = None,
 ) -> Effect:
-    """The effect of a call.
+    """Return the effect of a call; one that does not fit is `invalid`: recorded and answered, never executed.
 
     The arguments stay as they were written: defaults are not filled in, so that logs keep matching when a tool gets a
-    further parameter. A call that does not fit gives an effect with `invalid` set: recorded and answered, never
-    executed.
-
-    Args:
-        tool: what is called.
-        arguments: the object a model wrote, or its text.
-        role: of the agent that calls.
-        provenance: the sources in view.
-        timeout: seconds; the tool's own limit or the workspace's by default.
+    further parameter.
     """
-    checked: dict[str, Any] | None = None
     given, problem = parse_arguments(arguments, tool.name)
     if problem is not None:
         # What cannot be an argument object is kept as text, so that the log shows what was asked.
         given = {"raw": arguments if isinstance(arguments, str) else repr(arguments)}
         problem = mistake(tool.name, [problem], tool.schema.parameters)
     else:
-        checked, problem = tool.check(given)
-    effect = constructed(
+        _, problem = tool.check(given)
+    return constructed(
         Effect,
         {
             "kind": EffectKind.INVOKE_TOOL,
@@ -87,9 +66,6 @@ def effect_for(
             "confined": False,
         },
     )
-    if checked is not None:
-        effect.__dict__[_CHECKED] = [tool, checked]  # what is computed from an effect goes where it is changed (Frozen)
-    return effect
 
 
 class ToolHandler:
@@ -122,21 +98,17 @@ class ToolHandler:
         return self._called.get(effect.component) or self._by_name(effect.name)
 
     def mode(self, effect: Effect) -> Mode:
-        """The tool's, the effect's for a tool that is gone."""
+        """Return the tool's mode; the effect's for a tool that is gone."""
         tool = self._tool(effect)
         return effect.mode if tool is None else tool.mode
 
     def bound(self, effect: Effect) -> Bound:
-        """What the tool says one call can cost."""
+        """Return what one call can cost at most."""
         tool = self._tool(effect)
         return NO_COST if tool is None else tool.bound
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Call the tool.
-
-        Raises:
-            DoorError, ModelError, StoreError: passed on, they concern the run.
-        """
+        """Call the tool; raise only DoorError, ModelError and StoreError, which concern the run."""
         parent = getattr(ctx, "parent", None)
         agent = getattr(parent, "agent", None)  # its own tools (`done` with its answer's schema) come first
         tool = (agent.own_tools.get(effect.name) if agent is not None else None) or self._tool(effect)
@@ -145,15 +117,8 @@ class ToolHandler:
         if tool.traits.invokers is not None and parent is not None and parent.actor not in tool.traits.invokers:
             who = ", ".join(tool.traits.invokers) or "nobody"
             return failed("denied", f"{parent.actor} may not call {tool.name}; these may: {who}")
-        # Again, though effect_for did, where the tool has changed since, or arguments were redacted.
-        checked = effect.__dict__.get(_CHECKED)
-        arguments: dict[str, Any] | None
-        sentence: str | None = None
-        if checked and checked[0] is tool:
-            arguments = checked[1]
-            checked.clear()  # the tool may change what it is given, and copies of the effect hold the same
-        else:
-            arguments, sentence = tool.validate(effect.arguments)
+        # Again, though effect_for did: the tool may have changed since, or arguments were redacted.
+        arguments, sentence = tool.validate(effect.arguments)
         if arguments is None:
             return failed("mistake", sentence or "", trust=_trust(tool, effect))
         limit = self._limit(tool, effect)
@@ -209,16 +174,9 @@ class ToolHandler:
     async def _call(self, tool: Tool, arguments: dict[str, Any], ctx: Any, limit: float | None) -> ToolResult:
         if tool.threaded:
             return await tool.call(arguments, ctx, threads=self._threads, timeout_s=limit)
-        calling = tool.call(arguments, ctx)
-        if limit is None:
-            return await calling
-        try:
-            waits_for = calling.send(None)
-        except StopIteration as ended:  # it waited for nothing: a timer would cost more than the call
-            return ended.value  # type: ignore[no-any-return]
         try:
             async with asyncio.timeout(limit) as timer:
-                return await Begun(calling, waits_for)
+                return await tool.call(arguments, ctx)
         except TimeoutError:
             if timer.expired():
                 raise _Stopped from None
@@ -265,10 +223,9 @@ class _Stopped(Exception):
 
 
 def _trust(tool: Tool, effect: Effect) -> Trust:
-    """What comes from outside is untrusted; what is computed is as trusted as what led to the call, at most `agent`.
+    """Return the trust of a result: only of a pure tool that reads nothing it is that of what led to the call.
 
-    Only a tool that says it is pure computes. Any other may bring something from outside: what it read, the words of a
-    server that refused a mail, the name of a file that is there already.
+    Any other may bring something from outside: what it read, a server's words, the name of a file.
     """
     if tool.mode is not Mode.PURE or Tag.READ in tool.tags:
         return Trust.UNTRUSTED
@@ -276,14 +233,14 @@ def _trust(tool: Tool, effect: Effect) -> Trust:
 
 
 def _trusts(content: Any) -> Iterator[Trust]:
-    """The trust of the blocks of a result: the whole is trusted no further than any part of it."""
+    """Yield the trust of the blocks of a result: the whole is trusted no further than any part of it."""
     for one in content if isinstance(content, list | tuple) else [content]:
         if isinstance(one, _BLOCKS):
             yield one.trust
 
 
 def _message(exc: BaseException) -> str:
-    """Type and first line: a model needs no traceback."""
+    """Return the type and first line of an error: a model needs no traceback."""
     lines = str(exc).strip().splitlines()
     text = f"{type(exc).__name__}: {lines[0]}" if lines else type(exc).__name__
     return text if len(text) <= _LONGEST_MESSAGE else f"{text[: _LONGEST_MESSAGE - 1]}…"

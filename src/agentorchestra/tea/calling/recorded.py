@@ -23,17 +23,13 @@ _UNSEEN: dict[str, Any] = {"type": "object", "properties": {}}
 def as_recorded(
     names: Iterable[str], here: Mapping[str, Tool[..., Any]], ledger: Ledger, kept: bytes = b"{}"
 ) -> dict[str, Tool[..., Any]]:
-    """The tools of a run as its log shows them.
+    """Return the tools of a run as its log shows them.
+
+    That is this process's tool where its schema is the recorded one (or none was), else a stand-in. What was acted on
+    is an environment, whose rules no log holds: it has none.
 
     Args:
-        names: the run's tools.
-        here: the tools of this process.
-        ledger: of the run.
-        kept: the schemas that were kept with it (`RunManifest.schemas`): of tools that were described in words.
-
-    Returns:
-        This process's tool where its schema is the recorded one (or none was), else a stand-in. What was acted on is
-        an environment, whose rules no log holds: it has none.
+        kept: the schemas kept with the run (`RunManifest.schemas`): of tools that were described in words.
     """
     schemas = _schemas(kept) | ledger.codec.schemas()
     acted = {_component(record.effect) for record in ledger.records.values() if _kind(record) == _ACTION}

@@ -33,11 +33,7 @@ def unfenced(text: str) -> str:
 
 
 def read_json(text: str) -> Any:
-    """Return the JSON value of a text, also inside a fence and with raw control characters in its strings.
-
-    Raises:
-        ValueError: if it is none.
-    """
+    """Return the JSON value of a text, also in a fence and with raw control characters, or raise ValueError."""
     return json.loads(unfenced(text).strip(), strict=False)
 
 
@@ -68,7 +64,7 @@ def mended(arguments: dict[str, JsonValue] | str, parameters: Mapping[str, Any])
 
 
 def _typed(value: JsonValue, schema: Any) -> JsonValue:
-    """A text as the type that a schema wants in its place, where it takes no text."""
+    """Return a text as the type that a schema wants in its place, where it takes no text."""
     wanted = _types(schema)
     if not isinstance(value, str) or not wanted or "string" in wanted:
         return value
@@ -87,7 +83,7 @@ def _typed(value: JsonValue, schema: Any) -> JsonValue:
 
 
 def _types(schema: Any) -> set[str]:
-    """The types that a schema allows; none where it does not say."""
+    """Return the types that a schema allows; none where it does not say."""
     if not isinstance(schema, dict):
         return set()
     kind = schema.get("type")
@@ -149,7 +145,7 @@ def _function(match: re.Match[str]) -> list[tuple[str, dict[str, JsonValue] | st
 
 
 def _listed(value: Any) -> list[tuple[str, dict[str, JsonValue] | str]]:
-    """The calls of an object or a list of objects; none if any of them is something else."""
+    """Return the calls of an object or a list of objects; none if any of them is something else."""
     found: list[tuple[str, dict[str, JsonValue] | str]] = []
     for one in value if isinstance(value, list) else [value]:
         inner = one.get("function", one) if isinstance(one, dict) else None

@@ -84,6 +84,12 @@ def model_of(schema: dict[str, Any], name: str = "Arguments") -> type[BaseModel]
     return found
 
 
+def arguments_model(name: str, parameters: Mapping[str, Any]) -> type[BaseModel]:
+    """Return the model of the arguments of a call: `PriceOfArguments`."""
+    words = re.sub(r"[^0-9a-zA-Z]+", " ", name).title().replace(" ", "")
+    return model_of(dict(parameters), f"{words}Arguments")
+
+
 def schema_of(model: type[BaseModel]) -> dict[str, Any]:
     """Return the JSON schema of a model's values; `schema_of(model_of(s))` accepts what `s` does."""
     return model.model_json_schema(schema_generator=UntitledSchema)
@@ -199,4 +205,4 @@ def _field_name(name: str, taken: Mapping[str, Any]) -> str:
     return found
 
 
-__all__ = ["SchemaModel", "model_of", "schema_of"]
+__all__ = ["SchemaModel", "arguments_model", "model_of", "schema_of"]

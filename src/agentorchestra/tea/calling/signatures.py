@@ -37,27 +37,24 @@ class Arguments(Protocol):
 
     @property
     def is_method(self) -> bool:
-        """Whether the object of a method is still missing."""
+        """True while the object of a method is still missing."""
         ...
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """The keyword arguments, and what is wrong with them: nothing when the list is empty."""
+        """Return the keyword arguments, and what is wrong with them: nothing when the list is empty."""
         ...
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The call's positional and keyword arguments."""
+        """Return the call's positional and keyword arguments."""
         ...
 
     def bound(self) -> Arguments:
-        """The same for a method that got its object."""
+        """Return the same for a method that got its object."""
         ...
 
 
 class UntitledSchema(GenerateJsonSchema):
-    """Without the titles that pydantic derives from names: they cost tokens and say nothing new.
-
-    Those of definitions are left out by `_adapter`.
-    """
+    """JSON schemas without the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         """Never."""
@@ -85,14 +82,14 @@ class Signature:
     adapter: TypeAdapter[dict[str, Any]]
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """Arguments as the function's types; see Arguments."""
+        """Return the arguments as the function's types, and what is wrong with them."""
         try:
             return self.adapter.validator.validate_python(arguments), []
         except ValidationError as exc:
             return {}, _problems(exc, self.parameters)
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """The call's positional and keyword arguments."""
+        """Return the call's positional and keyword arguments."""
         named = dict(arguments)
         if self.context is not None:
             named[self.context] = ctx
@@ -100,7 +97,7 @@ class Signature:
         return first, named
 
     def bound(self) -> Signature:
-        """The signature without `self`."""
+        """Return the signature without `self`."""
         return replace(self, is_method=False)
 
 
@@ -125,12 +122,12 @@ class SchemaArguments:
         return False
 
     def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """The arguments, and what is wrong with them; null for an optional one that takes none means not given."""
+        """Return the arguments and what is wrong with them; null for an optional one that takes none is left out."""
         given = given_of(arguments, self.parameters)
         return given, self.checker(given) if self.checker else schema_problems(given, self.parameters)
 
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """All by name, behind the context."""
+        """Return all of them by name, behind the context."""
         return [ctx] if self.context else [], arguments
 
     def bound(self) -> SchemaArguments:
@@ -139,10 +136,9 @@ class SchemaArguments:
 
 
 def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[str, Any]) -> Signature:
-    """The signature of a function that is to become a tool.
+    """Return the signature of a function that is to become a tool.
 
     Args:
-        function: a function or method.
         name: the tool's name, for messages.
         namespace: names that its annotations may use besides its module's: the locals where it is defined.
 
@@ -203,7 +199,7 @@ def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[s
 
 
 def _inner(function: Callable[..., Any]) -> Any:
-    """The function itself, without what was wrapped around it or bound to it."""
+    """Return the function itself, without what was wrapped around it or bound to it."""
     inner = inspect.unwrap(function)
     while isinstance(inner, functools.partial):
         inner = inspect.unwrap(inner.func)
@@ -235,10 +231,7 @@ def _adapter(fields: dict[str, Any], shown: dict[str, Any]) -> tuple[TypeAdapter
 
 
 def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
-    """The schema of an optional argument without the null that stands for "not given": it can be left out instead.
-
-    Null is still taken where it is given: the function's own type decides.
-    """
+    """Return the schema of an optional argument without the null that means "not given"; it is still taken."""
     plain = {key: value for key, value in schema.items() if key != "default"}
     options = plain.get("anyOf")
     if not isinstance(options, list):
@@ -253,7 +246,7 @@ def _without_null(schema: dict[str, Any]) -> dict[str, Any]:
 def _hints(
     function: Callable[..., Any], found: list[inspect.Parameter], name: str, namespace: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """The evaluated annotations; the return type is not looked at, it may need names that exist for checkers only."""
+    """Return the parameters' evaluated annotations; the return type may need names that exist for checkers only."""
     inner = _inner(function)
     home = getattr(inner, "__globals__", {})
     # RunContext is often imported for type checkers only.
@@ -278,7 +271,7 @@ def _hints(
 
 
 def _context(found: list[inspect.Parameter], hints: Mapping[str, Any], name: str) -> str | None:
-    """The parameter that takes the context: by its annotation, or a first one called `ctx`."""
+    """Return the parameter that takes the context: by its annotation, or a first one called `ctx`."""
     contexts = [parameter.name for parameter in found if _is_context(hints.get(parameter.name))]
     if len(contexts) > 1:
         raise ToolDefinitionError(f"tool {name!r} takes the context twice: {' and '.join(contexts)}; one is enough")
@@ -306,7 +299,7 @@ _NO_SCHEMA = (PydanticSchemaGenerationError, PydanticInvalidForJsonSchema, Pydan
 
 
 def _check_type(hint: Any, parameter: str, name: str) -> None:
-    """One parameter alone, so that the message can name it."""
+    """Check one parameter alone, so that the message can name it."""
     try:
         TypeAdapter(hint).json_schema()
     except _NO_SCHEMA as exc:
@@ -346,7 +339,7 @@ def _shown_default(value: Any, parameter: str, name: str) -> Any:
 
 
 def read_docstring(text: str) -> tuple[str, dict[str, str]]:
-    """The description and the parameters' descriptions of a Google, NumPy or Sphinx docstring."""
+    """Return the description and the parameters' descriptions of a Google, NumPy or Sphinx docstring."""
     text = textwrap.dedent(text).strip()
     if not _SECTION.search(text):
         return text, {}
@@ -374,7 +367,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
 
 
 def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[str, Any], str | None]:
-    """The object a model wrote, and what is wrong with it."""
+    """Return the object a model wrote, and what is wrong with it."""
     value: Any = arguments
     if isinstance(arguments, str):
         try:
@@ -393,7 +386,7 @@ def parse_arguments(arguments: dict[str, Any] | str, name: str) -> tuple[dict[st
 
 
 def given_of(arguments: dict[str, Any], parameters: dict[str, Any]) -> dict[str, Any]:
-    """Arguments without the nulls that models write for optional ones they do not use."""
+    """Return arguments without the nulls that models write for optional ones they do not use."""
     nulls = [name for name, value in arguments.items() if value is None and name not in parameters.get("required", ())]
     known = parameters.get("properties", {})
     definitions = {"$defs": parameters["$defs"]} if "$defs" in parameters else {}
@@ -406,14 +399,14 @@ def given_of(arguments: dict[str, Any], parameters: dict[str, Any]) -> dict[str,
 
 
 def mistake(name: str, problems: list[str], parameters: dict[str, Any]) -> str:
-    """One sentence: what is wrong, and what is allowed."""
+    """Return one sentence: what is wrong, and what is allowed."""
     more = len(problems) - _MOST_PROBLEMS
     listed = "; ".join(problems[:_MOST_PROBLEMS]) + (f"; and {more} more" if more > 0 else "")
     return f"{name}: {listed}. Its arguments: {describe_parameters(parameters)}"
 
 
 def describe_parameters(parameters: dict[str, Any]) -> str:
-    """The arguments in one line: `a (integer, required), b ("x" | "y", default "x")`."""
+    """Return the arguments in one line: `a (integer, required), b ("x" | "y", default "x")`."""
     definitions = parameters.get("$defs", {})
     required = parameters.get("required", ())
     parts = []
@@ -428,7 +421,7 @@ def describe_parameters(parameters: dict[str, Any]) -> str:
 
 
 def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
-    """A schema in a few words."""
+    """Return a schema in a few words."""
     if not isinstance(schema, dict) or depth > 4:
         return "any"
     if "$ref" in schema:
@@ -454,7 +447,7 @@ def kind_of(schema: Any, definitions: Mapping[str, Any], depth: int = 0) -> str:
 
 
 def schema_problems(value: Any, schema: dict[str, Any]) -> list[str]:
-    """What is wrong with a JSON value, measured by a JSON schema; nothing when it fits."""
+    """Return what is wrong with a value by a JSON schema; nothing when it fits."""
     import jsonschema  # here: it is needed only where a schema comes from elsewhere
     import referencing
 
@@ -509,10 +502,7 @@ def _cut(value: Any) -> str:
 
 
 def source_of(function: Callable[..., Any]) -> str:
-    """The function's source without indentation; what stands for it where there is no source.
-
-    The fallback is made of bytecode and constants, so it differs between Python versions.
-    """
+    """Return the function's source without indentation; else a hash of its bytecode, another one for each Python."""
     inner = _inner(function)
     try:
         bound = f"\n# bound: {', '.join(sorted(function.keywords))}" if isinstance(function, functools.partial) else ""
@@ -531,7 +521,7 @@ _MOST_TEXTS = 4096
 
 
 def _text_of(thing: Any) -> str:
-    """The source of a function or a class, as it was when it was first asked for."""
+    """Return the source of a function or a class, as it was when it was first asked for."""
     if inspect.isclass(thing):
         text = _OF_CLASSES.get(thing)
         if text is None:

@@ -14,16 +14,10 @@ _SHOWN = 80
 
 
 def read_output(text: str, schema: dict[str, Any]) -> JsonValue:
-    """The JSON value of a reply. Words and fences around it are forgiven, what does not fit the schema is not.
-
-    Whoever asked may show the error's sentence to the model and ask once more.
-
-    Args:
-        text: the reply.
-        schema: what was asked for.
+    """Return the JSON value of a reply. Words and fences around it are forgiven, what does not fit the schema is not.
 
     Raises:
-        OutputError: the reply holds no JSON, or none that fits; the sentence says what is wrong.
+        OutputError: the reply holds no JSON, or none that fits. The model may be shown its sentence and be asked again.
     """
     problems: list[str] = []
     for value in _values(text):
@@ -37,7 +31,7 @@ def read_output(text: str, schema: dict[str, Any]) -> JsonValue:
 
 
 def _values(text: str) -> list[JsonValue]:
-    """The whole text as JSON, else the objects and lists in it, in order."""
+    """Return the whole text as JSON, else the objects and lists in it, in order."""
     decoder = json.JSONDecoder(parse_constant=_refuse)
     try:
         return [decoder.decode(text.strip())]

@@ -26,11 +26,7 @@ class NotStartedError(Exception):
 
 
 class Threads:
-    """A bounded number of threads for plain functions; each ends with its call.
-
-    Args:
-        limit: calls that run at the same time.
-    """
+    """At most `limit` threads at a time for plain functions; each ends with its call."""
 
     def __init__(self, limit: int = 32) -> None:
         self._limit = limit
@@ -43,12 +39,7 @@ class Threads:
         return len(self._running)
 
     async def run(self, function: Callable[[], T], *, name: str = "tool", limit_s: float | None = None) -> T:
-        """The function's result.
-
-        Args:
-            function: called in a thread that has this task's context variables.
-            name: names the thread.
-            limit_s: seconds until the call is given up.
+        """Return the function's result; it is called with this task's context variables, for `limit_s` seconds at most.
 
         Raises:
             NotStartedError, StillRunningError: the limit passed.

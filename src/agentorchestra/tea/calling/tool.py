@@ -133,7 +133,7 @@ class Tool(Generic[P, R]):
         self.carried: Any = None
         self.of_class = False
         self._function = function
-        self._async = _is_async(function)
+        self._async = inspect.iscoroutinefunction(function)
         self._settle(traits)
         self._arguments = arguments
         self._source = source
@@ -162,19 +162,18 @@ class Tool(Generic[P, R]):
 
     @property
     def source_text(self) -> str:
-        """What its hash is made of besides its schema, where that is not the function's source."""
+        """The text that its hash is made of besides its schema, where that is not the function's source."""
         return self._source
 
     @property
     def arguments_model(self) -> Any:
         """The arguments as a pydantic model that accepts exactly the values of the schema."""
-        from agentorchestra.tea.registry.config import Operation
+        from agentorchestra.tea.calling.schemas import arguments_model  # here: a call needs no models
 
-        one = Operation(name=self.name, description=self.description, parameters=self.schema.parameters)
-        return one.arguments_model
+        return arguments_model(self.name, self.schema.parameters)
 
     def renamed(self, name: str, version: str) -> Tool[P, R]:
-        """The same tool under another name or version."""
+        """Return the same tool under another name or version."""
         if (name, version) == (self.name, self.version):
             return self
         other = copy(self)
@@ -186,7 +185,7 @@ class Tool(Generic[P, R]):
         return other
 
     def limited(self, invokers: tuple[str, ...]) -> Tool[P, R]:
-        """The same tool, which only these may call: names of agents, `user` for calls outside of runs."""
+        """Return the same tool, which only these may call: names of agents, `user` for calls outside of runs."""
         other = copy(self)
         other._settle(replace(self.traits, invokers=invokers))
         return other
@@ -195,7 +194,7 @@ class Tool(Generic[P, R]):
         return f"<Tool {self.component} {self.mode.value}>"
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The plain function, without checks and without the door."""
+        """Call the plain function, without checks and without the door."""
         return self._function(*args, **kwargs)
 
     @overload
@@ -203,7 +202,7 @@ class Tool(Generic[P, R]):
     @overload
     def __get__(self: Tool[Concatenate[S, Q], R], instance: S, owner: type) -> Tool[Q, R]: ...
     def __get__(self, instance: Any, owner: type) -> Any:
-        """A method's tool, bound to its object."""
+        """Return a method's tool, bound to its object."""
         subject = owner if self.of_class else instance
         if subject is None or not self._arguments.is_method:
             return self
@@ -211,30 +210,25 @@ class Tool(Generic[P, R]):
         return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
 
     def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
-        """Itself, with what is behind it: an environment whose action it is, an agent that it asks.
+        """Return itself with what is behind it: an environment whose action it is, an agent that it asks.
 
         Args:
             carried: what the workspace takes in with it.
-            uses: what its calls may use although its caller may not. Whoever may call the tool may do through it what
-                the tool does, and no more.
+            uses: what its calls may use although its caller may not.
         """
         self.carried = carried
         self.uses = frozenset(uses)
         return self
 
     def validate(self, arguments: Mapping[str, Any] | str) -> tuple[dict[str, Any] | None, str | None]:
-        """The keyword arguments of the call, or a sentence: what is wrong and what is allowed.
-
-        Args:
-            arguments: the object a model wrote, or its text.
-        """
+        """Return the keyword arguments of a call, or a sentence: what is wrong and what is allowed."""
         given, problem = parse_arguments(arguments if isinstance(arguments, str) else dict(arguments), self.name)
         if problem is not None:
             return None, mistake(self.name, [problem], self.schema.parameters)
         return self.check(given)
 
     def check(self, given: dict[str, Any]) -> tuple[dict[str, Any] | None, str | None]:
-        """`validate` for what is a JSON object in any case."""
+        """Do what `validate` does for what is a JSON object in any case."""
         found, problems = self._arguments.check(given)
         if problems:
             return None, mistake(self.name, problems, self.schema.parameters)
@@ -248,16 +242,10 @@ class Tool(Generic[P, R]):
         threads: Threads | None = None,
         timeout_s: float | None = None,
     ) -> ToolResult:
-        """Call the function; what it returns as a ToolResult.
+        """Call the function; return what it returns as a ToolResult.
 
         A plain function runs in a thread (unless `thread=False`). It cannot be stopped: a cancelled call ends when the
-        function has returned or the limit has passed.
-
-        Args:
-            arguments: validated keyword arguments.
-            ctx: the RunContext, for tools that take one.
-            threads: where plain functions run.
-            timeout_s: limit of a call that runs in a thread; others are cancelled from outside.
+        function has returned or `timeout_s` has passed. Others are cancelled from outside.
 
         Raises:
             StillRunningError, NotStartedError: the limit passed.
@@ -392,7 +380,7 @@ def tool_from_schema(
     traits: Traits | None = None,
     trust: Trust = Trust.UNTRUSTED,
 ) -> Tool[..., Any]:
-    """A tool whose schema comes from elsewhere: another protocol, a file, a run's output type.
+    """Return a tool whose schema comes from elsewhere: another protocol, a file, a run's output type.
 
     Args:
         function: called with the arguments by name.
@@ -418,7 +406,7 @@ def tool_from_schema(
 
 
 def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:
-    """Tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
+    """Return tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
     said = {effect} if isinstance(effect, str) else set(effect or ())
     known = [tag.value for tag in Tag] + [_PURE, _COMPOSITE]
     wrong = sorted(str(one) for one in said if one not in known)
@@ -460,10 +448,6 @@ def _checked_number(name: str, what: str, value: float | None, *, zero: bool) ->
     if value is not None and not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
         raise ToolDefinitionError(f"tool {name!r} has {what}={value}; give a positive number, or leave it out")
     return value
-
-
-def _is_async(function: Callable[..., Any]) -> bool:
-    return inspect.iscoroutinefunction(function)
 
 
 __all__ = ["EffectName", "Tool", "ToolResult", "Traits", "tool", "tool_from_schema"]

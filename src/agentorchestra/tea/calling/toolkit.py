@@ -26,27 +26,23 @@ class Toolkit(Protocol):
 
     @property
     def notes(self) -> Sequence[str]:
-        """What was left out."""
+        """Warnings for tools that were left out."""
         ...
 
     def secrets(self) -> Mapping[str, str]:
-        """What it knows that must not reach the log, by name; complete once it is open."""
+        """Return what it knows that must not reach the log, by name; complete once it is open."""
         ...
 
     async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
-        """Make it ready; its tools.
-
-        Args:
-            changed: to be called when `tools` gives others than before.
-        """
+        """Make it ready; return its tools. `changed` is to be called when `tools` gives others than before."""
         ...
 
     def tools(self) -> Sequence[Tool[..., Any]]:
-        """Its tools now; only after `open`."""
+        """Return its tools now; only after `open`."""
         ...
 
     async def close(self) -> None:
-        """Leave nothing behind; idempotent."""
+        """Return leave nothing behind; idempotent."""
         ...
 
 

@@ -31,7 +31,7 @@ class _Action:
     schema: ToolSchema
 
     def problem(self, given: Mapping[str, Any], unread: str | None) -> str | None:
-        """What is wrong with the arguments, a sentence."""
+        """Return what is wrong with the arguments, a sentence."""
         # An action takes what its schema names, whether the schema says so or not.
         closed = {"additionalProperties": False, **self.schema.parameters}
         problems = [unread] if unread is not None else schema_problems(dict(given), closed)
@@ -55,7 +55,7 @@ class Offered(Protocol):
         ...
 
     def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
-        """The effect of a call whose arguments fit the schema."""
+        """Return the effect of a call whose arguments fit the schema."""
         ...
 
 
@@ -95,19 +95,11 @@ class AgentToolset:
                 self._add(name, _Action(instance, environment, schema.name, shown))
 
     def add(self, tool: Tool) -> None:
-        """One more tool.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more tool; raise ToolDefinitionError if something else has its name."""
         self._add(tool.name, tool)
 
     def add_later(self, tool: Tool) -> None:
-        """One more, in the middle of the work: shown where it is open, behind the others.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more in the middle of the work: shown where it is open, behind the others."""
         self.add(tool)
         self._later.add(tool.name)
 
@@ -124,23 +116,20 @@ class AgentToolset:
         return tuple(sorted(self._callable))
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
-        """Sorted by name, so that the front of the prompt is the same in every step; then what came later and is open.
-
-        All others are open (`Discovery`).
-        """
+        """Return the schemas sorted by name, so that every prompt begins alike; then what came later and is open."""
         first = tuple(self._callable[name].schema for name in self.names if name not in self._later)
         return (*first, *self.opened(opened))
 
     def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        """The schemas of what came later, of these names."""
+        """Return the schemas of what came later, of these names."""
         return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
 
     def schema(self, name: str) -> ToolSchema:
-        """The schema of one of them."""
+        """Return the schema of one of them."""
         return self._callable[name].schema
 
     def path(self, name: str) -> str:
-        """Where it stands in the tree category -> toolkit -> component: `mcp/github`; "" for nowhere."""
+        """Return where it stands in the tree category -> toolkit -> component: `mcp/github`; "" for nowhere."""
         found = self._callable[name]
         if isinstance(found, _Action):
             return f"environments/{found.instance}"
@@ -149,7 +138,7 @@ class AgentToolset:
     def effect(
         self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
-        """The effect of a call; an unknown name or arguments that do not fit give an invalid one."""
+        """Return the effect of a call; an unknown name or arguments that do not fit give an invalid one."""
         found = self._callable.get(call.name)
         if isinstance(found, Tool):
             return effect_for(found, call.arguments, role=self._role, provenance=provenance)

@@ -71,12 +71,12 @@ class Entry(BaseModel):
 
     @property
     def ref(self) -> str:
-        """What another entry names it by."""
+        """The name that other entries call it by."""
         return f"{self.task}:{self.id}"
 
     @property
     def told(self) -> bool:
-        """Whether it is told to later tasks: it was found more often than it misled, and is more than a doubt."""
+        """True if later tasks are told of it: it was found more often than it misled, and is more than a doubt."""
         return not self.against and self.misled < self.times
 
 
@@ -104,12 +104,12 @@ class Memory(Protocol):
 
     @property
     def task(self) -> Happening:
-        """What the agent is asked to do."""
+        """The agent's task."""
         ...
 
     @property
     def leads(self) -> bool:
-        """Whether it is the run's top agent."""
+        """True for the run's top agent."""
         ...
 
     @property
@@ -120,7 +120,7 @@ class Memory(Protocol):
     async def read(
         self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
     ) -> list[Entry]:
-        """Entries: those that fit the query, best first; without one the newest, oldest of them first."""
+        """Return the entries that fit the query, best first; without one the newest, oldest of them first."""
         ...
 
     async def write(
@@ -175,20 +175,20 @@ class MemorySystem(Protocol):
     description: str
 
     async def begin(self, memory: Memory) -> Sequence[Entry]:
-        """Before the first decision; what the agent is told of what it knows."""
+        """Return what the agent is told of what it knows; before its first decision."""
         ...
 
     async def step(self, memory: Memory, event: Happening) -> None:
-        """After a step of the agent: its calls and what they gave."""
+        """Take in a step of the agent: its calls and what they gave."""
         ...
 
     async def end(self, memory: Memory, event: Happening) -> None:
-        """When the agent has a result."""
+        """Take in the agent's result."""
         ...
 
 
 def newest(entries: Sequence[Entry], most_chars: int) -> list[Entry]:
-    """The last entries that have room together, in their order; at least one, where there is one."""
+    """Return the last entries that have room together, in their order; at least one, where there is one."""
     found: list[Entry] = []
     chars = 0
     for one in reversed(entries):
@@ -217,11 +217,7 @@ class MemoryDescription(NamedTuple):
 
 
 def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
-    """What a memory system says of itself; its hash is made of its class's source and its settings.
-
-    Raises:
-        UsageError: for an object that is no memory system, or a name or version that none can have.
-    """
+    """Return what a memory system says of itself, or raise UsageError; its hash is that of its class and settings."""
     if name == NONE or not _NAME.fullmatch(name):
         raise UsageError(
             f"a memory system cannot be named {name!r}: use 1 to 64 letters, digits, '_' and '-', and not {NONE!r}, "
@@ -250,11 +246,7 @@ def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
 
 
 def check_memories(memories: Mapping[str, MemoryFactory]) -> dict[str, MemoryDescription]:
-    """What is known of memory systems, by name.
-
-    Raises:
-        UsageError: see `describe_memory`.
-    """
+    """Return what is known of memory systems, by name; raises what `describe_memory` does."""
     return {name: describe_memory(name, factory) for name, factory in memories.items()}
 
 

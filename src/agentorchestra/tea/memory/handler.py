@@ -90,7 +90,7 @@ class MemoryHandler(BaseHandler):
         return Outcome(value={"entries": value}, trust=lowest(*(one.trust for one in found)))
 
     async def _earlier(self, ctx: Any, scope: str, kinds: set[str], own: Sequence[Entry]) -> list[Entry]:
-        """What other runs wrote, as it was when it was read first."""
+        """Return what other runs wrote, as it was when it was read first."""
         session = ctx.manifest.memory_session
         if scope == "task" or (session is None and scope in ("agent", "session")):
             return []
@@ -115,14 +115,14 @@ class MemoryHandler(BaseHandler):
 
 
 def _of_run(records: Any) -> Iterator[Entry]:
-    """What this run wrote so far, in the order in which it was recorded."""
+    """Yield what this run wrote so far, in the order in which it was recorded."""
     for _, record in records:
         if record.effect.get("kind") == EffectKind.WRITE_MEMORY and record.outcome is not None and record.outcome.ok:
             yield from entries_of(record.effect, {}, "", record.outcome.ended_at)
 
 
 def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS) -> list[Entry]:
-    """The last ones that have room, in their order."""
+    """Return the last ones that have room, in their order."""
     found: list[Entry] = []
     chars = 0
     for one in reversed(entries):
@@ -134,7 +134,7 @@ def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS
 
 
 def fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
-    """Those that share words with a query, best first."""
+    """Return those that share words with a query, best first."""
     index = Index()
     entries = _searched(entries, query)
     for number, one in enumerate(entries):
@@ -153,7 +153,7 @@ def fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:
 
 
 def _searched(entries: Sequence[Entry], query: str) -> list[Entry]:
-    """Those that are worth an index, in their order: of many the ones that share the rarest words with the query."""
+    """Return those that are worth an index, in their order: of many those with the query's rarest words."""
     if sum(len(one.text) for one in entries) <= MOST_SEARCHED:
         return list(entries)
     asked = set(words_of(query))

@@ -24,12 +24,12 @@ class _Known:
 
 
 def standing(entries: Iterable[Entry]) -> list[Entry]:
-    """The entries, of insights those that hold now and are told; see `stands_for`."""
+    """Return the entries, of insights those that hold now and are told; see `stands_for`."""
     return [entry for entry, _ in stands_for(entries) if entry.told]
 
 
 def stands_for(entries: Iterable[Entry]) -> list[tuple[Entry, tuple[str, ...]]]:
-    """The entries in their order, of insights those that hold now, each with `times`, and what each stands for.
+    """Return the entries in their order, of insights those that hold now, each with `times`, and what each stands for.
 
     What was found again stands at its last place, in the words of the entry that is trusted most, of these the newest.
     What a newer insight contradicts is gone, unless it is trusted more than that one: content from outside cannot take
@@ -77,7 +77,7 @@ def _counted(known: _Known) -> Entry:
 
 
 def _all_of(known: _Known) -> tuple[str, ...]:
-    """What is forgotten with it: whatever it stands for, and what was said against it."""
+    """Return what is forgotten with it: whatever it stands for, and what was said against it."""
     return tuple(dict.fromkeys([*known.refs, *(one.ref for one in known.misled.values())]))
 
 

@@ -6,14 +6,12 @@ import inspect
 from dataclasses import replace
 from typing import Any
 
-from agentorchestra.core.errors import SourceError
 from agentorchestra.tea.memory.base import MEMBERS, MemoryFactory, describe_memory
-from agentorchestra.tea.programs.dynamic import class_from_source
 from agentorchestra.tea.programs.sources import class_text
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
-from agentorchestra.tea.registry.kinds import ENVIRONMENT, class_name, definitions_of, lines_of
+from agentorchestra.tea.registry.kinds import ENVIRONMENT, class_name, code_variables, made_factory
 
 _METHODS = ("begin", "step", "end")
 
@@ -37,23 +35,12 @@ def _fits(thing: Any) -> bool:
 
 
 def _make(name: str, maker: Maker, text: str) -> MemoryFactory:
-    text = definitions_of(text) if maker.script else text
-    cls = class_from_source(text, maker.symbol or None, has=_METHODS, package=maker.package)
-    try:
-        cls()
-    except Exception as exc:
-        raise SourceError(f"the memory system {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
-    factory: MemoryFactory = cls
-    return factory
+    return made_factory("memory system", maker, text, _METHODS)
 
 
 def _variables(factory: MemoryFactory, made: Made | None) -> list[Variable]:
-    if made is None or not made.text:
-        return []
-    lines = made.text.splitlines(keepends=True)
-    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
     role = " ".join(factory().description.split())[:500]
-    return [Variable("code", "".join(lines[start:end]), "memory code", role)]
+    return code_variables(made, class_name(factory), "memory code", role)
 
 
 _AS_ENVIRONMENTS: Any = ENVIRONMENT  # both are makers of objects with a name and a version

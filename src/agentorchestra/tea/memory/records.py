@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Collection, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -27,12 +27,7 @@ _WRITING = f'"kind":"{EffectKind.WRITE_MEMORY.value}"'
 
 
 class Reader:
-    """Reads what the runs of a workspace wrote down, but for one of them.
-
-    Attributes:
-        store: the log.
-        run: the run whose own entries are left out, "" for none.
-    """
+    """Reads what the runs of a workspace wrote down, but for the run named, "" for none."""
 
     def __init__(self, store: Store, run: str = "") -> None:
         self.store = store
@@ -40,34 +35,34 @@ class Reader:
         self._runs: dict[str, tuple[bool, bool]] = {}
 
     async def of_session(self, session: str) -> list[Entry]:
-        """What the runs of a session wrote, as it is now, the newest entries, in their order."""
+        """Return what the runs of a session wrote, as it is now, the newest entries, in their order."""
         found: list[Entry] = []
-        after: tuple[str, int] | None = None
-        while True:
-            query = LogQuery(session=session, types=("completed",))
-            page = await self.store.query(query, after=after, limit=_PAGE)
+        async for page in self._pages(LogQuery(session=session, types=("completed",))):
             found = [*found, *await self._of_page(page)][-MOST_EARLIER:]
-            if len(page) < _PAGE:
-                return found
-            after = page[-1].run, page[-1].seq
+        return found
 
     async def of_workspace(self, kind: EntryKind) -> list[Entry]:
-        """What all runs but forks wrote of a kind, as it is now, the newest entries, in their order."""
+        """Return what all runs but forks wrote of a kind, as it is now, the newest entries, in their order."""
         wanted = LogQuery(types=("completed",), holds=(_WRITING, f'"kind":"{kind}"'))
         page = await self.store.query(wanted, limit=MOST_EARLIER, newest=True)
         return [one for one in await self._of_page(page) if one.kind == kind]
 
     async def forgotten(self) -> frozenset[str]:
-        """The references of all entries that were forgotten."""
+        """Return the references of all entries that were forgotten."""
         found: set[str] = set()
-        after: tuple[str, int] | None = None
-        while True:
-            page = await self.store.query(LogQuery(types=(Forgotten.type,)), after=after, limit=_PAGE)
+        async for page in self._pages(LogQuery(types=(Forgotten.type,))):
             for event in page:
                 names = event.body.get("entries")
                 found |= {f"{event.run}:{one}" for one in names} if isinstance(names, list) else set()
+        return frozenset(found)
+
+    async def _pages(self, query: LogQuery) -> AsyncIterator[Sequence[Event]]:
+        after: tuple[str, int] | None = None
+        while True:
+            page = await self.store.query(query, after=after, limit=_PAGE)
+            yield page
             if len(page) < _PAGE:
-                return frozenset(found)
+                return
             after = page[-1].run, page[-1].seq
 
     async def _of_page(self, page: Sequence[Event]) -> list[Entry]:
@@ -87,7 +82,7 @@ class Reader:
 
 
 def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, foreign: bool = False) -> Iterator[Entry]:
-    """The entries of a recorded writing; `run` is "" for the reader's own."""
+    """Yield the entries of a recorded writing; `run` is "" for the reader's own."""
     given = effect.get("arguments", {}).get("entries")
     if outcome.get("status", "ok") != "ok" or not isinstance(given, list):
         return
@@ -107,7 +102,7 @@ def entries_of(effect: Any, outcome: Any, run: str, at: datetime | None, *, fore
 
 
 async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Entry, tuple[str, ...]]]:
-    """What a workspace remembers, oldest first: each entry with the references of all that it stands for."""
+    """Return what a workspace remembers, oldest first: each entry with the references of all that it stands for."""
     reader = Reader(store)
     forgotten = await reader.forgotten()
     held = [one for kind in kinds for one in await reader.of_workspace(kind) if one.ref not in forgotten]
@@ -115,16 +110,13 @@ async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Ent
 
 
 async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str = "") -> list[str]:
-    """Have entries never be read again, with everything that each stands for. The log keeps them.
+    """Have entries never be read again, with everything that each stands for; return their references.
+
+    The log keeps them.
 
     Args:
-        store: the log.
         refs: of entries (`RUN:ENTRY`), or `ENTRY` alone where only one run has it.
-        clock: says when.
         by: who wants it.
-
-    Returns:
-        The references that are forgotten now.
 
     Raises:
         UsageError: for one that there is not; nothing is forgotten then.

@@ -19,11 +19,7 @@ _ADDS = ("append", "extend", "insert")
 
 
 def awaited_calls(code: str) -> frozenset[Span]:
-    """The places of the calls whose result is awaited; none for text that is no Python.
-
-    Args:
-        code: the program, its lines ended by newlines.
-    """
+    """Return the places of the calls whose result is awaited; none for text that is no Python."""
     if "await" not in code and "gather" not in code:
         return frozenset()
     try:
@@ -46,7 +42,7 @@ def awaited_calls(code: str) -> frozenset[Span]:
 
 
 def _operands(node: ast.AST) -> Iterator[ast.expr]:
-    """What is awaited at a node."""
+    """Yield what is awaited at a node."""
     if isinstance(node, ast.Await):
         yield node.value
     elif isinstance(node, ast.Call):
@@ -56,7 +52,7 @@ def _operands(node: ast.AST) -> Iterator[ast.expr]:
 
 
 def _put_into(node: ast.AST, names: set[str]) -> Iterator[ast.expr]:
-    """What a node puts into one of the names."""
+    """Yield what a node puts into one of the names."""
 
     def named(target: ast.AST | None) -> bool:
         return any(isinstance(one, ast.Name) and one.id in names for one in ast.walk(target)) if target else False
@@ -73,7 +69,7 @@ def _put_into(node: ast.AST, names: set[str]) -> Iterator[ast.expr]:
 
 
 def _outer_calls(value: ast.expr) -> Iterator[ast.Call]:
-    """The calls in an expression whose results it holds: not those in the arguments of another call."""
+    """Yield the calls whose results an expression holds: not those in the arguments of another call."""
     todo: list[ast.AST] = [value]
     while todo:
         node = todo.pop()
@@ -90,7 +86,7 @@ def _outer_calls(value: ast.expr) -> Iterator[ast.Call]:
 
 
 def _line_starts(code: str) -> list[int]:
-    """The byte at which each line begins."""
+    """Return the byte at which each line begins."""
     starts = [0]
     for line in code.encode("utf-8", "surrogatepass").split(b"\n"):
         starts.append(starts[-1] + len(line) + 1)

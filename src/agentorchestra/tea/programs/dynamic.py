@@ -29,7 +29,7 @@ _loading = threading.RLock()
 def load_module(
     text: str, *, name: str | None = None, package: str = "", where: str = "the source"
 ) -> types.ModuleType:
-    """The virtual module of a source text. The same text under the same name is loaded once.
+    """Return the virtual module of a source text. The same text under the same name is loaded once.
 
     The module stands in `sys.modules`, and `inspect.getsource` finds the source of what it defines. A text that fails
     leaves nothing behind.
@@ -38,7 +38,6 @@ def load_module(
         text: Python, of the workspace's user: it is executed in this process.
         name: of the module; made of the text's hash by default.
         package: for relative imports in it.
-        where: what it is, for messages.
 
     Raises:
         SourceError: for text that is no Python, or raises while it is executed; the sentence has the line.
@@ -47,11 +46,7 @@ def load_module(
 
 
 def load_source(text: str, *, package: str = "", where: str = "the source") -> types.ModuleType:
-    """`load_module` of a text that may lack imports: `tea/programs/imports.py` adds those that it knows.
-
-    Raises:
-        SourceError: as `load_module`; lines are those of the given text.
-    """
+    """Load the module of a text that may lack imports, with those that are known added; raise SourceError."""
     completed = complete_imports(text, where=where)
     return _load(completed, f"{PREFIX}{sha256_text(completed.text)[:16]}", package, where)
 
@@ -80,7 +75,7 @@ def _load(source: Completed, name: str, package: str, where: str) -> types.Modul
 
 
 def _lines(text: str) -> list[str]:
-    """Lines as the compiler counts them; joined they are the text."""
+    """Return the lines as the compiler counts them; joined they are the text."""
     lines = [f"{line}\n" for line in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     return lines if lines[-1] else lines[:-1]
@@ -99,11 +94,7 @@ def _told(exc: BaseException, file: str, source: Completed) -> str:
 
 
 def member(module: types.ModuleType, name: str, *, where: str = "the source") -> Any:
-    """What a virtual module defines under a name.
-
-    Raises:
-        SourceError: with the nearest name, or those there are.
-    """
+    """Return what a virtual module defines under a name, or raise SourceError with the nearest name."""
     if name in vars(module):
         return vars(module)[name]
     own = sorted(one for one, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__)
@@ -113,10 +104,9 @@ def member(module: types.ModuleType, name: str, *, where: str = "the source") ->
 
 
 def tools_from_source(text: str, *, name: str | None = None, package: str = "") -> list[Tool[..., Any]]:
-    """The tools that a source text of the workspace's user defines.
+    """Return the tools that a source text of the workspace's user defines; it is executed in this process.
 
     Args:
-        text: Python. It is executed in this process; imports that it lacks are added where they are known.
         name: of the one tool or plain function that is wanted. Without it: all its `@tool` functions, or where it has
             none all its public functions.
         package: for relative imports in it.
@@ -150,12 +140,10 @@ def _tool_named(module: types.ModuleType, name: str) -> Tool[..., Any]:
 
 
 def class_from_source(text: str, name: str | None = None, *, has: tuple[str, ...] = (), package: str = "") -> type[Any]:
-    """A class (an environment, a memory system) that a source text of the workspace's user defines.
+    """Return a class (an environment, a memory system) that a source text of the workspace's user defines.
 
     Args:
-        text: Python. It is executed in this process; imports that it lacks are added where they are known.
-        name: of the class; where the text defines one class with these members it need not be named.
-        has: members it must have.
+        name: of the class; where the text defines one class with the members it `has` it need not be named.
         package: for relative imports in it.
 
     Raises:

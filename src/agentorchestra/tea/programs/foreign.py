@@ -77,7 +77,7 @@ def foreign_tool(
     may_import: Collection[str] = (),
     trial_s: float | None = None,
 ) -> Tool[..., Any]:
-    """A tool from source that the workspace's user did not write.
+    """Return a tool from source that the workspace's user did not write.
 
     Args:
         text: Python, of which nothing is executed here; imports that it lacks are added where they are known.
@@ -115,7 +115,7 @@ def foreign_tool(
 
 
 def called_tools(tree: ast.AST) -> frozenset[str]:
-    """The names that code calls as `tools.NAME`."""
+    """Return the names that code calls as `tools.NAME`."""
     return frozenset(
         one.attr
         for one in ast.walk(tree)
@@ -132,7 +132,7 @@ async def _called(
     tools: Sequence[str],
     seconds: float | None,
 ) -> ToolResult:
-    """One call: a program of its own, whose only word to us is its result."""
+    """Run one call as a program of its own, whose only word to us is its result."""
 
     async def answer(_: Any, asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
         said = asked.get("arguments")
@@ -168,12 +168,7 @@ async def _called(
 
 
 def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODULES) -> ToolSchema:
-    """Name, description and parameters of a function, read from its text; its words are untrusted.
-
-    Args:
-        text: Python, of which nothing is executed.
-        name: of a function at the top of the text.
-        allowed: modules that the text may import.
+    """Return name, description and parameters of a function, read from its text; its words are untrusted.
 
     Raises:
         SourceError: for text that is no Python, no such function, or a signature that is more than JSON values by name;
@@ -242,7 +237,7 @@ _DICTS = frozenset({"dict", "Dict", "Mapping"})
 
 
 def _type(node: ast.expr, parameter: str, line: str) -> dict[str, Any]:
-    """The JSON schema of an annotation, of the types whose values are JSON as they are."""
+    """Return the JSON schema of an annotation, of the types whose values are JSON as they are."""
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         try:
             return _type(ast.parse(node.value, mode="eval").body, parameter, line)
@@ -278,7 +273,7 @@ def _type(node: ast.expr, parameter: str, line: str) -> dict[str, Any]:
 
 
 def _sides(node: ast.expr) -> list[ast.expr]:
-    """The types of a union written with |, in order."""
+    """Return the types of a union written with |, in order."""
     found: list[ast.expr] = []
     while isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
         found.append(node.right)
@@ -314,7 +309,7 @@ def _literal(node: ast.expr, parameter: str, line: str) -> JsonValue:
 
 
 def _name(node: ast.expr) -> str:
-    """A type's name, also behind its module's; "None" for None."""
+    """Return a type's name, also behind its module's; "None" for None."""
     if isinstance(node, ast.Attribute):
         return node.attr
     if isinstance(node, ast.Name):

@@ -50,15 +50,11 @@ class Functions:
         return tuple(self._schemas)
 
     def tool(self, name: str) -> str:
-        """The name of what a function stands for."""
+        """Return the name of what a function stands for."""
         return self._schemas[name].name
 
     def arguments(self, call: Call) -> dict[str, JsonValue]:
-        """The arguments of a call by name.
-
-        Raises:
-            TypeError: for too many, two for one, or one that is no JSON.
-        """
+        """Return the arguments of a call by name; raise TypeError for too many, two for one, or one that is no JSON."""
         names = list(self._schemas[call.name].parameters.get("properties", {}))
         if len(call.args) > len(names):
             raise TypeError(
@@ -72,7 +68,7 @@ class Functions:
         return {name: json_argument(value) for name, value in given.items()}
 
     def head(self, name: str) -> str:
-        """`def name(argument: str, other: int = 5)`."""
+        """Return `def name(argument: str, other: int = 5)`."""
         parameters = self._schemas[name].parameters
         required = parameters.get("required", [])
         shown, by_name = [], False
@@ -90,7 +86,7 @@ class Functions:
         return f"def {name}({', '.join(shown)})"
 
     def text(self, name: str) -> str:
-        """Signature and docstring, as a program's author reads them."""
+        """Return signature and docstring, as a program's author reads them."""
         schema = self._schemas[name]
         properties = schema.parameters.get("properties", {})
         lines = [schema.description.strip() or name.replace("_", " ")]
@@ -102,7 +98,7 @@ class Functions:
 
 
 def python_name(name: str) -> str:
-    """A tool's name as a name of Python that hides no builtin."""
+    """Return a tool's name as a name of Python that hides no builtin."""
     made = name.replace("-", "_")
     return f"{made}_" if keyword.iskeyword(made) or made in _TAKEN else made
 
@@ -137,7 +133,7 @@ def _default(schema: Any) -> str:
 
 
 def _described(schema: Any, root: dict[str, Any]) -> str:
-    """What is said of an argument, with the fields of objects in it."""
+    """Return what is said of an argument, with the fields of objects in it."""
     text = " ".join(str(schema.get("description", "")).split()) if isinstance(schema, dict) else ""
     inner = _resolved(schema, root)
     items = [inner, *(inner.get("anyOf") or [])] if isinstance(inner, dict) else []
@@ -160,11 +156,7 @@ def _field(name: str, schema: Any, root: dict[str, Any], required: bool) -> str:
 
 
 def json_argument(value: Any) -> JsonValue:
-    """An argument as JSON: what a program has as a tuple is a list.
-
-    Raises:
-        TypeError: for what JSON does not have, and for too much of it.
-    """
+    """Return an argument as JSON, tuples as lists; raise TypeError for what JSON does not have, and for too much."""
     try:
         plain = _plain(value)
         sha256_json(plain)

@@ -42,14 +42,7 @@ _MOST_MEDIA = 8
 
 
 def program_effect(code: str, *, role: str, provenance: tuple[Provenance, ...], final: bool = False) -> Effect:
-    """The effect of a program.
-
-    Args:
-        code: the program.
-        role: of the agent that wrote it.
-        provenance: what was in view when it was written.
-        final: it is the agent's last decision: only `done` may be called.
-    """
+    """Return the effect of a program; of a `final` one only `done` may be called."""
     return Effect(
         kind=EffectKind.RUN_CODE,
         component=f"{NAME}@1.0.0",
@@ -62,11 +55,7 @@ def program_effect(code: str, *, role: str, provenance: tuple[Provenance, ...], 
 
 
 class ProgramHandler(BaseHandler):
-    """Executes RunCode.
-
-    Args:
-        interpreters: the first that has what a program needs runs it.
-    """
+    """Executes RunCode; the first of its interpreters that has what a program needs runs it."""
 
     fixed_mode = Mode.COMPOSITE  # entered again after a crash
 
@@ -74,11 +63,7 @@ class ProgramHandler(BaseHandler):
         self._interpreters = tuple(interpreters)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """What the program printed, and the answer if it called `done`.
-
-        Raises:
-            DoorError, ModelError, StoreError: passed on from what it called, they concern the run.
-        """
+        """Run the program; return what it printed, and the answer if it called `done`."""
         agent = None if ctx.parent is None else ctx.parent.agent
         if agent is None or agent.functions is None:
             return failed("mistake", "only an agent runs programs; this one has no functions to call")
@@ -103,7 +88,7 @@ class ProgramHandler(BaseHandler):
         return await self._outcome(host, ran, note)
 
     def _chosen(self, code: str) -> tuple[Interpreter | None, str]:
-        """The interpreter for a program, decided before any of it has run; else what they all lack."""
+        """Return the interpreter for a program, decided before any of it has run; else what they all lack."""
         problems = []
         for one in self._interpreters:
             missing = one.lacks(code)
@@ -169,7 +154,7 @@ class _Host:
 
     @property
     def names(self) -> frozenset[str]:
-        """What the program may call, by the names of Python."""
+        """The functions that the program may call, by the names of Python."""
         return self._names
 
     def print(self, text: str) -> None:
@@ -188,7 +173,7 @@ class _Host:
             )
 
     def printed(self, value: str | None = None) -> str:
-        """Everything that was kept, and the value of the last expression."""
+        """Return everything that was kept, and the value of the last expression."""
         note = f"\n[{self._dropped:,} further characters left out]" if self._dropped else ""
         text = "".join(self._printed) + note
         if value is None:
@@ -202,7 +187,7 @@ class _Host:
         self._dropped = 0
 
     async def calls(self, calls: Sequence[Call]) -> list[Reply]:
-        """The calls as effects, those made together at the same time."""
+        """Perform the calls as effects, those made together at the same time."""
         self._sure = self._kept
         self.count += len(calls)
         if self.count > MOST_CALLS:
@@ -237,7 +222,7 @@ class _Host:
         return effect
 
     def _saw(self, effect: Effect, outcome: Outcome) -> None:
-        """What came back was in view of everything the program does from here on."""
+        """Count what came back as in view of everything the program does from here on."""
         blocks = outcome.blocks(
             Source(kind="agent" if effect.kind is EffectKind.INVOKE_AGENT else "tool", ref=effect.name)
         )
@@ -251,10 +236,7 @@ class _Host:
 
 
 def given(outcome: Outcome) -> JsonValue:
-    """What a function returns: the tool's JSON value; content from files as a list of pieces with their places.
-
-    A program has the lines of a file without the numbers beside them; their place says which they are.
-    """
+    """Return what a function returns: the tool's JSON value; of content from files the pieces with their places."""
     value = outcome.value
     if not (isinstance(value, dict) and value.keys() == blocks_value(()).keys()):  # type: ignore[union-attr]
         return value

@@ -89,20 +89,12 @@ class Completed:
     after: int = 0
 
     def line(self, number: int) -> int:
-        """The line of the given text that a line of the completed one was."""
+        """Return the line of the given text that a line of the completed one was."""
         return number - 1 if self.added and number > self.after else number
 
 
 def parse_source(text: str, *, where: str = "the source") -> ast.Module:
-    """The tree of a source text.
-
-    Args:
-        text: Python.
-        where: what it is, for messages.
-
-    Raises:
-        SourceError: for text that is too long or no Python; the sentence has the line.
-    """
+    """Return the tree of a source text; raise SourceError with the line for text that is too long or no Python."""
     if len(text) > LONGEST:
         raise SourceError(f"{where} has {len(text):,} characters; at most {LONGEST:,} can be loaded")
     try:
@@ -117,15 +109,9 @@ def parse_source(text: str, *, where: str = "the source") -> ast.Module:
 
 
 def complete_imports(text: str, *, known: Mapping[str, str] = KNOWN, where: str = "the source") -> Completed:
-    """A source text with imports for the names that it uses and never binds, as far as they are known.
+    """Return a source text with imports for the names that it uses and never binds, as far as they are known.
 
-    A name that the text gives a value in the scope where it is used, or imports, stays what it is; a text with a star
-    import is left alone, since nobody can tell what that binds.
-
-    Args:
-        text: Python.
-        known: name -> statement that binds it.
-        where: what it is, for messages.
+    A name that the text binds stays what it is; a text with a star import, which may bind any, is left alone.
 
     Raises:
         SourceError: for text that is no Python.
@@ -164,7 +150,7 @@ def _is_name(node: ast.AST, name: str) -> bool:
 
 
 def _header_end(tree: ast.Module) -> int:
-    """The last line of the docstring and the imports from __future__, which must stay first."""
+    """Return the last line of the docstring and the imports from __future__, which must stay first."""
     end = 0
     for index, node in enumerate(tree.body):
         docstring = index == 0 and ast.get_docstring(tree, clean=False) is not None
@@ -176,7 +162,7 @@ def _header_end(tree: ast.Module) -> int:
 
 
 def _free_names(text: str, tree: ast.Module) -> set[str]:
-    """Names that are looked up in the module and that the module does not bind."""
+    """Return the names that are looked up in the module and that the module does not bind."""
     if any(isinstance(n, ast.ImportFrom) and any(one.name == "*" for one in n.names) for n in ast.walk(tree)):
         return set()
     top = symtable.symtable(text, "<source>", "exec")
@@ -227,12 +213,7 @@ def _names(annotation: ast.expr) -> Iterator[str]:
 
 
 def check_imports(text: str, *, allowed: Collection[str] = FOREIGN_MODULES, where: str = "the source") -> ast.Module:
-    """The tree of a text that imports nothing but what is allowed.
-
-    Args:
-        text: Python.
-        allowed: modules, with all below them; `a.b` allows no other part of `a`.
-        where: what it is, for messages.
+    """Return the tree of a text that imports nothing but what is allowed; `a.b` allows no other part of `a`.
 
     Raises:
         SourceError: for a forbidden import, with its line, and for text that is no Python.

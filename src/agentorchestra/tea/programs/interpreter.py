@@ -43,13 +43,7 @@ class Call:
 
 @dataclass(frozen=True)
 class Reply:
-    """What came of a call: a value, or an exception for the program.
-
-    Attributes:
-        value: given back to the program.
-        error: the exception's sentence, None for none.
-        kind: the exception's type; SystemExit ends the program well, whatever it would still do.
-    """
+    """What came of a call: a value, or an exception for the program; a SystemExit ends the program well."""
 
     value: JsonValue = None
     error: str | None = None
@@ -107,7 +101,7 @@ class Interpreter(Protocol):
         ...
 
     def lacks(self, code: str) -> str | None:
-        """Why it is not the one for a program, found without running it; None if nothing speaks against it."""
+        """Return why it is not the one for a program, found without running it; None if nothing speaks against it."""
         ...
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
@@ -158,12 +152,7 @@ class MontyInterpreter:
         return lacks(code)
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
-        """Run a program; errors of its own are in what comes back.
-
-        Raises:
-            ProgramEndedError: passed on from the host.
-            Exception: whatever the host raises.
-        """
+        """Run a program; errors of its own are in what comes back, what the host raises is passed on."""
         code = code.replace("\r\n", "\n").replace("\r", "\n")  # as Python reads it
         options = {
             "limits": {
@@ -173,32 +162,11 @@ class MontyInterpreter:
             },
             "os_policy": {"datetime": now, "sleep": "zero", "random_start": {"seed": seed}},
         }
-        worker = _Worker(self._pool, options)
-        return await _MontyRun(worker, code, host, self._limits.seconds).run(state)
+        return await _MontyRun(self._pool, options, code, host, self._limits.seconds).run(state)
 
     async def aclose(self) -> None:
         """End the interpreters; idempotent."""
         await self._pool.aclose()
-
-
-class _Worker:
-    """One of the pool's interpreters, held only while the program computes."""
-
-    def __init__(self, pool: MontyPool, options: dict[str, Any]) -> None:
-        self._pool = pool
-        self._options = options
-        self._held: Held | None = None
-
-    async def take(self) -> Any:
-        """A fresh interpreter."""
-        self._held = await self._pool.take(self._options)
-        return self._held.interpreter
-
-    async def give_up(self) -> None:
-        """Let others have it; idempotent."""
-        held, self._held = self._held, None
-        if held is not None:
-            await held.give_back()
 
 
 @dataclass
@@ -214,13 +182,13 @@ class _State:
     awaited: dict[int, frozenset[Span]] = field(default_factory=dict)
 
     def with_dump(self, dump: bytes) -> bytes:
-        """As one value."""
+        """Return both as one value."""
         places = {str(number): sorted(spans) for number, spans in self.awaited.items() if spans}
         return json.dumps({"programs": self.programs, "awaited": places}).encode() + b"\n" + dump
 
     @classmethod
     def read(cls, state: bytes) -> tuple[_State, bytes]:
-        """The other way round."""
+        """Return both from one value."""
         head, _, dump = state.partition(b"\n")
         fields = json.loads(head)
         awaited = {int(n): frozenset((start, end) for start, end in spans) for n, spans in fields["awaited"].items()}
@@ -232,10 +200,12 @@ class _OverError(Exception):
 
 
 class _MontyRun:
-    """One program in Monty."""
+    """One program in Monty; it holds an interpreter of the pool only while it computes."""
 
-    def __init__(self, worker: _Worker, code: str, host: Host, seconds: float) -> None:
-        self._worker = worker
+    def __init__(self, pool: MontyPool, options: dict[str, Any], code: str, host: Host, seconds: float) -> None:
+        self._pool = pool
+        self._options = options
+        self._held: Held | None = None
         self._seconds = seconds
         self._code = code
         self._host = host
@@ -267,10 +237,19 @@ class _MontyRun:
         except _OverError:
             return Ran()
         finally:
-            await self._worker.give_up()
+            await self._give_back()
+
+    async def _take(self) -> None:
+        self._held = await self._pool.take(self._options)
+        self._interpreter = self._held.interpreter
+
+    async def _give_back(self) -> None:
+        held, self._held = self._held, None
+        if held is not None:
+            await held.give_back()
 
     async def _begin(self, state: bytes | None) -> Any:
-        self._interpreter = await self._worker.take()
+        await self._take()
         if state is None:
             await self._interpreter.feed_run(_PRELUDE)
         else:
@@ -312,11 +291,11 @@ class _MontyRun:
         return spans is not None and (position.start, position.end) in spans
 
     async def _away(self, snapshot: Any, calls: list[Call]) -> list[Reply]:
-        """The host's replies; the interpreter is free meanwhile, the program goes on in another one."""
+        """Return the host's replies; the interpreter is free meanwhile, the program goes on in another one."""
         frozen = snapshot.dump()
-        await self._worker.give_up()
+        await self._give_back()
         replies = await self._host.calls(calls)
-        self._interpreter = await self._worker.take()
+        await self._take()
         self._again = await self._interpreter.load_snapshot(frozen, print_callback=self._print)
         return replies
 
@@ -360,7 +339,7 @@ class _MontyRun:
             return None
 
     def _error(self, exc: Any) -> str:
-        """The exception with its line, and how the program came there."""
+        """Return the exception with its line, and how the program came there."""
         said = str(exc.display("type-msg") if hasattr(exc, "display") else exc).strip()
         message = said.removeprefix("RuntimeError: ")
         if message != said and message in self._said:
@@ -384,7 +363,7 @@ class _MontyRun:
 
 
 def _named(name: str) -> Any:
-    """What stands for a function of the host in the program; it is never called here."""
+    """Return a stand-in for a function of the host in the program; it is never called here."""
 
     def function() -> None: ...
 

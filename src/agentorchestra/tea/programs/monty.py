@@ -107,13 +107,7 @@ _FORGIVEN = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseE
 
 
 def lacks(code: str) -> str | None:
-    """What Monty lacks for a program, in a few words with the line; None if nothing is known to be missing.
-
-    Text that is no Python gives None: running it gives the syntax error.
-
-    Args:
-        code: the program.
-    """
+    """Return what Monty lacks for a program, with the line; None if nothing is known, or it is no Python."""
     try:
         tree = ast.parse(code)
     except (SyntaxError, ValueError, MemoryError, RecursionError):
@@ -131,7 +125,7 @@ def lacks(code: str) -> str | None:
 
 
 def _assigned(tree: ast.AST) -> frozenset[str]:
-    """Every name that the program gives a value itself."""
+    """Return every name that the program gives a value itself."""
     names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
@@ -167,7 +161,7 @@ class _Look:
     modules: dict[str, str] = field(default_factory=dict)
 
     def at(self, node: ast.AST) -> Iterator[str]:
-        """What is missing for one node."""
+        """Yield what is missing for one node."""
         match node:
             case ast.ClassDef():
                 yield from self._class(node)
@@ -248,7 +242,7 @@ class _Look:
             yield f"files (Path.{node.attr})"
 
     def _module(self, value: ast.expr) -> str | None:
-        """The module that an expression names."""
+        """Return the module that an expression names."""
         if isinstance(value, ast.Name):
             return self.modules.get(value.id)
         if isinstance(value, ast.Attribute) and isinstance(value.value, ast.Name):

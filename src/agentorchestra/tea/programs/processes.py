@@ -9,30 +9,18 @@ from typing import Any
 
 @dataclass
 class Held:
-    """An interpreter of the pool, until it is given back.
-
-    Attributes:
-        interpreter: what runs the program.
-    """
+    """An interpreter of the pool, until it is given back."""
 
     interpreter: Any
     _checkout: Any
 
     async def give_back(self, *error: Any) -> None:
-        """Let others have it.
-
-        Args:
-            error: what ended its use, as for `__aexit__`; nothing where it ended well.
-        """
+        """Let others have it; `error` is what ended its use, as for `__aexit__`."""
         await self._checkout.__aexit__(*(error or (None, None, None)))
 
 
 class MontyPool:
-    """Interpreters that run at the same time; further programs wait.
-
-    Args:
-        processes: how many there may be.
-    """
+    """At most so many interpreters that run at the same time; further programs wait."""
 
     def __init__(self, processes: int) -> None:
         self._processes = processes
@@ -41,13 +29,10 @@ class MontyPool:
         self._returning: set[asyncio.Future[None]] = set()
 
     async def take(self, options: dict[str, Any]) -> Held:
-        """A fresh interpreter; the first call starts the pool.
+        """Return a fresh interpreter; the first call starts the pool.
 
         Monty believes for ever that an interpreter is in use whose checkout was cancelled. So who is cancelled does
         not wait for it any longer, and it is given back as soon as it is there.
-
-        Args:
-            options: of `checkout`: limits, and what the program may see of the system.
         """
         checkout = (await self._started()).checkout(**options)
         taking = asyncio.ensure_future(checkout.__aenter__())

@@ -23,7 +23,7 @@ from agentorchestra.tea.programs.dynamic import load_module
 
 
 def pin_of(component: Any) -> Pinned:
-    """The version and hash of a tool or environment, and the hash of its module's text where that can be kept."""
+    """Return version and hash of a tool or environment, and the hash of its module's text where that can be kept."""
     text = module_text(component) if isinstance(component, Tool) else ""
     return Pinned(
         version=component.version,
@@ -39,13 +39,13 @@ def _hash(text: str) -> str:
 
 
 def texts_of(tools: Iterable[Any]) -> dict[str, str]:
-    """SHA-256 -> text of the modules in which tools are defined."""
+    """Return the texts of the modules in which tools are defined, by SHA-256."""
     texts = (module_text(one) for one in tools if isinstance(one, Tool))
     return {_hash(text): text for text in texts if text}
 
 
 def schemas_text(tools: Iterable[Tool[..., Any]]) -> str:
-    """The schemas of tools by name, as JSON; equal ones give equal text.
+    """Return the schemas of tools by name, as JSON; equal ones give equal text.
 
     The log has the schemas that models were offered natively; where tools are described in the prompt it has none.
     """
@@ -55,11 +55,9 @@ def schemas_text(tools: Iterable[Tool[..., Any]]) -> str:
 
 
 def module_text(one: Tool[..., Any]) -> str:
-    """The text of the module that a tool is defined in, as it was imported.
+    """Return the text of the module that a tool is defined in, as it was imported.
 
-    Returns:
-        "" for a tool that its module does not name (a method's, one made inside a function or at a prompt): it could
-        not be found again in the text.
+    It is "" for a tool that its module does not name (a method's, one made inside a function or at a prompt).
     """
     function = inspect.unwrap(one)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
@@ -69,7 +67,7 @@ def module_text(one: Tool[..., Any]) -> str:
 
 
 def symbol_of(one: Tool[..., Any]) -> str:
-    """The name by which a tool is found in its module, whatever it is called now; "" where it is not."""
+    """Return the name by which a tool is found in its module, whatever it is called now; "" where it is not."""
     function = inspect.unwrap(one)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
     names = {key: value for key, value in vars(module).items() if _is(value, function)} if module is not None else {}
@@ -85,7 +83,7 @@ def _is(value: object, function: object) -> bool:
 
 
 def class_text(cls: Any) -> str:
-    """The text of the module that a class is defined in at its top, "" for anything else."""
+    """Return the text of the module that a class is defined in at its top, "" for anything else."""
     module = sys.modules.get(getattr(cls, "__module__", "") or "")
     if not isinstance(cls, type) or module is None or getattr(module, cls.__name__, None) is not cls:
         return ""
@@ -93,7 +91,7 @@ def class_text(cls: Any) -> str:
 
 
 def package_of(one: Any) -> str:
-    """The package of the module that something is defined in, for relative imports in its text."""
+    """Return the package of the module that something is defined in, for relative imports in its text."""
     return str(getattr(sys.modules.get(getattr(one, "__module__", "") or ""), "__package__", None) or "")
 
 
@@ -112,17 +110,7 @@ _TEXTS: dict[tuple[str, str], tuple[object, str]] = {}
 
 
 def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool[..., Any]:
-    """A tool from the kept text of its module, which is executed under a name of its own.
-
-    Args:
-        name: the tool's.
-        pin: what the manifest says of it.
-        text: the kept text.
-        package: for relative imports in it.
-
-    Raises:
-        PinError: if the text cannot be executed any more, or does not give that tool.
-    """
+    """Return a tool from the kept text of its module, executed under a name of its own, or raise PinError."""
     try:
         module = load_module(text, name=f"agentorchestra_pinned_{pin.source[:16]}", package=package)
     except SourceError as exc:

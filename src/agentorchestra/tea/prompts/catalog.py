@@ -12,51 +12,28 @@
 
 The body is a Jinja2 template. Of a prompt for one question, what stands behind the line `{# user #}` goes into the
 user's message. Equal values render to equal text: there is no clock, no chance and no file in it. Values are inserted
-as they are and never read as templates themselves. `composing.py` has modules and trainable parts.
+as they are and never read as templates themselves. `composition.py` has modules and trainable parts.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
+from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Any, Protocol
 
 from agentorchestra.core.errors import PromptError
 from agentorchestra.core.spec import Pinned
-from agentorchestra.tea.prompts.composition import Module
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 
-
-class Resource(Protocol):
-    """A file or folder: what pathlib and importlib.resources have in common."""
-
-    @property
-    def name(self) -> str:
-        """The last part of its path."""
-        ...
-
-    def iterdir(self) -> Iterable[Any]:
-        """What a folder holds."""
-        ...
-
-    def is_file(self) -> bool:
-        """Whether it is a file."""
-        ...
-
-    def read_text(self, encoding: str) -> str:
-        """A file's text."""
-        ...
+Resource = Path | Traversable
+"""A file or folder, of the disk or of a package."""
 
 
 def load_prompt(file: Resource) -> Prompt:
-    """A prompt from a file that includes no other: a path, or a resource of a package.
-
-    Raises:
-        PromptError: if it cannot be read or is no prompt, or if its name is not the file's.
-    """
+    """Return a prompt from a file (a path or a resource) that includes no other, or raise PromptError."""
     source = _read(file)
     return _named(parse_prompt(source.text, where=source.where), source)
 
@@ -141,7 +118,7 @@ class PromptLibrary:
         self._prompts = self._composed(set(sources))
 
     def _composed(self, changed: set[str]) -> dict[str, Prompt]:
-        """All prompts, after those of these names changed: themselves and what includes them are composed anew."""
+        """Return all prompts after those of these names changed: they and what includes them are composed anew."""
         made = {
             name: one
             for name, one in self._prompts.items()
@@ -149,15 +126,14 @@ class PromptLibrary:
         }
         making: list[str] = []
 
-        def module(name: str) -> Module:
+        def module(name: str) -> Prompt:
             asking = self._sources[making[-1]].where
             if name not in made and name not in self._sources:
                 known = sorted({*made, *self._sources})
                 near = difflib.get_close_matches(name, known, n=1)
                 guess = f"did you mean {near[0]!r}?" if near else f"the prompts: {', '.join(known) or 'none'}"
                 raise PromptError(f"{asking} includes {name!r}, which is not there; {guess}")
-            one = prompt(name)
-            return Module(one.name, one.version, one.template, one.variables, one.modules)
+            return prompt(name)
 
         def prompt(name: str) -> Prompt:
             if name in made:
@@ -190,26 +166,22 @@ class PromptLibrary:
         return tuple(name for name, one in self._packaged.items() if self._prompts.get(name) == one)
 
     def get(self, name: str) -> Prompt:
-        """A prompt by name.
-
-        Raises:
-            PromptError: with the names there are.
-        """
+        """Return a prompt by name; raise PromptError with the names there are."""
         try:
             return self._prompts[name]
         except KeyError:
             raise PromptError(f"no prompt {name!r}; the prompts: {', '.join(self.names) or 'none'}") from None
 
     def pins(self) -> dict[str, Pinned]:
-        """Name -> version, content hash and the hash of its text (the same one), for the manifest."""
+        """Return version, content hash and the hash of the text (the same one) by name, for the manifest."""
         return {name: _pin(self._prompts[name]) for name in self.names}
 
     def texts(self) -> dict[str, str]:
-        """SHA-256 -> text of every prompt."""
+        """Return the text of every prompt by SHA-256."""
         return {one.content_hash: one.text for one in self._prompts.values()}
 
     def with_prompts(self, prompts: Mapping[str, Prompt]) -> PromptLibrary:
-        """Another library in which some prompts are these: what the registry says of them, or further ones."""
+        """Return a library in which some prompts are these: what the registry says of them, or further ones."""
         if all(self._prompts.get(name) is one for name, one in prompts.items()):
             return self
         other = copy(self)
@@ -217,7 +189,7 @@ class PromptLibrary:
         return other
 
     def with_texts(self, texts: Mapping[str, str]) -> PromptLibrary:
-        """Another library in which some prompts have the given texts.
+        """Return a library in which some prompts have the given texts.
 
         Args:
             texts: by name; a name that this library does not have is a new prompt.
@@ -237,7 +209,7 @@ def _pin(prompt: Prompt) -> Pinned:
 
 
 def _fitted(prompt: Prompt, source: _Source) -> Prompt:
-    """A prompt with the variables that it is given: those of the one that it replaces."""
+    """Return a prompt with the variables that it is given: those of the one that it replaces."""
     if source.given is None:
         return prompt
     more = sorted(set(prompt.variables) - set(source.given))

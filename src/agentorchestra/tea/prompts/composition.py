@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple
+from typing import Protocol, TypeVar
 
 from agentorchestra.core.errors import PromptError
 
@@ -41,44 +41,25 @@ LONGEST = 1_000_000
 """Characters of a composed prompt."""
 
 
-class Module(NamedTuple):
-    """A prompt as a module of another.
-
-    Attributes:
-        name, version: of the prompt.
-        template: its body, composed.
-        variables: what it needs.
-        modules: what it includes itself.
-    """
-
-    name: str
-    version: str
-    template: str
-    variables: tuple[str, ...]
-    modules: tuple[str, ...] = ()
+class _Body(Protocol):
+    """A prompt that others include."""
 
     @property
-    def component(self) -> str:
-        """`name@version`."""
-        return f"{self.name}@{self.version}"
+    def template(self) -> str:
+        """Its body, composed."""
+        ...
 
 
-Modules = Callable[[str], Module]
-"""Finds a module by name; raises PromptError where there is none."""
+B = TypeVar("B", bound=_Body)
 
 
-def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str, tuple[Module, ...]]:
-    """A template with its includes replaced, and what was put in, each once, in order.
-
-    Args:
-        template: the body of a prompt.
-        modules: finds them; None where there are none to be had.
-        where: the prompt's file, for messages.
+def composed(template: str, modules: Callable[[str], B] | None, *, where: str) -> tuple[str, tuple[B, ...]]:
+    """Return a template with its includes replaced, and what was put in, each once, in order.
 
     Raises:
         PromptError: for a module that is not there.
     """
-    found: dict[str, Module] = {}
+    found: dict[str, B] = {}
     left = LONGEST - len(template)
 
     def put(match: re.Match[str]) -> str:
@@ -103,11 +84,7 @@ def composed(template: str, modules: Modules | None, *, where: str) -> tuple[str
 
 
 def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str, str]:
-    """The text of each trainable part, by name.
-
-    Raises:
-        PromptError: for marks that do not fit each other, or a trainable part that is not there.
-    """
+    """Return the text of each trainable part by name; raise PromptError for wrong marks or a missing part."""
     spans = _spans(template, where)
     names = list(trainable)
     for name in names:
@@ -120,11 +97,7 @@ def parts_of(template: str, trainable: Iterable[str], *, where: str) -> dict[str
 
 
 def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
-    """A template with other texts for some parts.
-
-    Raises:
-        PromptError: for a part that is not there, or a text that holds marks of parts or includes.
-    """
+    """Return a template with other texts for some parts; raise PromptError for texts that hold marks or includes."""
     for name, text in parts.items():
         spans = _spans(template, where)
         if name not in spans:
@@ -138,7 +111,7 @@ def with_parts(template: str, parts: Mapping[str, str], *, where: str) -> str:
 
 
 def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
-    """Where each part stands, between its marks."""
+    """Return where each part stands, between its marks."""
     spans: dict[str, tuple[int, int]] = {}
     open_: tuple[str, int] | None = None
     for match in _MARK.finditer(template):
@@ -164,4 +137,4 @@ def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
     return spans
 
 
-__all__ = ["Module", "Modules", "composed", "parts_of", "with_parts"]
+__all__ = ["composed", "parts_of", "with_parts"]

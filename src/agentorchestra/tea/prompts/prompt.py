@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.errors import PromptError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.tea.prompts.composition import Modules, composed, parts_of, with_parts
+from agentorchestra.tea.prompts.composition import composed, parts_of, with_parts
 
 if TYPE_CHECKING:
     import jinja2
@@ -61,7 +61,7 @@ class Prompt:
         return parts_of(self.template, self.trainable, where=f"the prompt {self.name!r}")
 
     def with_part(self, name: str, text: str, *, version: str = "") -> Prompt:
-        """The prompt with another text for one trainable part.
+        """Return the prompt with another text for one trainable part.
 
         Args:
             name: of the part.
@@ -88,7 +88,7 @@ class Prompt:
         return parse_prompt(head + with_parts(self.template, {name: text}, where=where), where=where)
 
     def render(self, **values: Any) -> str:
-        """The prompt's text, without white space around it.
+        """Return the prompt's text, without white space around it.
 
         Raises:
             PromptError: for a missing or unknown variable, or a template that fails.
@@ -97,7 +97,7 @@ class Prompt:
         return self._rendered(self.template, values)
 
     def messages(self, **values: Any) -> tuple[str, str]:
-        """The texts of the system message and of the user's message, "" where it has none.
+        """Return the texts of the system message and of the user's message, "" where it has none.
 
         The line `{# user #}` parts the two; neither half may end inside a block of the other.
 
@@ -149,8 +149,10 @@ def _normal(text: str) -> str:
     return text.removeprefix("\ufeff").replace("\r\n", "\n")
 
 
-def parse_prompt(text: str, *, where: str, modules: Modules | None = None, check: bool = True) -> Prompt:
-    """A prompt from the text of its file.
+def parse_prompt(
+    text: str, *, where: str, modules: Callable[[str], Prompt] | None = None, check: bool = True
+) -> Prompt:
+    """Return a prompt from the text of its file.
 
     Args:
         text: front matter and template.

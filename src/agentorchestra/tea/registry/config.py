@@ -16,13 +16,7 @@ EMPTY: dict[str, JsonValue] = {"type": "object", "properties": {}}
 
 
 class Operation(BaseModel):
-    """Something a component can be asked to do: a tool's or an agent's call, an environment's action.
-
-    Attributes:
-        name: what a model calls it.
-        description: as a model reads it.
-        parameters: JSON schema of the arguments.
-    """
+    """A tool's or agent's call or an environment's action, with the JSON schema of its arguments."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -44,15 +38,10 @@ class Operation(BaseModel):
 
     @property
     def arguments_model(self) -> type[BaseModel]:
-        """The arguments as a pydantic model that accepts exactly the values of the schema.
+        """The arguments as a pydantic model that accepts exactly the values of the schema, or SourceError."""
+        from agentorchestra.tea.calling.schemas import arguments_model  # here: describing a component needs no models
 
-        Raises:
-            SourceError: for a schema that is none.
-        """
-        from agentorchestra.tea.calling.schemas import model_of  # here: describing a component needs no models
-
-        words = re.sub(r"[^0-9a-zA-Z]+", " ", self.name).title().replace(" ", "")
-        return model_of(dict(self.parameters), f"{words}Arguments")
+        return arguments_model(self.name, self.parameters)
 
 
 class ComponentConfig(BaseModel):
@@ -111,14 +100,14 @@ class ComponentConfig(BaseModel):
 
     @property
     def described(self) -> Described:
-        """What it is found by."""
+        """The texts that it is found by."""
         parameters = [Described.of_schema("", "", one.parameters).parameters for one in self.operations]
         actions = [f"{one.name} {one.description}" for one in self.operations if one.name != self.name]
         return Described(self.name, self.description, " ".join([*actions, *parameters]))
 
 
 def first_sentence(text: str) -> str:
-    """The first sentence of a text, in one line."""
+    """Return the first sentence of a text, in one line."""
     line = " ".join(text.split())
     for end in _SENTENCE_END.finditer(line):
         sentence = line[: end.start() + 1]
@@ -132,7 +121,7 @@ _SENTENCE_END = re.compile(r"[.!?] (?=[^a-z\d])")
 
 
 def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
-    """A line for each parameter of a JSON schema, in words."""
+    """Return a line for each parameter of a JSON schema, in words."""
     required = schema.get("required")
     needed = [*required] if isinstance(required, list) else []
     properties = schema.get("properties")

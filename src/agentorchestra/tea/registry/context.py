@@ -71,11 +71,7 @@ _RUN_COMPONENTS = 1000
 
 
 class Found(BaseModel):
-    """A component that fits a query.
-
-    Attributes:
-        score: between 0 and 1; comparable within one answer only.
-    """
+    """A component that fits a query; scores lie between 0 and 1, comparable within one answer only."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -211,20 +207,16 @@ class ContextManager(Generic[T]):
 
     @property
     def watches(self) -> bool:
-        """Whether manifests were registered, which may change."""
+        """True if manifests were registered, which may change."""
         return bool(self._watched)
 
     @property
     def is_settled(self) -> bool:
-        """Whether nothing was registered or given since `settle`."""
+        """True if nothing was registered or given since `settle`."""
         return self._settled == (self.registry.count, self.registry.handed)
 
     async def settle(self) -> None:
-        """Read what was registered since, and register what is at hand and unknown: it gets its next version by itself.
-
-        Raises:
-            VersionError: for an explicit version that is known with other content.
-        """
+        """Register what is at hand and unknown: it gets its next version by itself, or raises VersionError."""
         if self.is_settled:
             return
         await self._write_given(self._plan_given, self._given)
@@ -327,13 +319,10 @@ class ContextManager(Generic[T]):
         return self.registry.history(self.kind.name, name) or History(self.kind.name, name)
 
     def history(self, name: str, *, hidden: bool = False) -> History:
-        """Return what is known of a name as of the last operation.
+        """Return what is known of a name as of the last operation, or raise UnknownComponentError with names like it.
 
         Args:
             hidden: whether it may be one that means nothing here, or nothing any more.
-
-        Raises:
-            UnknownComponentError: with the nearest names.
         """
         asked: object = name
         found = self.registry.history(self.kind.name, name) if isinstance(asked, str) else None
@@ -637,11 +626,7 @@ class ContextManager(Generic[T]):
         return done
 
     def _check_terms(self, terms: Terms) -> None:
-        """Check the state in which something is to be registered, and who may invoke it.
-
-        Raises:
-            LifecycleError, NotAllowedError.
-        """
+        """Check the state in which something is to be registered, and who may invoke it."""
         state: str = terms.get("state", "active")
         invokers: Any = terms.get("invokers")
         if invokers is not None and self.kind.limited is None:

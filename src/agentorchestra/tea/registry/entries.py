@@ -36,11 +36,7 @@ class By(TypedDict, total=False):
 
 
 def checked_by(by: By) -> By:
-    """Return who does it, with the defaults.
-
-    Raises:
-        UsageError: for what is no text.
-    """
+    """Return who does it, with the defaults; raise UsageError for what is no text."""
     said: By = {"author": "user", "reason": "", "run": "", **by}
     for what, value in said.items():
         if not isinstance(value, str):
@@ -104,11 +100,7 @@ def entry(history: History, type_: str, **fields: Any) -> Entry:
 
 
 def registered(kind: Kind[T], history: History, new: New[T]) -> Iterator[Entry]:
-    """Yield the entries that make content a version, from its history as it is now.
-
-    Raises:
-        VersionError: for an explicit version that is known with other content.
-    """
+    """Yield the entries that make content a version; raise VersionError if its version has other content."""
     config = kind.describe(new.name, new.one, new.origin == "package")
     config = config.model_copy(update={"origin": new.origin, "metadata": {**config.metadata, **new.metadata}})
     chosen, explicit = _version_of(kind, config, history, new)
@@ -168,11 +160,7 @@ def registered_again(history: History, version: str, new: New[Any]) -> Iterator[
 
 
 def activated(history: History, version: str, by: By) -> Iterator[Entry]:
-    """Yield the entries that make a version the current one.
-
-    Raises:
-        LifecycleError: for one that is archived.
-    """
+    """Yield the entries that make a version the current one; raise LifecycleError if it is archived."""
     if history.version(version).state != "active":
         history.check_step(version, "active")
         yield entry(history, "state", version=version, state="active", **by)

@@ -59,13 +59,7 @@ class Maker(BaseModel):
 
 
 def identity_of(source: str, maker: Maker | None, name: str) -> str:
-    """The hash by which content is known, for what is made of a text.
-
-    Args:
-        source: SHA-256 of the text.
-        maker: how it is made of that: of two things in one text each is another component's content.
-        name: the component's.
-    """
+    """Return the hash by which content made of a text is known: of two things in one text each has its own."""
     symbol = maker.symbol if maker is not None else ""
     return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
 
@@ -143,11 +137,7 @@ class History:
         self._by_identity: dict[str, str] = {}
 
     def apply(self, change: ComponentChange) -> None:
-        """Take the next entry in.
-
-        Raises:
-            VersionError: for an entry that does not belong here: of another component, or of a later kind.
-        """
+        """Take the next entry in; raise VersionError for one of another component, or of a later kind."""
         if (change.kind, change.name, change.seq) != (self.kind, self.name, self.seq + 1):
             raise VersionError(
                 f"entry {change.seq} of {change.kind} {change.name!r} does not follow entry {self.seq} of "
@@ -207,17 +197,13 @@ class History:
         return tuple(self._bodies)
 
     def known_as(self, identity: str, version: str | None = None) -> str | None:
-        """The version with this identity (the last one, or this one), None where there is none."""
+        """Return the version with this identity (the last one, or this one), None where there is none."""
         if version is None:
             return self._by_identity.get(identity)
         return version if self._bodies.get(version, {}).get("identity") == identity else None
 
     def version(self, version: str | None = None) -> Version:
-        """A version, the current one by default.
-
-        Raises:
-            VersionError: with the versions there are.
-        """
+        """Return a version, the current one by default; raise VersionError with the versions there are."""
         name = version if version is not None else self.current
         if not isinstance(name, str) or name not in self._bodies:
             listed = ", ".join(self._bodies) or "none"
@@ -230,20 +216,16 @@ class History:
         return found
 
     def all(self) -> tuple[Version, ...]:
-        """Every version, oldest first."""
+        """Return every version, oldest first."""
         return tuple(self.version(one) for one in self._bodies)
 
     @property
     def usable(self) -> bool:
-        """Whether its name means something."""
+        """True if its name means something."""
         return self.current is not None and not self.hidden
 
     def check_step(self, version: str, state: LifeState) -> None:
-        """Whether a version may go to a state.
-
-        Raises:
-            LifecycleError: with those it may go to.
-        """
+        """Check that a version may go to a state; raise LifecycleError with those it may go to."""
         now = self.version(version).state
         if state not in get_args(LifeState):
             raise LifecycleError(f"{state!r} is no state; the states: {', '.join(get_args(LifeState))}")
@@ -255,11 +237,7 @@ class History:
 
 
 def checked_component_name(kind: str, name: object) -> str:
-    """A name that a component can have.
-
-    Raises:
-        ComponentNameError: with what is allowed.
-    """
+    """Return a name that a component can have, else raise ComponentNameError."""
     if not isinstance(name, str) or not name:
         raise ComponentNameError(f"the name of a {kind} is {name!r}; give letters, digits, '_' or '-'")
     if len(name) > LONGEST_NAME:
@@ -276,18 +254,14 @@ def checked_component_name(kind: str, name: object) -> str:
 
 
 def checked_component_version(what: str, version: object) -> str:
-    """A version as `1.2.0`.
-
-    Raises:
-        VersionError: for anything else.
-    """
+    """Return a version that looks like `1.2.0`, else raise VersionError."""
     if not isinstance(version, str) or not _VERSION.fullmatch(version):
         raise VersionError(f"{what} has the version {version!r}; versions look like 1.2.0")
     return version
 
 
 def version_order(version: str) -> tuple[int, int, int]:
-    """What versions are sorted by."""
+    """Return what versions are sorted by."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
 

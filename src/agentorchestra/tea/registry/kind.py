@@ -15,12 +15,7 @@ T = TypeVar("T")
 
 
 class Made(NamedTuple):
-    """What a component is made of.
-
-    Attributes:
-        text: of the module, prompt or source it is in; "" for what is made of `maker.fields` alone.
-        maker: how it is made again.
-    """
+    """The text that a component is made of, "" for `maker.fields` alone, and how it is made again."""
 
     text: str
     maker: Maker
@@ -86,10 +81,7 @@ class Kind(Generic[T]):
 
 
 def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Change]:
-    """How what a component can be asked to do changed, for whoever asks it.
-
-    An operation that is gone is a major change, a new one a minor one; of those that stayed their arguments decide.
-    """
+    """Return how the operations of a component changed, for whoever calls them; an operation that is gone is major."""
     had = {one.name: one for one in before.operations}
     has = {one.name: one for one in after.operations}
     if before.name != after.name and len(had) == len(has) == 1:
@@ -116,11 +108,7 @@ def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Chan
 
 
 def check_variables(what: str, given: Mapping[str, str], known: list[Variable]) -> None:
-    """Whether every named variable is one.
-
-    Raises:
-        VersionError: with those there are.
-    """
+    """Check that every named variable is one, and every value a text; raise VersionError."""
     names = [one.name for one in known]
     for name, value in given.items():
         if name not in names:

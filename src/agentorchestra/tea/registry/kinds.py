@@ -31,7 +31,7 @@ _DEFAULT = "1.0.0"
 
 
 def operation(schema: ToolSchema) -> Operation:
-    """What a function-calling schema says, as an operation of a component."""
+    """Return what a function-calling schema says, as an operation of a component."""
     return Operation(name=schema.name, description=schema.description, parameters=schema.parameters)
 
 
@@ -87,7 +87,7 @@ def _make_definition(name: str, maker: Maker, *, checked: bool) -> Tool[..., Any
 
 
 def definitions_of(text: str) -> str:
-    """A program's text without the statements that only do something at its top: those started it once already."""
+    """Return a program's text without the statements that only do something: those started it once already."""
     lines = text.splitlines(keepends=True)
     for one in ast.parse(text).body:
         if isinstance(one, ast.Expr) and not isinstance(one.value, ast.Constant):
@@ -104,29 +104,31 @@ async def _foreign(
     return foreign_tool(text, maker.symbol or name, programs, may_call=may_call, may_import=may_import)
 
 
-def _variables_of_tool(tool: Tool[..., Any], made: Made | None) -> list[Variable]:
+def code_variables(made: Made | None, name: str, role: str, description: str) -> list[Variable]:
+    """Return the one variable of a component that is made of code: the function or class of this name in its text."""
     if made is None or not made.text:
         return []
-    start, end = lines_of(made.text, made.maker.symbol or tool.name)
-    code = "".join(made.text.splitlines(keepends=True)[start:end])
-    return [Variable("code", code, "tool code", tool.description)]
+    start, end = lines_of(made.text, made.maker.symbol or name)
+    return [Variable("code", "".join(made.text.splitlines(keepends=True)[start:end]), role, description)]
+
+
+def _rewritten(made: Made, name: str, values: Mapping[str, str]) -> Made:
+    """Return what a component is made of with other code for this name in its text."""
+    lines = made.text.splitlines(keepends=True)
+    start, end = lines_of(made.text, name)
+    code = values.get("code", "".join(lines[start:end]))
+    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
+    return Made(text, made.maker.model_copy(update={"how": "source"}))
 
 
 def _rewrite_tool(tool: Tool[..., Any], made: Made, values: Mapping[str, str]) -> Made:
-    lines = made.text.splitlines(keepends=True)
-    start, end = lines_of(made.text, made.maker.symbol or tool.name)
-    code = values.get("code", "".join(lines[start:end]))
-    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
-    return Made(text, made.maker.model_copy(update={"how": "source", "symbol": made.maker.symbol or tool.name}))
+    return _rewritten(_copied(made, tool.name, ""), made.maker.symbol or tool.name, values)
 
 
 def lines_of(text: str, name: str) -> tuple[int, int]:
-    """Where a function or class stands in a text, with its decorators: the first line and the one after the last.
+    """Return where a function or class stands in a text, with decorators: its first line and the one after the last.
 
     A tool may have another name than its function (`@tool(name=...)`): then the decorator says so.
-
-    Raises:
-        SourceError: if it does not stand at the top of the text.
     """
     try:
         tree = ast.parse(text)
@@ -150,13 +152,7 @@ def lines_of(text: str, name: str) -> tuple[int, int]:
 def tool_kind(
     programs: Programs, *, may_call: Collection[str] = (), may_import: Collection[str] = ()
 ) -> Kind[Tool[..., Any]]:
-    """Tools.
-
-    Args:
-        programs: where code runs that the workspace's user did not write.
-        may_call: the tools that such code may call.
-        may_import: the modules that it may import besides the usual ones.
-    """
+    """Return the kind of tools; `may_call` and `may_import` are for code that the workspace's user did not write."""
 
     async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
         return await _foreign(programs, name, maker, text, may_call, may_import)
@@ -175,7 +171,7 @@ def tool_kind(
         version_of=lambda one: one.version,
         copied=_copied,
         renamed=lambda one, name, version: one.renamed(name, version),
-        variables=_variables_of_tool,
+        variables=lambda one, made: code_variables(made, one.name, "tool code", one.description),
         rewritten=_rewrite_tool,
         limited=lambda one, invokers: one.limited(invokers),
     )
@@ -210,7 +206,7 @@ class NamedFactory:
 
 
 def _action(environment: Environment, action: ToolSchema) -> Operation:
-    """An action with what must hold before and after it."""
+    """Return an action with what must hold before and after it."""
     found = operation(action)
     conditions = conditions_of(environment, action.name).text
     return found.model_copy(update={"description": f"{found.description}\n\n{conditions}"}) if conditions else found
@@ -234,7 +230,7 @@ def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool)
 
 
 def class_name(factory: Callable[[], Any]) -> str:
-    """The name of the class that a factory is, or makes objects of."""
+    """Return the name of the class that a factory is, or makes objects of."""
     made = factory.make if isinstance(factory, NamedFactory) else factory
     return made.__name__ if isinstance(made, type) else type(factory()).__name__
 
@@ -251,15 +247,19 @@ def _made_of_environment(factory: EnvironmentFactory) -> Made | None:
 _MEMBERS = ("actions", "mutates", "rules", "open", "close", "act", "state")
 
 
-def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
+def made_factory(what: str, maker: Maker, text: str, members: tuple[str, ...]) -> Callable[[], Any]:
+    """Return the class that a kept text defines, which can be called without arguments; raise SourceError if not."""
     text = definitions_of(text) if maker.script else text
-    cls = class_from_source(text, maker.symbol or None, has=_MEMBERS, package=maker.package)
+    cls = class_from_source(text, maker.symbol or None, has=members, package=maker.package)
     try:
         cls()
     except Exception as exc:
-        raise SourceError(f"the environment {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
-    factory: EnvironmentFactory = cls
-    return factory
+        raise SourceError(f"the {what} {cls.__name__} cannot be made: {type(exc).__name__}: {exc}") from None
+    return cls
+
+
+def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
+    return made_factory("environment", maker, text, _MEMBERS)
 
 
 def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -> EnvironmentFactory:
@@ -270,19 +270,12 @@ def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -
 
 
 def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) -> list[Variable]:
-    if made is None or not made.text:
-        return []
-    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
-    code = "".join(made.text.splitlines(keepends=True)[start:end])
-    return [Variable("code", code, "environment code", " ".join((factory().rules() or "").split())[:500])]
+    rules = " ".join((factory().rules() or "").split())[:500]
+    return code_variables(made, class_name(factory), "environment code", rules)
 
 
 def _rewrite_environment(factory: EnvironmentFactory, made: Made, values: Mapping[str, str]) -> Made:
-    lines = made.text.splitlines(keepends=True)
-    start, end = lines_of(made.text, made.maker.symbol or class_name(factory))
-    code = values.get("code", "".join(lines[start:end]))
-    text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
-    return Made(text, made.maker.model_copy(update={"how": "source"}))
+    return _rewritten(made, made.maker.symbol or class_name(factory), values)
 
 
 ENVIRONMENT: Kind[EnvironmentFactory] = Kind(

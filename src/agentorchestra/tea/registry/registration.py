@@ -33,14 +33,7 @@ _LONGEST_PATH = 4000
 
 
 class Given(NamedTuple):
-    """A component that was found somewhere.
-
-    Attributes:
-        name: of it.
-        one: itself.
-        made: what it is made of, where its place knows that better than the object.
-        version: that its place wrote down.
-    """
+    """A component that was found somewhere; `made` and `version` where its place knows them better than the object."""
 
     name: str
     one: Any
@@ -58,11 +51,7 @@ async def components_of(
     trusted: bool,
     environments: Callable[[], Mapping[str, Any]],
 ) -> Sequence[Given]:
-    """Return the components in what was given to `register`: objects, a text or a path.
-
-    Raises:
-        UsageError: for what gives none.
-    """
+    """Return the components in what was given to `register`, objects, a text or a path; raise UsageError for none."""
     if len([one for one in (component, source, path) if one is not None]) != 1:
         raise UsageError(f"give a {kind.name}, its source= or its path=, one of them")
     if not trusted:
@@ -124,11 +113,7 @@ def tools_in(thing: Any) -> list[Tool[..., Any]]:
 
 
 def objects_in(kind: Kind[Any], thing: Any) -> list[Given]:
-    """Return the components of a kind that something is or has.
-
-    Raises:
-        ToolDefinitionError, SourceError: for what is none.
-    """
+    """Return the components of a kind that something is or has; raise SourceError or ToolDefinitionError for none."""
     if kind.name == "tool":
         return [Given(one.name, one) for one in tools_in(thing)]
     if not kind.fits(thing):
@@ -152,11 +137,7 @@ _HOW = {
 
 
 def entry_points(kind: Kind[Any]) -> list[Given]:
-    """Return the components that installed distributions offer under `agentorchestra.tools` and the like.
-
-    Raises:
-        SourceError: for one that cannot be loaded.
-    """
+    """Return the components that installed distributions offer under `agentorchestra.tools` and the like."""
     found: list[Given] = []
     for point in _installed(tuple(sys.path)):
         if point.group != GROUP + kind.plural:
@@ -186,12 +167,11 @@ def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[
     """Return the components of source text that the workspace's user stands for.
 
     Args:
-        kind: of which kind.
         text: Python, for a prompt its file's text.
         name: of the function or class; without it all tools of the text.
 
     Raises:
-        SourceError: for text that gives none; nothing is registered.
+        SourceError: for text that gives none.
     """
     given: object = text
     if not isinstance(given, str) or not given.strip():
@@ -234,11 +214,7 @@ async def _from_foreign_source(kind: Kind[Any], source: str, name: str | None) -
 
 
 def from_path(kind: Kind[Any], path: Path) -> list[Given]:
-    """Return the components of a file (Python, a prompt, a manifest) or of all such files of a folder.
-
-    Raises:
-        ManifestError, SourceError, PromptError: for what cannot be loaded; nothing is registered.
-    """
+    """Return the components of a file (Python, a prompt, a manifest) or of all such files of a folder."""
     try:
         folder = path.is_dir()
     except OSError as exc:
@@ -298,11 +274,7 @@ class ManifestEntry(BaseModel):
     folder: Path = Path()
 
     def given(self, kind: Kind[Any]) -> Given:
-        """Return the component.
-
-        Raises:
-            SourceError, ManifestError: if it cannot be made.
-        """
+        """Return the component; raise SourceError or ManifestError if it cannot be made."""
         checked_component_name(self.kind, self.name)
         if self.parameters is not None and self.kind == "tool":
             found = Given(self.name, tool_of_definition(self.name, self.description, self.parameters))
@@ -348,12 +320,7 @@ class Manifest(BaseModel):
 def read_manifest(
     path: Path, *, above: tuple[Path, ...] = (), read: dict[Path, list[ManifestEntry]] | None = None
 ) -> list[ManifestEntry]:
-    """Return the entries of a manifest and of those it includes.
-
-    Args:
-        path: of the file.
-        above: those that include it.
-        read: takes every manifest that was read.
+    """Return the entries of a manifest and of those it includes; `above` include it, `read` takes what was read.
 
     Raises:
         ManifestError: for a file that is not JSON, of a later format, cyclic, or with two components of one name.
@@ -399,12 +366,7 @@ def read_manifest(
 
 
 def file_stamps(path: Path, files: Iterable[Path] = ()) -> dict[Path, tuple[int, int]]:
-    """Return when the files that a manifest is made of changed last, and their sizes.
-
-    Args:
-        path: of the manifest.
-        files: those to look at; by default itself, those it includes, and the sources they name.
-    """
+    """Return when files changed last, and their sizes; by default those that a manifest is made of."""
     if not files:
         read: dict[Path, list[ManifestEntry]] = {}
         entries = read_manifest(path, read=read)
@@ -421,16 +383,7 @@ def _stamp(path: Path) -> tuple[int, int]:
 
 
 def from_manifest(kind: Kind[Any], path: Path, known: Mapping[str, Any]) -> list[Given]:
-    """Return the components of a manifest whose environments are all there.
-
-    Args:
-        kind: of which kind.
-        path: of the manifest.
-        known: the environments of the workspace.
-
-    Raises:
-        ManifestError: with those there are.
-    """
+    """Return the components of a manifest; raise ManifestError if they need environments that are not there."""
     entries = read_manifest(path)
     there = {*known, *(one.name for one in entries if one.kind == "environment")}
     for entry in entries:

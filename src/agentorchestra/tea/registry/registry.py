@@ -63,16 +63,16 @@ class Registry:
         self._writing = asyncio.Lock()
 
     def history(self, kind: str, name: str) -> History | None:
-        """The history of a component, None where nothing is written of it."""
+        """Return the history of a component, None where nothing is written of it."""
         return self._histories.get((kind, name))
 
     def histories(self, kind: str) -> list[History]:
-        """All of a kind, by name."""
+        """Return all of a kind, by name."""
         return [one for _, one in sorted(self._kinds.get(kind, {}).items())]
 
     @property
     def store(self) -> Store:
-        """Where the histories are kept, and the log."""
+        """The store of the histories and of the log."""
         return self._store
 
     async def refresh(self) -> set[tuple[str, str]]:
@@ -94,14 +94,11 @@ class Registry:
         return set(grown)
 
     async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
-        """Append what a plan says, all of it or nothing.
+        """Append what a plan says, all of it or nothing; return what was written.
 
         Args:
-            plan: what is to be written, decided from the histories as they are; asked again after another process was
-                faster. It raises what refuses the operation.
-
-        Returns:
-            What was written.
+            plan: decides from the histories as they are, and raises what refuses the operation; asked again after
+                another process was faster.
 
         Raises:
             ComponentConflictError: others were faster every time.
@@ -145,10 +142,9 @@ class Registry:
         return changes
 
     async def keep(self, texts: Iterable[str], *, at_hand: bool = False) -> list[str]:
-        """Keep texts as blobs; their SHA-256.
+        """Keep texts as blobs; return their SHA-256.
 
         Args:
-            texts: what components are made of.
             at_hand: whether they are modules of the program, which lie in its files as they are.
 
         Raises:
@@ -173,7 +169,7 @@ class Registry:
         return digests
 
     async def text(self, sha256: str) -> str:
-        """A text that was kept."""
+        """Return a text that was kept."""
         if sha256 not in self._kept:
             self._kept[sha256] = (await self._store.get_blob(sha256)).decode("utf-8")
         return self._kept[sha256]
@@ -194,7 +190,7 @@ def _check_body(kind: str, name: str, body: dict[str, JsonValue]) -> None:
 
 
 def body_of(**fields: Any) -> dict[str, JsonValue]:
-    """The body of an entry, without what says nothing."""
+    """Return the body of an entry, without what says nothing."""
     return {key: value for key, value in fields.items() if value not in (None, "", False)}
 
 

@@ -21,7 +21,6 @@ from agentorchestra.tea.registry.config import KindName
 from agentorchestra.tea.registry.history import (
     History,
     Maker,
-    Version,
     checked_component_name,
     checked_component_version,
     identity_of,
@@ -36,14 +35,7 @@ _LONGEST = 256_000_000
 
 
 class SavedRegistry(BaseModel):
-    """What such a file holds.
-
-    Attributes:
-        agentorchestra_registry: the format; later ones are refused.
-        kind: of its components.
-        changes: the entries of each component, by name.
-        texts: by SHA-256.
-    """
+    """A file with the entries of each component by name, and texts by SHA-256; later formats are refused."""
 
     model_config = ConfigDict(extra="forbid")
 
@@ -54,7 +46,7 @@ class SavedRegistry(BaseModel):
 
 
 async def saved(registry: Registry, kind: KindName) -> str:
-    """The file's text; equal histories give equal text."""
+    """Return the file's text; equal histories give equal text."""
     histories = registry.histories(kind)
     changes = {one.name: _numbered(one) for one in histories}
     digests = {
@@ -91,11 +83,7 @@ def _raw(path: Path) -> dict[str, Any]:
 
 
 def kind_of_saved(path: Path) -> KindName:
-    """The kind of the components that a file holds.
-
-    Raises:
-        ManifestError: for a file that `saved` did not write.
-    """
+    """Return the kind of the components in a saved file; raise ManifestError for any other file."""
     kind = _raw(path).get("kind")
     for one in get_args(KindName):
         if kind == one:
@@ -105,11 +93,7 @@ def kind_of_saved(path: Path) -> KindName:
 
 
 def read_saved(path: Path, kind: str) -> SavedRegistry:
-    """A file as `saved` wrote it, checked whole before anything of it is used.
-
-    Raises:
-        ManifestError: with what is wrong and what to do.
-    """
+    """Return a file as `saved` wrote it, checked whole before anything of it is used, or raise ManifestError."""
     raw = _raw(path)
     try:
         file = SavedRegistry.model_validate(raw)
@@ -156,7 +140,7 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
 def taken_over(
     file: SavedRegistry, registry: Registry, *, trusted: bool, at_hand: Collection[tuple[str, Maker | None]]
 ) -> Iterable[Entry]:
-    """The entries that take a saved registry over.
+    """Return the entries that take a saved registry over.
 
     A component that is unknown here comes with its whole history. Of one that is known, the versions that are not come
     as further ones; what its name means here stays.
@@ -199,12 +183,8 @@ def _merged(kind: str, name: str, incoming: History, held: History) -> Iterable[
                 f"{kind} {name}@{one.version} is known here with other content; nothing was loaded. Load it into a "
                 "workspace of its own"
             )
-        yield Entry(kind, name, "registered", _body(one), one.created)
-
-
-def _body(one: Version) -> dict[str, JsonValue]:
-    fields: dict[str, Any] = one.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
-    return body_of(**fields)
+        fields = one.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
+        yield Entry(kind, name, "registered", body_of(**fields), one.created)
 
 
 __all__ = ["FORMAT", "SavedRegistry", "kind_of_saved", "read_saved", "saved", "taken_over"]

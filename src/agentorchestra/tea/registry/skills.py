@@ -30,13 +30,7 @@ _STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u2
 
 
 class Skill(NamedTuple):
-    """A skill as it is written.
-
-    Attributes:
-        name: of its folder.
-        component: `tool/search`: what it describes.
-        files: the text of each, by path inside the folder.
-    """
+    """A skill by its folder's name, the component it describes (`tool/search`), and the texts of its files by path."""
 
     name: str
     component: str
@@ -44,7 +38,7 @@ class Skill(NamedTuple):
 
 
 def skills_of(described: Iterable[tuple[ComponentConfig, str]]) -> list[Skill]:
-    """The skills that describe components of any kinds, each with the template of a prompt, else ""."""
+    """Return the skills that describe components of any kinds, each with the template of a prompt, else ""."""
     made: list[Skill] = []
     taken: set[str] = set()
     for config, text in described:
@@ -103,7 +97,7 @@ def _check_free(skill: Skill, folder: Path) -> None:
 
 
 def skill_name(name: str) -> str:
-    """A component's name as a skill may have it: small letters, digits and single hyphens; "" if nothing is left."""
+    """Return a name as a skill may have it: small letters, digits and single hyphens; "" if nothing is left."""
     return re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:LONGEST_NAME].strip("-")
 
 
@@ -140,7 +134,7 @@ def _component(config: ComponentConfig) -> str:
 
 
 def _dashed(text: str) -> str:
-    """One line without what some readers take for the end of the front matter wherever it stands."""
+    """Return one line without what some readers take for the end of the front matter wherever it stands."""
     return re.sub("-{3,}", "--", _plain_line(text))
 
 

@@ -3,34 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from pydantic import BaseModel, ConfigDict
 
-from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.protocols import Store
-from agentorchestra.core.query import LogQuery
-from agentorchestra.log.ledger import Ledger
-from agentorchestra.log.store.pages import selected_events
 from agentorchestra.tea.registry.history import History
-
-CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
-"""The kinds of component whose calls are effects."""
-
-
-class Called(NamedTuple):
-    """One call that is over.
-
-    Attributes:
-        kind, name: of the component.
-        run: in which run.
-        ok: whether it gave a result.
-    """
-
-    kind: str
-    name: str
-    run: str
-    ok: bool
+from agentorchestra.tea.retrieval.finder import Called, calls_in
 
 
 class Use(BaseModel):
@@ -57,22 +35,8 @@ class Use(BaseModel):
     made_in: str = ""
 
 
-async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
-    """The calls of these runs, by the log."""
-    found = []
-    for run in runs:
-        wanted = LogQuery(runs=(run,), types=("started", "completed"))
-        events = [event async for event in selected_events(store, wanted)]
-        for record in Ledger.of(events).records.values():
-            kind = CALLED.get(record.kind) if record.effect else None
-            if kind is not None and record.outcome is not None:
-                name = str(record.effect.get("component", "")).rpartition("@")[0]
-                found.append(Called(kind, name, run, record.outcome.ok))
-    return found
-
-
 async def uses(store: Store, histories: Iterable[History]) -> list[Use]:
-    """How these components were used in all runs there are, the most used first."""
+    """Return how these components were used in all runs there are, the most used first."""
     calls: dict[tuple[str, str], list[Called]] = {}
     for one in await calls_in(store, [state.id for state in await store.run_states()]):
         calls.setdefault((one.kind, one.name), []).append(one)
@@ -96,4 +60,4 @@ async def uses(store: Store, histories: Iterable[History]) -> list[Use]:
     return sorted(found, key=lambda one: (-one.calls, one.name))
 
 
-__all__ = ["CALLED", "Called", "Use", "calls_in", "uses"]
+__all__ = ["Use", "uses"]

@@ -21,36 +21,26 @@ _ANY_TYPE = frozenset({"string", "integer", "number", "boolean", "array", "objec
 _NARROWING_UP = ("minLength", "minItems", "minimum", "exclusiveMinimum", "minProperties")
 _NARROWING_DOWN = ("maxLength", "maxItems", "maximum", "exclusiveMaximum", "maxProperties")
 _DEEPEST = 32
+_JSON_TYPES: dict[type, str] = {
+    bool: "boolean", int: "integer", float: "number", str: "string", type(None): "null", list: "array",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
 class Change:
-    """One difference between two schemas.
-
-    Attributes:
-        level: what it means for callers.
-        what: a phrase, with the path of the argument.
-    """
+    """A difference between two schemas: what it means for callers, and a phrase with the argument's path."""
 
     level: Level
     what: str
 
 
 def level_of(changes: list[Change]) -> Level:
-    """The greatest level among changes."""
+    """Return the greatest level among changes."""
     return max((change.level for change in changes), key=_ORDER.index, default="none")
 
 
 def next_version(version: str, level: Level) -> str:
-    """The version after a change.
-
-    Args:
-        version: the one before, `1.2.0`.
-        level: of the change; `none` gives the same version.
-
-    Raises:
-        UsageError: for a version that is none.
-    """
+    """Return the version after a change; `none` gives the same one."""
     found = _VERSION.fullmatch(version)
     if found is None:
         raise UsageError(f"{version!r} is no version; versions look like 1.2.0")
@@ -67,90 +57,73 @@ def next_version(version: str, level: Level) -> str:
 
 
 def changes_of(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[Change]:
-    """How the JSON schema of a component's arguments changed, for whoever calls it."""
+    """Return how the JSON schema of a component's arguments changed, for whoever calls it."""
     if before == after:
         return []
-    found = list(_compare(before, after, before, after, "", 0))
+    found = list(_Comparison(before, after).changes(before, after, "", 0))
     return found or [Change("patch", "descriptions")]
 
 
-def _compare(
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    path: str,
-    deep: int,
-) -> Iterator[Change]:
-    """The changes from one schema to another; `old` and `new` are the documents their references point into."""
-    before, after = _resolved(before, old), _resolved(after, new)
-    if before == after or deep > _DEEPEST:
-        return
-    name = path or "the arguments"
-    gone, more = _types(before) - _types(after), _types(after) - _types(before)
-    if gone:
-        yield Change("major", f"{name} may no longer be {_listed(gone)}")
-    if more:
-        yield Change("minor", f"{name} may be {_listed(more)} too")
-    yield from _values(before, after, name)
-    for keyword in (*_NARROWING_UP, *_NARROWING_DOWN):
-        yield from _bound(keyword, before.get(keyword), after.get(keyword), name)
-    for keyword in ("pattern", "format"):
-        one, other = before.get(keyword), after.get(keyword)
-        if one != other:
-            yield Change("minor" if other is None else "major", f"the {keyword} of {name} is {other or 'free'} now")
-    yield from _properties(before, after, old, new, path, deep)
-    yield from _items(before, after, old, new, path, deep)
+class _Comparison:
+    """Compares two schemas; `old` and `new` are the documents that references in them point into."""
+
+    def __init__(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        self._old, self._new = old, new
+
+    def changes(self, before: Mapping[str, Any], after: Mapping[str, Any], path: str, deep: int) -> Iterator[Change]:
+        """Yield the changes from one schema to another."""
+        before, after = _resolved(before, self._old), _resolved(after, self._new)
+        if before == after or deep > _DEEPEST:
+            return
+        name = path or "the arguments"
+        gone, more = _types(before) - _types(after), _types(after) - _types(before)
+        if gone:
+            yield Change("major", f"{name} may no longer be {_listed(gone)}")
+        if more:
+            yield Change("minor", f"{name} may be {_listed(more)} too")
+        yield from _values(before, after, name)
+        for keyword in (*_NARROWING_UP, *_NARROWING_DOWN):
+            yield from _bound(keyword, before.get(keyword), after.get(keyword), name)
+        for keyword in ("pattern", "format"):
+            one, other = before.get(keyword), after.get(keyword)
+            if one != other:
+                yield Change("minor" if other is None else "major", f"the {keyword} of {name} is {other or 'free'} now")
+        yield from self._properties(before, after, path, deep)
+        one, other = before.get("items"), after.get("items")
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            yield from self.changes(one, other, f"{path}[]", deep + 1)
+        elif isinstance(other, Mapping):
+            yield Change("major", f"the elements of {name} have a schema now")
+        elif isinstance(one, Mapping):
+            yield Change("minor", f"the elements of {name} are free now")
+
+    def _properties(
+        self, before: Mapping[str, Any], after: Mapping[str, Any], path: str, deep: int
+    ) -> Iterator[Change]:
+        had, has = _mapping(before.get("properties")), _mapping(after.get("properties"))
+        needed, needs = set(before.get("required") or ()), set(after.get("required") or ())
+        closed = after.get("additionalProperties") is False
+        names = {key: f"{path}.{key}" if path else key for key in (*had, *has, *sorted(needs ^ needed))}
+        for key in {**had, **has}:
+            name = names[key]
+            if key not in has:
+                level: Level = "major" if closed or "additionalProperties" not in after else "minor"
+                yield Change(level, f"{name} was removed")
+            elif key not in had:
+                how: tuple[Level, str] = ("major", "required") if key in needs else ("minor", "optional")
+                yield Change(how[0], f"{name} is new and {how[1]}")
+            else:
+                if key in needs ^ needed:
+                    yield _requirement(name, key in needs)
+                yield from self.changes(_mapping(had[key]), _mapping(has[key]), name, deep + 1)
+        for key in sorted((needs ^ needed) - set(had) - set(has)):
+            yield _requirement(names[key], key in needs)
+        if before.get("additionalProperties", True) is not False and closed and "additionalProperties" in before:
+            yield Change("major", f"{path or 'the call'} takes no other arguments now")
 
 
-def _properties(
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    path: str,
-    deep: int,
-) -> Iterator[Change]:
-    had, has = _mapping(before.get("properties")), _mapping(after.get("properties"))
-    needed, needs = set(before.get("required") or ()), set(after.get("required") or ())
-    closed = after.get("additionalProperties") is False
-    for key in [*had, *(key for key in has if key not in had)]:
-        name = f"{path}.{key}" if path else key
-        if key not in has:
-            yield Change("major" if closed or "additionalProperties" not in after else "minor", f"{name} was removed")
-        elif key not in had:
-            required = key in needs
-            yield Change(
-                "major" if required else "minor", f"{name} is new and {'required' if required else 'optional'}"
-            )
-        else:
-            if key in needs and key not in needed:
-                yield Change("major", f"{name} is required now")
-            elif key in needed and key not in needs:
-                yield Change("minor", f"{name} is optional now")
-            yield from _compare(_mapping(had[key]), _mapping(has[key]), old, new, name, deep + 1)
-    for key in sorted((needs ^ needed) - set(had) - set(has)):
-        name = f"{path}.{key}" if path else key
-        yield Change("major", f"{name} is required now") if key in needs else Change("minor", f"{name} is optional now")
-    if before.get("additionalProperties", True) is not False and closed and "additionalProperties" in before:
-        yield Change("major", f"{path or 'the call'} takes no other arguments now")
-
-
-def _items(
-    before: Mapping[str, Any],
-    after: Mapping[str, Any],
-    old: Mapping[str, Any],
-    new: Mapping[str, Any],
-    path: str,
-    deep: int,
-) -> Iterator[Change]:
-    one, other = before.get("items"), after.get("items")
-    if isinstance(one, Mapping) and isinstance(other, Mapping):
-        yield from _compare(one, other, old, new, f"{path}[]", deep + 1)
-    elif isinstance(other, Mapping):
-        yield Change("major", f"the elements of {path or 'the arguments'} have a schema now")
-    elif isinstance(one, Mapping):
-        yield Change("minor", f"the elements of {path or 'the arguments'} are free now")
+def _requirement(name: str, required: bool) -> Change:
+    return Change("major", f"{name} is required now") if required else Change("minor", f"{name} is optional now")
 
 
 def _values(before: Mapping[str, Any], after: Mapping[str, Any], name: str) -> Iterator[Change]:
@@ -181,38 +154,24 @@ def _bound(keyword: str, one: Any, other: Any, name: str) -> Iterator[Change]:
 
 
 def _types(schema: Mapping[str, Any]) -> frozenset[str]:
-    """The types a value may have; all of them where nothing is said."""
+    """Return the types a value may have; all of them where nothing is said."""
     for several in ("anyOf", "oneOf"):
         if isinstance(schema.get(several), list):
             return frozenset().union(*(_types(_mapping(one)) for one in schema[several]))
     kind = schema.get("type")
     if kind is None:
         values = schema.get("enum")
-        return _ANY_TYPE if not isinstance(values, list) else frozenset(_type_of(value) for value in values)
+        return (
+            _ANY_TYPE
+            if not isinstance(values, list)
+            else frozenset(_JSON_TYPES.get(type(value), "object") for value in values)
+        )
     found = frozenset(kind if isinstance(kind, list) else [kind])
     return found | {"integer"} if "number" in found else found
 
 
-def _type_of(value: object) -> str:
-    match value:
-        case bool():
-            return "boolean"
-        case int():
-            return "integer"
-        case float():
-            return "number"
-        case str():
-            return "string"
-        case None:
-            return "null"
-        case list():
-            return "array"
-        case _:
-            return "object"
-
-
 def _resolved(schema: Mapping[str, Any], document: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A schema with its reference followed, and the only thing it may be besides null in its place."""
+    """Return a schema with its reference followed, and of an optional value the schema of the value."""
     for _ in range(_DEEPEST):
         reference = schema.get("$ref")
         if not isinstance(reference, str) or not reference.startswith("#/"):

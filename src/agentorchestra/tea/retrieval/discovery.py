@@ -102,11 +102,7 @@ class Discovery:
         self._core = tuple(sorted({*kept, *(one.name for one in self.own)}))
 
     def add_later(self, tool: Tool[..., Any]) -> None:
-        """One more tool, in the middle of the work: it can be opened and found as the others that are not shown.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more tool in the middle of the work: it can be opened and found as the others that are not shown."""
         self._tools.add_later(tool)
         self._hidden[tool.name] = tool.schema
         self._keys[FIND_TOOLS][tool.schema.digest] = tool.name
@@ -115,15 +111,15 @@ class Discovery:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """What stands in every prompt, sorted by name."""
+        """The schemas that stand in every prompt, sorted by name."""
         return tuple(self._tools.schema(name) for name in self._core)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
-        """The core, then what was opened, in that order: the front never changes."""
+        """Return the core, then what was opened, in that order: the front never changes."""
         return (*self.core, *self.opened(opened))
 
     def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        """The schemas of what was opened; a recorded name that is no longer there is left out."""
+        """Return the schemas of what was opened; a recorded name that is no longer there is left out."""
         return tuple(self._hidden[name] for name in dict.fromkeys(names) if name in self._hidden)
 
     @property
@@ -136,7 +132,7 @@ class Discovery:
     def effect(
         self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
-        """The effect of a call; what was not open is opened instead, for nobody has read how it is called."""
+        """Return the effect of a call; what was not open is opened instead, for nobody has read how it is called."""
         if call.name in self._hidden and call.name not in opened:
             call = ToolCall(id=call.id, name=OPEN_TOOLS, arguments={"names": [call.name]})
         effect = self._tools.effect(call, session, provenance)
@@ -145,7 +141,7 @@ class Discovery:
         return effect
 
     def first(self, task: str, *, role: str, provenance: tuple[Provenance, ...]) -> list[Effect]:
-        """The searches before the first step: what fits the task."""
+        """Return the searches before the first step: what fits the task."""
         asked: dict[str, Any] = {"query": task[:LONGEST_TASK], "limit": FIRST_LINES}
         return [effect_for(one, asked, role=role, provenance=provenance) for one in self.own if one.name != OPEN_TOOLS]
 
@@ -223,7 +219,7 @@ class Discovery:
         return value | ({"not_opened": [*left]} if left else {})
 
     def _guess(self, name: str) -> str:
-        """What may have been meant, as the end of a sentence."""
+        """Return what may have been meant, as the end of a sentence."""
         keys = {key: one for names in self._keys.values() for key, one in names.items()}
         near = [keys[key] for key in self._finder.retriever.nearest(name, among=keys)]
         meant = f"; did you mean {' or '.join(near)}?" if near else "; search with find_tools"
@@ -245,18 +241,15 @@ async def matching(
     under: str = "",
     path: Callable[[str], str] = lambda name: "agents",
 ) -> list[ToolSchema]:
-    """Those of some tools or agents that fit a query, best first.
+    """Return those of some tools or agents that fit a query, best first.
 
     What the retriever does not have yet is added: descriptions that many agents share are read once.
 
     Args:
-        finder: where they are looked for.
         among: what may be found.
-        query: what is to be done.
-        limit: at most so many.
         ctx: of the call that looks.
         under: only those of this group.
-        path: where each stands in the tree, by its name.
+        path: gives where each stands in the tree, by its name.
     """
     retriever, schemas = finder.retriever, {one.digest: one for one in among}
     missing = [(key, one) for key, one in schemas.items() if key not in retriever]
@@ -280,7 +273,7 @@ async def matching(
 
 
 def lines_of(found: Sequence[ToolSchema], room: int | None = None) -> tuple[list[str], Trust]:
-    """A line for each, as far as there is room for their characters, and how far they may be trusted together."""
+    """Return a line for each, as far as they have room, and how far they may be trusted together."""
     lines: list[str] = []
     left = room
     for one in found:
@@ -292,14 +285,14 @@ def lines_of(found: Sequence[ToolSchema], room: int | None = None) -> tuple[list
 
 
 def entry_of(schema: ToolSchema) -> str:
-    """One line: the name, and what it is for in short."""
+    """Return one line: the name, and what it is for in short."""
     said = " ".join(schema.description.split())
     line = f"{schema.name}: {said}" if said else schema.name
     return line if len(line) <= LINE_CHARS else f"{line[: LINE_CHARS - 1]}…"
 
 
 def _fitting(schemas: Mapping[str, ToolSchema], names: Sequence[str] | None, room: int) -> list[str]:
-    """The names whose schemas have room together, in order; one that is too long does not keep out the next."""
+    """Return the names whose schemas have room together, in order; one that is too long does not keep out the next."""
     kept, left = [], room
     for name in schemas if names is None else dict.fromkeys(names):
         if name in schemas and (size := schemas[name].chars) <= left:

@@ -6,17 +6,19 @@ import json
 import sys
 from array import array
 from collections import ChainMap, Counter
-from collections.abc import Awaitable, Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, MutableMapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import Store
+from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import FINAL
 from agentorchestra.core.vectors import unpack
-from agentorchestra.tea.registry.usage import CALLED, calls_in
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.store.pages import selected_events
 from agentorchestra.tea.retrieval.discovery import Finder
 from agentorchestra.tea.retrieval.retriever import Embed, Retriever
 
@@ -29,6 +31,33 @@ little-endian, in single precision."""
 
 RUNS_COUNTED = 50
 """Runs of earlier processes, the newest, whose calls count as having been of use."""
+
+
+CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
+"""The kinds of component whose calls are effects."""
+
+
+class Called(NamedTuple):
+    """A call of a component that is over, and whether it gave a result."""
+
+    kind: str
+    name: str
+    run: str
+    ok: bool
+
+
+async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
+    """Return the calls of these runs, by the log."""
+    found = []
+    for run in runs:
+        wanted = LogQuery(runs=(run,), types=("started", "completed"))
+        events = [event async for event in selected_events(store, wanted)]
+        for record in Ledger.of(events).records.values():
+            kind = CALLED.get(record.kind) if record.effect else None
+            if kind is not None and record.outcome is not None:
+                name = str(record.effect.get("component", "")).rpartition("@")[0]
+                found.append(Called(kind, name, run, record.outcome.ok))
+    return found
 
 
 class Finding:
@@ -53,7 +82,7 @@ class Finding:
         self.finder = Finder(self._made({}), model=model, uses=counted)
 
     def retriever(self, kind: str) -> Retriever:
-        """One for the components of a kind, by name."""
+        """Return a retriever for the components of a kind, by name."""
         return self._made(self._uses.get(kind, Counter()))
 
     def _made(self, uses: MutableMapping[str, int]) -> Retriever:
@@ -80,7 +109,7 @@ class Finding:
     # -- what was of use -----------------------------------------------------------------------------------------------
 
     def ended(self, run_id: str) -> None:
-        """A run of this process ended for good: its calls are counted before the next search."""
+        """Have the calls of a run that ended for good counted before the next search."""
         if self._uncounted is not None:
             self._uncounted.append(run_id)
 
@@ -96,12 +125,7 @@ class Finding:
 
 
 class KeptVectors(MutableMapping[str, Sequence[float]]):
-    """Vectors by the SHA-256 of their texts, in a file that is only added to; one that does not fit begins anew.
-
-    Args:
-        path: the file; made with the first vector.
-        model: what the vectors were made with.
-    """
+    """Vectors of one model by the SHA-256 of their texts, in a file that is only added to."""
 
     def __init__(self, path: Path, model: str) -> None:
         self._path = path
@@ -157,7 +181,7 @@ class KeptVectors(MutableMapping[str, Sequence[float]]):
 
 
 def _little(numbers: array[float]) -> array[float]:
-    """The same numbers with their bytes in the file's order, from either."""
+    """Return the same numbers with their bytes in the file's order, from either."""
     if sys.byteorder == "little":
         return numbers
     swapped = array("f", numbers)
@@ -166,7 +190,7 @@ def _little(numbers: array[float]) -> array[float]:
 
 
 def _numbers(head: bytes, model: str) -> int:
-    """How many numbers a vector of the file has; 0 for a file of another format or model."""
+    """Return how many numbers a vector of the file has; 0 for a file of another format or model."""
     try:
         said = json.loads(head)
     except ValueError:
@@ -176,4 +200,4 @@ def _numbers(head: bytes, model: str) -> int:
     return numbers if isinstance(numbers, int) and 0 < numbers <= 100_000 else 0
 
 
-__all__ = ["Finding", "KeptVectors", "Perform"]
+__all__ = ["CALLED", "Called", "Finding", "KeptVectors", "Perform", "calls_in"]

@@ -60,13 +60,7 @@ _ENDINGS = (("ies", "y"), ("ing", ""), ("ed", ""), ("es", ""), ("s", ""))
 
 @dataclass(frozen=True)
 class Described:
-    """What is known of a component before it is opened.
-
-    Attributes:
-        name: its name.
-        description: what it is for.
-        parameters: names and descriptions of its parameters, as text.
-    """
+    """The texts of a component before it is opened; of its parameters names and descriptions."""
 
     name: str
     description: str = ""
@@ -74,7 +68,7 @@ class Described:
 
     @classmethod
     def of_schema(cls, name: str, description: str, parameters: Mapping[str, Any]) -> Described:
-        """From a function-calling schema; of very long texts the beginning."""
+        """Return what a function-calling schema says; of very long texts the beginning."""
         said = " ".join(_of_properties(parameters))
         return cls(name, description[:LONGEST_TEXT], said[:LONGEST_TEXT])
 
@@ -86,12 +80,7 @@ class Described:
 
 @dataclass(frozen=True)
 class Match:
-    """A component that was found.
-
-    Attributes:
-        key: what it was added under.
-        score: between 0 and 1; comparable within one answer only.
-    """
+    """A component that was found, by its key; scores lie between 0 and 1, comparable within one answer only."""
 
     key: str
     score: float
@@ -112,7 +101,7 @@ def _of_properties(schema: Mapping[str, Any], depth: int = 0) -> Iterator[str]:
 
 
 def split(text: str) -> list[str]:
-    """The words of a text in lower case; camelCase and names with `_` and `.` are several."""
+    """Return the words of a text in lower case; camelCase and names with `_` and `.` are several."""
     return [word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", text))]
 
 
@@ -127,7 +116,7 @@ def stem(word: str) -> str:
 
 
 def words_of(text: str) -> list[str]:
-    """Stems of the words that say what a text is about; all words where no other is left."""
+    """Return stems of the words that say what a text is about; all words where no other is left."""
     found = split(text)
     return [stem(word) for word in found if word not in _STOP_WORDS]
 
@@ -143,7 +132,7 @@ def _pieces(word: str) -> tuple[str, ...]:
 
 
 def _features(words: Iterable[str], text: str) -> Counter[str]:
-    """Stems and n-grams with how often they occur; an n-gram is told from a word by its mark."""
+    """Return stems and n-grams with how often they occur; an n-gram is told from a word by its mark."""
     found = Counter(words)
     for word in split(text):
         found.update("#" + piece for piece in _pieces(word))
@@ -189,13 +178,7 @@ class Index:
         return key in self._place
 
     def add(self, key: str, one: Described, vector: Sequence[float] | None = None) -> None:
-        """Take a component in.
-
-        Args:
-            key: how it is found again.
-            one: what is known of it.
-            vector: an embedding of `one.text`, see `set_vector`.
-        """
+        """Take a component in; what was under the key is replaced. `vector` is an embedding of `one.text`."""
         self.remove(key)
         place = len(self._keys)
         named = " ".join([one.name] * NAME_COUNTS)
@@ -218,11 +201,7 @@ class Index:
             self._vectors.put(place, vector)
 
     def set_vector(self, key: str, vector: Sequence[float]) -> None:
-        """The embedding of a component that is in the index already; one without is found by its words alone.
-
-        Raises:
-            ValueError: if it has another length than those that are there.
-        """
+        """Set a component's embedding; raise ValueError if it has another length than those that are there."""
         self._vectors.put(self._place[key], vector)
 
     def remove(self, key: str) -> None:
@@ -239,7 +218,7 @@ class Index:
             self._rebuild()
 
     def _rebuild(self) -> None:
-        """What was removed still stands in the postings; when that is most of them they are made anew."""
+        """Make the postings anew, since most of what stands in them was removed."""
         kept = [(key, self._given[key], self._vectors.get(place)) for key, place in self._place.items()]
         Index.__init__(self)
         for key, one, vector in kept:
@@ -254,11 +233,9 @@ class Index:
         vector: Sequence[float] | None = None,
         uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
-        """The components that fit a query, best first; none that shares nothing with it.
+        """Return at most `limit` components that fit a query, best first; none that shares nothing with it.
 
         Args:
-            query: what is wanted, in any words.
-            limit: at most so many.
             among: only these keys.
             vector: the query's embedding.
             uses: how often each was of use before: decides between those that fit alike.
@@ -283,7 +260,7 @@ class Index:
         return [Match(found, -one / best) for one, place in first if (found := self._keys[place]) is not None]
 
     def _among(self, score: dict[int, float], among: frozenset[str] | None) -> dict[int, float]:
-        """Without what was removed, and what is not asked for."""
+        """Return the scores without what was removed, and what is not asked for."""
         for place in self._gone:
             score.pop(place, None)
         if among is None:
@@ -331,7 +308,7 @@ _USED = 0.1
 
 
 def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
-    """The scores of the parts, each by its share; the best of a part counts 1 in it."""
+    """Return the scores of the parts, each by its share; the best of a part counts 1 in it."""
     total: dict[int, float] = {}
     for share, scores in parts:
         best = max(scores.values(), default=0.0)
@@ -360,11 +337,7 @@ class Vectors:
         return len(self._there)
 
     def put(self, place: int, vector: Sequence[float]) -> None:
-        """Keep a vector; what was there is replaced.
-
-        Raises:
-            ValueError: if it has another length than those that are there.
-        """
+        """Keep a vector in place of what was there; raise ValueError if it has another length than the others."""
         import numpy
 
         one = _unit(vector)
@@ -389,11 +362,11 @@ class Vectors:
             self._matrix[place], self._mask[place] = 0.0, 0.0
 
     def get(self, place: int) -> Any:
-        """A vector, None where there is none."""
+        """Return a vector, None where there is none."""
         return self._matrix[place].copy() if place in self._there else None
 
     def likeness(self, query: Sequence[float], places: Collection[int]) -> dict[int, float]:
-        """How much more like the query than the average they are: the nearest, and those that are asked for.
+        """Return how much more like the query than the average they are: the nearest, and those that are asked for.
 
         Cosines of texts of one sort lie close together. Without the average taken off, what fits and what does not
         would differ by little beside what words say.

@@ -32,7 +32,7 @@ class Embed(Protocol):
     """Gives a vector for each text: `ctx.embed` within a run, or a function that makes a run for it."""
 
     async def __call__(self, texts: Sequence[str], /) -> Sequence[Sequence[float]]:
-        """One vector for each text, all of one length."""
+        """Return one vector for each text, all of one length."""
         ...
 
 
@@ -92,16 +92,13 @@ class Retriever:
 
     @property
     def embeds(self) -> bool:
-        """Whether there is an embedder."""
+        """True if there is an embedder."""
         return self._embed is not None
 
     def add(self, key: str, one: Described, *, path: str = "") -> None:
         """Take a component in; one under the same key is replaced, and embedded anew only if its text changed.
 
-        Args:
-            key: how it is found again.
-            one: what is known of it.
-            path: where it stands in the tree: `mcp/github`.
+        `path` is where it stands in the tree: `mcp/github`.
         """
         digest = sha256_text(one.text)
         self._index.add(key, one)
@@ -129,7 +126,7 @@ class Retriever:
         vectors: bool = True,
         uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
-        """The components that fit, best first; those of a scope in their order where nothing is asked.
+        """Return the components that fit, best first; those of a scope in their order where nothing is asked.
 
         Args:
             query: what is wanted, in any words.
@@ -152,22 +149,17 @@ class Retriever:
         return self._index.search(query, limit=limit, among=allowed, vector=vector, uses=counted)
 
     def nearest(self, query: str, *, limit: int = 3, among: Collection[str] | None = None) -> list[str]:
-        """Keys that fit by words alone: for a name that was not spelt as it stands."""
+        """Return keys that fit by words alone: for a name that was not spelt as it stands."""
         found = self._index.search(query[:LONGEST_QUERY], limit=limit, among=self._allowed(None, among))
         return [one.key for one in found]
 
     def keys(self, under: str | None = None) -> list[str]:
-        """All keys, or those of a branch, in the order in which they were added."""
+        """Return all keys, or those of a branch, in the order in which they were added."""
         above = parts_of(under or "")
         return [key for key, path in self._path.items() if path[: len(above)] == above]
 
     def browse(self, under: str = "", *, among: Collection[str] | None = None) -> list[Group]:
-        """The branches below a branch (the top ones by default), with how much is in each; sorted by path.
-
-        Args:
-            under: the branch.
-            among: only these keys are counted.
-        """
+        """Return the branches below a branch, with how much of what is asked for is in each; sorted by path."""
         above = parts_of(under)
         counts: dict[tuple[str, ...], int] = {}
         own: dict[tuple[str, ...], list[str]] = {}
@@ -211,7 +203,7 @@ class Retriever:
         return vector
 
     async def _embed_waiting(self) -> bool:
-        """Whether every component has its vector now."""
+        """Return True if every component has its vector now."""
         self.problem = ""
         while self._waiting and self._embed is not None:
             texts = {self._hash[key]: self._text[key] for key in list(self._waiting)[:TOGETHER]}
@@ -232,12 +224,12 @@ class Retriever:
             del self._waiting[key], self._text[key]
 
     def _failed(self, error: Exception) -> None:
-        """Words still find: a search must not fail because a model is away."""
+        """Keep why the embedder failed: a search must not fail because a model is away."""
         self.problem = f"the embedder failed, so words alone were compared: {error}"
 
 
 def parts_of(path: str) -> tuple[str, ...]:
-    """`mcp/github` in its parts."""
+    """Return the parts of `mcp/github`."""
     return tuple(part for part in path.split("/") if part)
 
 

@@ -41,7 +41,7 @@ NOTHING = Carried()
 
 
 def carried_by(component: Any) -> Carried:
-    """What a component says it needs."""
+    """Return what a component says it needs."""
     found = getattr(component, "carried", None)
     return found if isinstance(found, Carried) else NOTHING
 
@@ -65,7 +65,7 @@ class Transformation(Generic[S, R]):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, subject: S, /, **options: Any) -> R:
-        """The subject as the other kind of component.
+        """Return the subject as the other kind of component.
 
         Raises:
             TransformationError: if it does not take this subject, or does not have such an option.
@@ -79,7 +79,7 @@ class Transformation(Generic[S, R]):
             raise TransformationError(f"{self.name}: {exc}; docs/transformations.md lists its options") from None
 
     def using(self, **options: Any) -> Transformation[S, R]:
-        """The same with these options in every call, e.g. inside `compose`."""
+        """Return the same with these options in every call, e.g. inside `compose`."""
         return replace(self, options={**self.options, **options})
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class Transformation(Generic[S, R]):
 
 
 def compose(*transformations: Transformation[Any, Any]) -> Transformation[Any, Any]:
-    """One transformation that does several, the first one first: `compose(e2t, t2a.using(name="clerk"))`.
+    """Return one transformation that does several, in order: `compose(e2t, t2a.using(name="clerk"))`.
 
     Raises:
         TransformationError: where one does not take what the one before it gives, or there is none.
@@ -124,11 +124,7 @@ def _a(role: Role) -> str:
 
 
 def check_role(name: str, role: Role, subject: Any) -> None:
-    """Refuse what is not of the kind a transformation takes.
-
-    Raises:
-        TransformationError: says what it takes.
-    """
+    """Refuse what is not of the kind a transformation takes."""
     fits = {"tool": _is_tools, "environment": is_factory, "agent": _is_agent}[role](subject)
     if not fits:
         example = {"tool": "a tool or a list of tools", "environment": "an environment's class or factory"}
@@ -142,7 +138,7 @@ def _is_tools(subject: Any) -> bool:
 
 
 def is_factory(subject: Any) -> bool:
-    """Whether something makes environments when it is called without arguments; instances have one life only."""
+    """Return True for what makes environments when it is called; an instance has one life only."""
     if isinstance(subject, type):
         return hasattr(subject, "act")
     return callable(subject) and not isinstance(subject, Tool | Transformation)
@@ -155,11 +151,7 @@ def _is_agent(subject: Any) -> bool:
 
 
 def tools_in(subject: Any) -> tuple[Tool[..., Any], ...]:
-    """One tool or several, as several.
-
-    Raises:
-        TransformationError: if two have one name.
-    """
+    """Return one tool or several as several; raise TransformationError if two have one name."""
     tools = (subject,) if isinstance(subject, Tool) else tuple(subject)
     twice = first_twice(one.name for one in tools)
     if twice is not None:
@@ -168,7 +160,7 @@ def tools_in(subject: Any) -> tuple[Tool[..., Any], ...]:
 
 
 def first_twice(names: Iterable[str]) -> str | None:
-    """The first name that comes a second time."""
+    """Return the first name that comes a second time."""
     seen: set[str] = set()
     for name in names:
         if name in seen:
@@ -178,11 +170,7 @@ def first_twice(names: Iterable[str]) -> str | None:
 
 
 def made(factory: Factory) -> Environment:
-    """An instance, for what it says of itself: never opened.
-
-    Raises:
-        TransformationError: if it cannot be made, or is no environment.
-    """
+    """Return an instance, for what it says of itself: never opened; raise TransformationError if it is none."""
     try:
         one = factory()
     except Exception as exc:

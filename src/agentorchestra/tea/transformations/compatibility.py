@@ -33,12 +33,7 @@ def result_schema(tool: Tool[..., Any]) -> dict[str, Any] | None:
 
 
 def part_of(schema: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str, Any] | str:
-    """The schema of a part of a value; a sentence where it cannot have such a part.
-
-    Args:
-        schema: of the value.
-        path: names and places.
-    """
+    """Return the schema of a part of a value, by names and places; a sentence where it cannot have such a part."""
     definitions = schema.get("$defs", {})
     found = dict(schema)
     for place in path:
@@ -61,7 +56,7 @@ def part_of(schema: Mapping[str, Any], path: tuple[str | int, ...]) -> dict[str,
 
 
 def cannot_fit(given: Mapping[str, Any], wanted: Mapping[str, Any]) -> str:
-    """Why no value of one schema can be one of the other; "" where some can, or where it cannot be told."""
+    """Return why no value of one schema can be one of the other; "" where some can, or where it cannot be told."""
     one, other = given.get("$defs", {}), wanted.get("$defs", {})
     if _disjoint(given, wanted, one, other, 0):
         return f"it is {kind_of(dict(given), one)}, needed is {kind_of(dict(wanted), other)}"
@@ -77,7 +72,7 @@ def _resolved(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict
 
 
 def _kinds(schema: Mapping[str, Any], definitions: Mapping[str, Any], depth: int) -> set[str] | None:
-    """The JSON types of a schema's values; None where they cannot be told."""
+    """Return the JSON types of a schema's values; None where they cannot be told."""
     schema = _resolved(schema, definitions)
     if depth > _DEEPEST:
         return None

@@ -33,11 +33,7 @@ from agentorchestra.tea.transformations.compatibility import cannot_fit, part_of
 
 @dataclass(frozen=True)
 class Given:
-    """An argument that is an argument of the whole.
-
-    Attributes:
-        name: what it is called there.
-    """
+    """An argument that is an argument of the whole, by its name there."""
 
     name: str
 
@@ -83,7 +79,7 @@ def compound(
     returns: str = "",
     version: str = "1.0.0",
 ) -> Tool[..., Any]:
-    """The steps as one tool, whose arguments are what is `Given`.
+    """Return the steps as one tool, whose arguments are what is `Given`.
 
     Args:
         name, description, version: of the tool.
@@ -189,7 +185,7 @@ def _check_bound(where: str, argument: str, bound: Any, schema: Mapping[str, Any
 
 
 def _parameters(name: str, steps: Sequence[Step]) -> dict[str, Any]:
-    """The schema of what is given: as the first tool that takes it says; needed where any tool needs it."""
+    """Return the schema of what is given: as the first tool that takes it says; needed where any tool needs it."""
     properties: dict[str, Any] = {}
     definitions: dict[str, Any] = {}
     required: list[str] = []
@@ -251,7 +247,7 @@ def _part(name: str, step: Step, bound: Result, value: Any) -> JsonValue:
 
 
 def _value(outcome: Outcome) -> JsonValue:
-    """The result as JSON; content blocks as their text."""
+    """Return the result as JSON; content blocks as their text."""
     if isinstance(outcome.value, dict) and "$blocks" in outcome.value:
         return "\n".join(str(getattr(one, "text", "")) for one in outcome.blocks())
     return outcome.value

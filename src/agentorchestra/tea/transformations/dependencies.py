@@ -12,11 +12,7 @@ from agentorchestra.tea.transformations.base import carried_by
 
 @dataclass(frozen=True)
 class Brought:
-    """Components that stand behind others, by kind and name; nobody is offered them.
-
-    Attributes:
-        tools, environments, agents: by name, without those that were given to the workspace themselves.
-    """
+    """Components that stand behind others, by kind and name; nobody is offered them."""
 
     tools: Mapping[str, Any] = field(default_factory=dict)
     environments: Mapping[str, Any] = field(default_factory=dict)
@@ -26,14 +22,11 @@ class Brought:
 def brought(
     tools: Mapping[str, Any], environments: Mapping[str, Any], agents: Mapping[str, Any], *, refuse: bool = True
 ) -> Brought:
-    """Everything behind the given components, and behind that.
+    """Return everything behind the given components, and behind that.
 
     Args:
-        tools, environments, agents: by name.
-        refuse: whether two different components of one name are an error; else the given one, or the first, holds.
-
-    Raises:
-        TransformationError: if two different components of a kind have one name.
+        refuse: whether to raise TransformationError for two different components of one name; else the given one, or
+            the first, holds.
     """
     known = {"tool": dict(tools), "environment": dict(environments), "agent": dict(agents)}
     waiting: list[Any] = [*tools.values(), *environments.values(), *agents.values()]
@@ -59,17 +52,13 @@ def brought(
 
 
 def _same(one: Any, other: Any) -> bool:
-    """Whether two components do the same: one object, or made of the same."""
+    """Return True if two components do the same: one object, or made of the same."""
     hashes = [getattr(each, "content_hash", None) for each in (one, other)]
     return one is other or one == other or (hashes[0] is not None and hashes[0] == hashes[1])
 
 
 def need_nothing(given: Mapping[str, Any], tools: set[str], environments: set[str], agents: set[str]) -> None:
-    """Refuse tools of one run that need components which the workspace does not have.
-
-    Raises:
-        TransformationError: says where they are given instead.
-    """
+    """Refuse tools of one run that need components which the workspace does not have."""
     for name, one in given.items():
         parts = carried_by(one)
         missing = [*({*parts.environments} - environments), *({other.name for other in parts.agents} - agents)]

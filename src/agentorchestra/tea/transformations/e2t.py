@@ -18,7 +18,7 @@ from agentorchestra.tea.transformations.base import Carried, Factory, Transforma
 
 
 def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = True) -> tuple[Tool[..., Any], ...]:
-    """The tools `ENVIRONMENT_ACTION`, and `ENVIRONMENT_state`.
+    """Return the tools `ENVIRONMENT_ACTION`, and `ENVIRONMENT_state`.
 
     One instance of the environment belongs to each run; all its tools act on that one. What must hold before and after
     an action (`conditions`) stands in its tool's description and is checked when it is called.

@@ -20,26 +20,14 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.calling.actions import tool_result
 from agentorchestra.tea.calling.signatures import source_of
 from agentorchestra.tea.calling.tool import Tool
-from agentorchestra.tea.transformations.base import (
-    Carried,
-    Transformation,
-    carried_by,
-    first_twice,
-    made,
-    tools_in,
-)
+from agentorchestra.tea.transformations.base import Carried, Transformation, carried_by, first_twice, made, tools_in
 
 Branching = Literal["stateless", "snapshot", "none"]
 
 
 @dataclass(frozen=True)
 class Rule:
-    """When an action is allowed.
-
-    Attributes:
-        text: in words: "the code was edited since the last build".
-        allows: whether it is, from the shared state.
-    """
+    """When an action is allowed: in words, and as a function of the shared state."""
 
     text: str
     allows: Callable[[Mapping[str, Any]], bool]
@@ -72,11 +60,11 @@ class ToolsFactory:
 
     @property
     def uses(self) -> frozenset[str]:
-        """What its actions may use though whoever acts may not: the tools."""
+        """The tools: its actions may use them though whoever acts may not."""
         return frozenset(one.name for one in self.tools.values())
 
     def __call__(self) -> ToolsEnvironment:
-        """A new instance."""
+        """Return a new instance."""
         return ToolsEnvironment(self)
 
 
@@ -99,21 +87,21 @@ class ToolsEnvironment:
         self._state: dict[str, JsonValue] = copy.deepcopy(dict(kind.state))
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """One for each tool."""
+        """Return one for each tool."""
         return tuple(tool.schema.model_copy(update={"name": name}) for name, tool in self._kind.tools.items())
 
     def mutates(self, action: str) -> bool:
-        """All but what only reads, where there is no shared state: that any tool may change, whatever its tags say."""
+        """Return False only for what reads, where there is no shared state, which any tool may change."""
         tool = self._kind.tools[action]
         reads = tool.mode is not Mode.ONCE and tool.tags and tool.tags <= {Tag.READ, Tag.NETWORK}
         return bool(self._kind.state) or not reads
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """None of its own: the tool's are judged when it is called."""
+        """Return none: the tool's are judged when it is called."""
         return frozenset()
 
     def conditions(self, action: str) -> Conditions:
-        """The action's rules, over the state as it is now."""
+        """Return the action's rules, over the state as it is now."""
         rules = self._kind.rules.get(action, ())
         return Conditions(before=tuple(Condition(one.text, partial(self._allows, one)) for one in rules))
 
@@ -121,7 +109,7 @@ class ToolsEnvironment:
         return bool(rule.allows(copy.deepcopy(self._state)))
 
     def rules(self) -> str:
-        """The words given, and each action's rules."""
+        """Return the words given, and each action's rules."""
         lines = [self._kind.words] if self._kind.words else []
         for name, rules in self._kind.rules.items():
             lines += [f"- {name}: only when {'; '.join(one.text for one in rules)}"] if rules else []
@@ -137,11 +125,7 @@ class ToolsEnvironment:
         """Nothing is held."""
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Call the tool with the shared state in its `ctx.vars`; take back what it left there.
-
-        Raises:
-            ToolError: with the tool's sentence.
-        """
+        """Call the tool with the shared state in its `ctx.vars`; take back what it left there."""
         outside = {name: ctx.vars.get(name) for name in self._kind.state}
         for name, value in self._state.items():
             ctx.vars[name] = copy.deepcopy(value)
@@ -157,18 +141,18 @@ class ToolsEnvironment:
         return f"t2e:{self.name}"
 
     async def state(self) -> tuple[Block, ...]:
-        """The shared state, and what may be done now."""
+        """Return the shared state, and what may be done now."""
         lines = [f"{name}: {canonical_json(value)}" for name, value in self._state.items()]
         allowed = [name for name in self._kind.tools if not untrue(self.conditions(name).before, {})]
         lines += [f"allowed now: {', '.join(allowed) or 'nothing'}"] if self._kind.rules else []
         return (TextBlock(text="\n".join(lines), source=Source(kind="environment", ref=self.name)),) if lines else ()
 
     async def snapshot(self) -> bytes:
-        """The shared state as JSON."""
+        """Return the shared state as JSON."""
         return json.dumps(self._state, sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """The shared state of a snapshot."""
+        """Return the shared state of a snapshot."""
         self._state = json.loads(data)
 
 
@@ -182,7 +166,7 @@ def _t2e(
     words: str = "",
     version: str = "1.0.0",
 ) -> ToolsFactory:
-    """An environment whose actions are the tools.
+    """Return an environment whose actions are the tools.
 
     Args:
         tools: one or several. Those that `e2t` made get their actions' names back.
@@ -215,7 +199,7 @@ def _t2e(
 
 
 def _actions(tools: Sequence[Tool[..., Any]]) -> dict[str, Tool[..., Any]]:
-    """The tools by the action they become: what `e2t` named after an environment gets its own name back."""
+    """Return the tools by the action they become: those that `e2t` made get their actions' names back."""
     names = [carried_by(one).action or one.name for one in tools]
     if first_twice(names) is not None or "state" in names:
         names = [one.name for one in tools]
@@ -227,7 +211,7 @@ def _summary(tool: Tool[..., Any]) -> str:
 
 
 def _branching(tools: Sequence[Tool[..., Any]]) -> Branching:
-    """`snapshot` where the shared state is all there is: pure tools, and actions of environments that can branch."""
+    """Return `snapshot` where the shared state is all there is: pure tools, actions of environments that can branch."""
     for one in tools:
         behind = carried_by(one).environments
         branches = behind and all(made(factory).branching != "none" for factory in behind.values())

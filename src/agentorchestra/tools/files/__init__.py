@@ -10,9 +10,8 @@ from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import with_index
 from agentorchestra.tools.files.description import Quote, check, describe
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.preview import shown_whole
 from agentorchestra.tools.files.quotes import verify_quote
-from agentorchestra.tools.files.read import read_part
+from agentorchestra.tools.files.read import read_part, shown_whole
 from agentorchestra.tools.files.readers import LIMITS, check_input, read_document
 from agentorchestra.tools.files.search import search_passages
 

@@ -6,22 +6,31 @@ its parent: by the kernel's parent-death signal on Linux, and everywhere by a pi
 
 Writes one JSON object: {"document": ...} and the like, or {"error": code, "detail": text}; a member of an archive as
 its bytes behind a line of JSON.
+
+`python _worker.py --fork FD` forks such a process for each of many files: loading the libraries takes far longer than
+reading a small file. It never opens a file itself. It reads a JSON object a line: {"id", "out", "load", "request"}
+starts a worker that writes to the file `out`, after the modules `load` are there; {"kill": id} ends one. It writes
+{"id", "status"} when a worker has ended. It ends with its input, and with it, by the kernel and by the pipe FD, its
+workers.
 """
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
+import gc
 import importlib
 import importlib.util
 import json
 import os
 import resource
+import select
 import signal
 import sys
 import threading
 import time
 from pathlib import Path
+from types import FrameType
 from typing import Any
 
 
@@ -52,6 +61,8 @@ def limit(memory: int, cpu_s: int, output: int) -> None:
 
 def load_formats() -> None:
     """Make the folder formats/ a package, without the packages around it."""
+    if "formats" in sys.modules:
+        return
     folder = Path(__file__).resolve().parent / "formats"
     spec = importlib.util.spec_from_file_location(
         "formats", folder / "__init__.py", submodule_search_locations=[str(folder)]
@@ -96,9 +107,8 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
         return {"error": error.code, "detail": error.detail}, b""
 
 
-def main() -> None:
-    """Set the limits, read, write the result."""
-    request = json.loads(sys.argv[1])
+def work(request: dict[str, Any]) -> None:
+    """Set the limits, read, write the result; never returns."""
     die_with_parent(request["parent"], request["fd"])
     limit(request["memory"], request["cpu"], request["output"])
     load_formats()
@@ -119,6 +129,108 @@ def main() -> None:
     except OSError:  # beyond the limit
         os._exit(3)
     os._exit(0)  # the watching thread is blocked in a read
+
+
+def nothing(_signal: int, _frame: FrameType | None) -> None:
+    """Do nothing: a handler, so that the signal's number is written to the waking pipe."""
+
+
+class ForkServer:
+    """Starts workers and tells of their ends. `fd` is a pipe whose other end the caller holds."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        load_formats()
+        importlib.import_module("formats.convert")
+        self._running: dict[int, Any] = {}
+        self._loaded: set[str] = set()
+        self._wake, wake = os.pipe()
+        os.set_blocking(wake, False)
+        signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, nothing)
+
+    def serve(self) -> None:
+        """Serve until the input ends."""
+        waiting = b""
+        while True:
+            ready, _, _ = select.select([0, self._wake], [], [])
+            if self._wake in ready:
+                os.read(self._wake, 4096)
+                self._reap()
+            if 0 in ready:
+                more = os.read(0, 65_536)
+                if not more:
+                    return
+                *lines, waiting = (waiting + more).split(b"\n")
+                for line in lines:
+                    self._do(json.loads(line))
+
+    def end(self) -> None:
+        """End every worker."""
+        for pid in self._running:
+            self._kill(pid)
+
+    def _do(self, told: dict[str, Any]) -> None:
+        if "kill" in told:
+            for pid, name in self._running.items():
+                if name == told["kill"]:
+                    self._kill(pid)
+            return
+        for name in told["load"]:
+            if name not in self._loaded:
+                self._loaded.add(name)
+                with contextlib.suppress(ImportError):  # the worker says which extra is missing
+                    importlib.import_module(name)
+                gc.freeze()  # the workers' collections leave these pages shared
+        pid = os.fork()
+        if pid == 0:
+            self._work(told)
+        self._running[pid] = told["id"]
+
+    def _work(self, told: dict[str, Any]) -> None:
+        """Be the worker: never returns."""
+        try:
+            signal.set_wakeup_fd(-1)
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            os.setsid()
+            for target, path, flags in ((0, os.devnull, os.O_RDONLY), (1, told["out"], os.O_WRONLY)):
+                opened = os.open(path, flags)
+                os.dup2(opened, target)
+                os.close(opened)
+            request = {**told["request"], "parent": os.getppid(), "fd": self._fd}
+            work(request)
+        finally:
+            os._exit(4)
+
+    def _reap(self) -> None:
+        while self._running:
+            try:
+                pid, status = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            self._kill(pid)  # what it started (ffmpeg)
+            name = self._running.pop(pid)
+            os.write(1, json.dumps({"id": name, "status": os.waitstatus_to_exitcode(status)}).encode() + b"\n")
+
+    @staticmethod
+    def _kill(pid: int) -> None:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def main() -> None:
+    """Read one file, or serve until the input ends."""
+    if sys.argv[1] != "--fork":
+        work(json.loads(sys.argv[1]))
+    server = ForkServer(int(sys.argv[2]))
+    try:
+        server.serve()
+    finally:
+        server.end()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What the file tools share: the run's files, their documents, blocks with places."""
+"""Shared by the file tools: the run's files, their documents, blocks with places."""
 
 from __future__ import annotations
 
@@ -21,22 +21,20 @@ from agentorchestra.tools.files.readers import Document, read_document, source_s
 _T = TypeVar("_T")
 
 SOURCE = "source"  # the part of a file that is text and is read as something else: its own characters
+# Types that are text, and are not read as their lines
 WRITTEN_AS_TEXT = frozenset(
     {"text/html", "text/csv", "text/tab-separated-values", "message/rfc822", "application/json"}
 )
-"""What is text, and is not read as its lines."""
-
+# What to do where nobody sees
 WAY_TO_SEE = (
     'name a model that sees with [roles.vision] model = "..." in agentorchestra.toml, or say vision = true in its '
     "profile"
 )
-"""What to do where nobody sees."""
-
+# What to do where nobody hears
 WAY_TO_HEAR = (
     "name a model that writes down what is said with transcription_model in agentorchestra.toml "
     '("local:FOLDER" for one on this machine), or one that hears with [roles.hearing] model = "..."'
 )
-"""What to do where nobody hears."""
 
 
 def file_named(ctx: RunContext[Any], name: str) -> FileRef:
@@ -63,16 +61,11 @@ async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]
     The index is only a cache: a read-only folder, a full disk or a damaged file make the work slower, not impossible.
     """
     try:
-        with await asyncio.to_thread(_open_index, folder) as index:
+        with await asyncio.to_thread(PassageIndex, folder) as index:
             return await work(index)
     except (OSError, sqlite3.Error):
         with PassageIndex(None) as index:
             return await work(index)
-
-
-def _open_index(folder: Path) -> PassageIndex:
-    folder.mkdir(parents=True, exist_ok=True)
-    return PassageIndex(folder)
 
 
 async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:

@@ -17,13 +17,13 @@ from agentorchestra.tools.files.documents import (
     Document,
     PdfDocument,
     TextDocument,
+    is_media,
     locate,
     only_part,
     pictures_of,
 )
 from agentorchestra.tools.files.folders import LISTED, by_folder
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.media import is_media
 from agentorchestra.tools.files.places import parse_place
 from agentorchestra.tools.files.quotes import place_of
 from agentorchestra.tools.files.read import extent_of, listing
@@ -108,7 +108,7 @@ async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) 
 
 
 def _checked(document: Document, place: str, one: Quote) -> bool | str | None:
-    """Return whether a quote stands at its place, or its right place; None where only a model can see the words."""
+    """Return True if a quote stands at its place, or its right place; None where only a model can see the words."""
     stands = place_of(document, place, one.quote)
     if stands is not None:
         return stands == place or stands

@@ -1,4 +1,4 @@
-"""What files are read as: lines of text, cells of tables, pages of PDFs, and parts that are documents themselves."""
+"""Documents that files are read as: lines of text, cells of tables, pages of PDFs, and parts that are documents."""
 
 from __future__ import annotations
 
@@ -214,6 +214,11 @@ def _table(data: dict[str, Any], notes: tuple[str, ...]) -> TableDocument:
             for kind, value, areas in data.get("traits", ())
         ),
     )
+
+
+def is_media(media_type: str) -> bool:
+    """Return True for pictures, recordings and videos."""
+    return media_type.startswith(("image/", "audio/", "video/"))
 
 
 def parts_of(document: Document) -> tuple[Part, ...]:

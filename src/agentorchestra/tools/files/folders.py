@@ -37,7 +37,7 @@ class Found:
 
 @dataclass
 class LeftOut:
-    """What of a folder was not taken, by the reason."""
+    """Files of a folder that were not taken, by the reason."""
 
     counts: Counter[str] = field(default_factory=Counter)
     examples: dict[str, list[str]] = field(default_factory=dict)

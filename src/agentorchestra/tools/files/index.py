@@ -17,7 +17,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from agentorchestra.tools.files.documents import pictures_of
+from agentorchestra.tools.files.cache_db import open_cache
+from agentorchestra.tools.files.documents import is_media, pictures_of
 from agentorchestra.tools.files.passages import passages
 from agentorchestra.tools.files.readers import Document, check_stop, document_from_json, document_to_json
 
@@ -34,27 +35,26 @@ _BITS = 24
 """A passage's number is its document's shifted left by these, plus its place in it: a search needs no look-up to tell
 which document a passage is of."""
 
-_TABLES = """
-CREATE TABLE documents (id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, kept BLOB, problem TEXT, at REAL,
-    pictures TEXT);
-CREATE TABLE passages (id INTEGER PRIMARY KEY, place TEXT NOT NULL, body TEXT NOT NULL);
-CREATE VIRTUAL TABLE words USING fts5 (
-    text, heading, content = '', tokenize = "porter unicode61 remove_diacritics 2"
-);
-"""
+_TABLES = {
+    "documents": """CREATE TABLE documents (
+        id INTEGER PRIMARY KEY, sha256 TEXT NOT NULL UNIQUE, kept BLOB, problem TEXT, at REAL, pictures TEXT
+    )""",
+    "passages": "CREATE TABLE passages (id INTEGER PRIMARY KEY, place TEXT NOT NULL, body TEXT NOT NULL)",
+    "words": """CREATE VIRTUAL TABLE words USING fts5 (
+        text, heading, content = '', tokenize = "porter unicode61 remove_diacritics 2"
+    )""",
+}
 
 PROBLEM_S = 3_600.0  # after this a file that could not be read is tried again: it may have been the machine
 QUERY_S = 20.0  # the longest a query may take
+# What is read without a process of its own
 _CHEAP = frozenset({"text/plain", "text/markdown", "text/csv", "text/tab-separated-values"})
-"""What is read without a process of its own."""
-
 _HYPHENATED = re.compile(r"(\w)[-\u00ad]\n\s*(?=[a-zà-ÿ])")
 _CAMEL = re.compile(r"(?<=[a-zà-ÿ])(?=[A-Z])|_")
 _CELL_ADDRESS = re.compile(r"(?:^|(?<=; ))[A-Z]{1,3}\d+ (?=[^;]*:)")
 _WORD = re.compile(r"\w+", re.UNICODE)
+# Writing without spaces between words
 _UNSPACED = re.compile(r"[\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
-"""Writing without spaces between words."""
-
 # Words that say how something is asked, not what for. A query made of nothing else is searched as it stands.
 _STOP_WORDS = """
 a an the of in on at to for from by with and or as is are was were be been being do does did has have had what which who
@@ -112,7 +112,10 @@ def prepare(document: Document, stop: threading.Event | None = None) -> Prepared
             break
         table = passage.place.rpartition("!")[2].startswith("row ")
         rows.append((_searchable(passage.text, table), passage.heading, passage.place, passage.text))
-    return Prepared(rows, _pack(document), pictures=pictures_of(document))
+    kept = None
+    if costly(document):
+        kept = zlib.compress(json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace"), 1)
+    return Prepared(rows, kept, pictures=pictures_of(document))
 
 
 def costly(document: Document) -> bool:
@@ -122,17 +125,7 @@ def costly(document: Document) -> bool:
 
 def is_costly(media_type: str) -> bool:
     """Return True if files of a type take a process to be read."""
-    return media_type not in _CHEAP and not media_type.startswith(("image/", "audio/", "video/"))
-
-
-def _pack(document: Document) -> bytes | None:
-    if not costly(document):
-        return None
-    return zlib.compress(json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace"), 1)
-
-
-def _unpack(kept: bytes) -> Document:
-    return document_from_json(json.loads(zlib.decompress(kept)))
+    return media_type not in _CHEAP and not is_media(media_type)
 
 
 class PassageIndex:
@@ -143,50 +136,15 @@ class PassageIndex:
     """
 
     def __init__(self, folder: Path | None = None) -> None:
-        self._path = folder / "index.db" if folder is not None else None
+        if folder is not None:
+            folder.mkdir(parents=True, exist_ok=True)
         self._lock = threading.Lock()
-        self._db = self._connect()
-
-    def _connect(self) -> sqlite3.Connection:
-        if self._path is None:
-            return self._prepared(sqlite3.connect(":memory:", check_same_thread=False, isolation_level=None))
-        for attempt in (1, 2):
-            db = sqlite3.connect(self._path, timeout=30, check_same_thread=False, isolation_level=None)
-            try:
-                return self._prepared(db)
-            except sqlite3.DatabaseError as error:
-                db.close()
-                broken = not isinstance(error, sqlite3.OperationalError)
-                if attempt == 2 or not broken:
-                    raise
-                for path in (self._path, *self._path.parent.glob("index.db-*")):
-                    path.unlink(missing_ok=True)
-        raise AssertionError("unreachable")
-
-    def _prepared(self, db: sqlite3.Connection) -> sqlite3.Connection:
+        self._db = open_cache(folder / "index.db" if folder is not None else None, _VERSION, _TABLES, timeout_s=30)
         with contextlib.suppress(sqlite3.OperationalError):  # in use, or a disk on which it cannot be
-            db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute("PRAGMA temp_store = MEMORY")
-        db.execute("CREATE TEMP TABLE wanted (sha256 TEXT PRIMARY KEY, position INTEGER) WITHOUT ROWID")
-        db.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, position INTEGER)")
-        if db.execute("PRAGMA user_version").fetchone()[0] == _VERSION:
-            return db
-        db.execute("BEGIN IMMEDIATE")
-        try:
-            # Another process may have made the tables while this one waited for the lock.
-            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                for table in ("documents", "passages", "words"):
-                    db.execute(f"DROP TABLE IF EXISTS main.{table}")
-                for statement in _TABLES.split(";\n"):
-                    if statement.strip():
-                        db.execute(statement)
-                db.execute(f"PRAGMA user_version = {_VERSION}")
-            db.execute("COMMIT")
-        except BaseException:
-            db.execute("ROLLBACK")
-            raise
-        return db
+            self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA temp_store = MEMORY")
+        self._db.execute("CREATE TEMP TABLE wanted (sha256 TEXT PRIMARY KEY, position INTEGER) WITHOUT ROWID")
+        self._db.execute("CREATE TEMP TABLE chosen (id INTEGER PRIMARY KEY, position INTEGER)")
 
     def close(self) -> None:
         """Release the file; idempotent."""
@@ -209,7 +167,8 @@ class PassageIndex:
         """Return a document that was added and is costly to convert again, None for the others."""
         with self._lock:
             row = self._db.execute("SELECT kept FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
-        return _unpack(row[0]) if row is not None and row[0] is not None else None
+        kept = row[0] if row is not None else None
+        return document_from_json(json.loads(zlib.decompress(kept))) if kept is not None else None
 
     def known(self, sha256s: Iterable[str]) -> dict[str, str]:
         """Return "" for documents that can be searched, else why one could not be read lately."""

@@ -16,13 +16,12 @@ from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.index import PassageIndex, Prepared, is_costly, prepare
-from agentorchestra.tools.files.nursery import MANY, Nursery
 from agentorchestra.tools.files.readers import read_document
+from agentorchestra.tools.files.worker import MANY, ForkServer
 
 AT_ONCE = max(2, min(4, os.cpu_count() or 2))  # files that are converted at the same time
+# What one search gives to reading new files; the next one goes on. Less than a tool's default time limit.
 SECONDS = 90.0
-"""What one search gives to reading new files; the next one goes on. Less than a tool's default time limit."""
-
 LARGE = 8_000_000  # files with more bytes are read one at a time: their texts would fill the memory
 _BATCH = 200
 _BATCH_CHARS = 4_000_000
@@ -31,7 +30,7 @@ _TOLD = 100
 
 @dataclass
 class Standing:
-    """How far the files of a search are read; `problems` has `{name}` for the file's name."""
+    """The files of a search as far as they are read; `problems` has `{name}` for the file's name."""
 
     readable: set[str] = field(default_factory=set)  # the hashes of those that can be searched
     problems: dict[str, str] = field(default_factory=dict)
@@ -58,7 +57,7 @@ async def bring_up(
     if missing:
         work = _Indexing(ctx, index, by_hash, missing, standing)
         slow = [kind for sha256 in missing if is_costly(kind := by_hash[sha256].media_type)]
-        async with Nursery(set(slow)) if len(slow) >= MANY else contextlib.nullcontext():
+        async with ForkServer(set(slow)) if len(slow) >= MANY else contextlib.nullcontext():
             await work.run(SECONDS if seconds is None else seconds)
     standing.left = len(by_hash) - len(standing.readable) - len(standing.problems)
     return standing

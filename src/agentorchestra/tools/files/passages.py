@@ -23,8 +23,8 @@ from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.tables import row_text
 from agentorchestra.tools.files.views import LINE_CHARS
 
+# Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)
 MAX_PASSAGE = 1_200
-"""Characters after which a passage is cut even inside a sentence (huge lines, text without full stops)."""
 
 
 @dataclass(frozen=True)

@@ -120,7 +120,6 @@ def _stands(quote: str, text: str) -> bool:
 
 
 def _spans(quote: str, there: _Plain) -> Iterator[tuple[int, int]]:
-    """Give each beginning and end of a quote."""
     wanted = _plain(quote).text
     whole = [*_found(wanted, there)] if wanted else []
     if whole:
@@ -153,7 +152,7 @@ _MOST_SPANS = 100
 
 
 def _negates(there: _Plain, start: int, end: int) -> bool:
-    """Return whether the words between two pieces hold a negation."""
+    """Return True if the words between two pieces hold a negation."""
     cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
     words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
@@ -340,7 +339,7 @@ def quote_stands(document: Document, place: str, quote: str) -> bool:
 
 
 def _some_cells(document: Document, place: Place, quote: str) -> bool:
-    """Return whether a quote is some of the cells of a row, whole and in order, with or without column names."""
+    """Return True if a quote is some of the cells of a row, whole and in order, with or without column names."""
     if place.part:
         _, document, _ = locate(document, place.part)
     table = only_part(document)
@@ -367,6 +366,9 @@ def _cell_forms(table: TableDocument, row: int, column: int, cell: str) -> set[s
     return {_plain(one).text for one in (cell, f"{name}: {cell}", f"{address} {cell}", f"{address} {name}: {cell}")}
 
 
+_COUNTED_BY: dict[str, type[Leaf]] = {"line": TextDocument, "page": PdfDocument, "row": TableDocument}
+
+
 def place_of(document: Document, place: str, quote: str) -> str | None:
     """Return the place where a quote stands, None where it stands nowhere that could be meant.
 
@@ -383,10 +385,14 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
         where = parse_place(inside)
         if where is None or where.part or _plain(quote).words < FEW_WORDS:
             return None
-        found = [*islice(_near(only_part(part), where, quote), 2)]
+        part = only_part(part)
+        if not isinstance(part, _COUNTED_BY.get(where.unit, ())):
+            return None
+        near = 1 if where.unit == "page" else NEAR
+        found = [*islice(_places(part, quote, where.first - near, where.last + near), 2)]
     else:
         every = ((path, leaf) for path, leaf in leaves(part) if _size(leaf) <= MOST_SEARCHED)
-        found = [*islice((joined(path, one) for path, leaf in every for one in _everywhere(leaf, quote)), 2)]
+        found = [*islice((joined(path, one) for path, leaf in every for one in _places(leaf, quote)), 2)]
     return joined(prefix, found[0]) if len(found) == 1 else None
 
 
@@ -397,40 +403,22 @@ def _told(document: Document, quote: str) -> bool:
     )
 
 
-def _near(document: Document, where: Place, quote: str) -> Iterator[str]:
-    """Give the places of a quote around one."""
-    if isinstance(document, TextDocument) and where.unit == "line":
-        first = max(1, where.first - NEAR)
-        last = min(document.line_count, where.last + NEAR)
+def _places(document: Document, quote: str, first: int = 1, last: int = sys.maxsize) -> Iterator[str]:
+    """Give the places of a quote among these lines, pages or rows."""
+    first = max(1, first)
+    if isinstance(document, TextDocument):
+        last = min(document.line_count, last)
         for start, end in lines_of(quote, document.lines(first, last)) if first <= last else ():
             yield str(Place("line", first + start - 1, first + end - 1))
-    elif isinstance(document, PdfDocument) and where.unit == "page":
-        yield from _pages(document, quote, max(1, where.first - 1), min(len(document.pages), where.last + 1))
-    elif isinstance(document, TableDocument) and where.unit == "row":
-        yield from _rows(document, quote, max(1, where.first - NEAR), min(document.last_row, where.last + NEAR))
-
-
-def _everywhere(document: Leaf, quote: str) -> Iterator[str]:
-    if isinstance(document, TextDocument):
-        for start, end in lines_of(quote, document.text):
-            yield str(Place("line", start, end))
     elif isinstance(document, PdfDocument):
-        yield from _pages(document, quote, 1, len(document.pages))
-    else:
-        yield from _rows(document, quote, 1, document.last_row)
-
-
-def _pages(document: PdfDocument, quote: str, first: int, last: int) -> Iterator[str]:
-    for number in range(first, last + 1):
-        if alike(quote, document.pages[number - 1]):
-            yield str(Place("page", number, number))
-
-
-def _rows(document: TableDocument, quote: str, first: int, last: int) -> Iterator[str]:
-    for number in range(first, last + 1):
-        place = Place("row", number, number)
-        if any(alike(quote, text) for text in place_text(document, place)):
-            yield str(place)
+        for number, page in enumerate(document.pages[first - 1 : last], first):
+            if alike(quote, page):
+                yield str(Place("page", number, number))
+    elif isinstance(document, TableDocument):
+        for number in range(first, min(document.last_row, last) + 1):
+            place = Place("row", number, number)
+            if any(alike(quote, text) for text in place_text(document, place)):
+                yield str(place)
 
 
 def _size(document: Leaf) -> int:

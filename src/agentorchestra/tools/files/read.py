@@ -1,18 +1,29 @@
-"""`read_file`: a file from its beginning, or a part of it."""
+"""`read_file`: a file from its beginning, or a part of it; `files_in_view`: short files whole, for first prompts."""
 
 from __future__ import annotations
 
 import asyncio
+import base64
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
-from agentorchestra.core.errors import ToolError
+from agentorchestra.core.content import Block, MediaBlock, Source, SourceKind, TextBlock, Trust
+from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.spec import FileRef
 from agentorchestra.runtime.results import room_of_caller
 from agentorchestra.tea.calling.tool import ToolResult
-from agentorchestra.tools.files.common import block, document_at, file_named, how_to_look, note, only_pictures
+from agentorchestra.tools.files.common import (
+    block,
+    document_at,
+    document_of,
+    file_named,
+    how_to_look,
+    note,
+    only_pictures,
+)
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
@@ -20,6 +31,7 @@ from agentorchestra.tools.files.documents import (
     PdfDocument,
     TableDocument,
     TextDocument,
+    is_media,
     joined,
     leaves,
     locate,
@@ -27,15 +39,14 @@ from agentorchestra.tools.files.documents import (
     pictures_of,
 )
 from agentorchestra.tools.files.index import PassageIndex
-from agentorchestra.tools.files.media import is_media, show
 from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.places import Place, parse_place
+from agentorchestra.tools.files.readers import describe_media, member_bytes, video_frames
 from agentorchestra.tools.files.tables import has_nothing, table_view, trait_kinds
 from agentorchestra.tools.files.views import View, length, page_view, text_view
 
+# About how much text one `read_file` gives; less than what is cut from the middle of a long result
 PART_CHARS = 16_000
-"""About how much text one `read_file` gives; less than what is cut from the middle of a long result."""
-
 _LEAST_CHARS = 1_000
 
 _CUT_NAMED = 3  # lines that are cut for which it is said how to read on
@@ -43,6 +54,11 @@ TABLE_CHARS = 12_000  # the same of a table; what its cells have besides values 
 _LEAST_TABLE = 1_000  # so much of a table is given in any case, when a file with parts is read from its beginning
 NO_NEWLINE = "The last line does not end with a newline."  # told of a text that is read; whoever edits it has to know
 _LISTED = 40  # parts of a file, or columns of a table, that are listed; all of them can be read
+_FRAMES = re.compile(r"^\s*frames\s+(\d{1,3})\s*$", re.IGNORECASE)
+_FRAME = re.compile(r"^\s*frame\s+(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,6}(?:\.\d{1,3})?)\s*s?\s*$", re.IGNORECASE)
+MOST_FILES = 20  # files of a task that are looked at; of more, none is shown
+MOST_BYTES = 5_000_000  # of a file that is converted only to see how long it is
+_BYTES_PER_CHAR = 4
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
     "vnd.ms-excel": "sheet",
@@ -89,7 +105,7 @@ def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
 
 @dataclass(frozen=True)
 class Asked:
-    """What of a document is read, and how it is told."""
+    """The part of a document that is read, and how it is told."""
 
     part: str = ""  # a place, "" for all
     span: tuple[int, int] | None = None  # the first and last line, page or row, in place of those of `part`
@@ -140,7 +156,7 @@ def _text_of(block: Block) -> str:
 
 @dataclass(frozen=True)
 class _Read:
-    """What was read of a part of a document."""
+    """A part of a document as it was read."""
 
     blocks: list[Block]  # its content
     notes: list[Block]  # what was left out, and how to read on
@@ -201,19 +217,14 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
     elif place.last < whole.last and not place.first_char:
         said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
     cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
-    if last == whole.last and not cut and _is_open(document):
-        said.append(NO_NEWLINE)
+    if last == whole.last and not cut and isinstance(document, TextDocument) and document.form is not None:
+        said += [] if document.text.endswith("\n") else [NO_NEWLINE]
     return said
 
 
 def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
     """Return True if a stretch of a line or page ends before that does."""
     return stretch.last_char < length(document, stretch.first)
-
-
-def _is_open(document: TextDocument | PdfDocument) -> bool:
-    """Return True if a text that stands in its file as it is ends without a newline."""
-    return isinstance(document, TextDocument) and document.form is not None and not document.text.endswith("\n")
 
 
 def _not_shown(place: Place) -> str:
@@ -227,7 +238,6 @@ def _not_shown(place: Place) -> str:
 
 
 def _read_parts(file: str, document: PartsDocument, path: str, asked: Asked) -> list[Block]:
-    """Return what the parts are, then their content from the first one on."""
     source = Source(kind=asked.kind, ref=file)
     listed = f"{joined(file, path) if path else file} has {listing(document, path)}"
     blocks: list[Block] = [TextBlock(text=listed, source=source, trust=Trust.UNTRUSTED)]
@@ -280,7 +290,6 @@ def extent_of(document: Document) -> str:
 
 
 def _extent(document: Leaf) -> Place:
-    """Return the whole document as a place."""
     if isinstance(document, TextDocument):
         return Place("line", 1, document.line_count)
     if isinstance(document, PdfDocument):
@@ -362,6 +371,103 @@ def _table(name: str, table: TableDocument, place: Place, path: str, asked: Aske
     return _Read(blocks, notes, ends=not view.rest)
 
 
+# --- pictures and recordings ----------------------------------------------------------------------------------------
+
+
+async def show(ctx: RunContext[Any], ref: FileRef, member: tuple[str, ...], media_type: str, part: str) -> ToolResult:
+    """Return a picture or a recording with what can be said of it; of a video, the frames that `part` names."""
+    name = "!".join([ref.name, *member])
+    video = media_type.startswith("video/")
+    if part and not video:
+        raise ToolError(f"{name} is {media_type} and has no part {part!r}; leave part out to have it shown.")
+    path = ctx.file(ref.name)
+    try:
+        if part:
+            return await _frames(ctx, ref, member, part)
+        data = await member_bytes(path, member) if member else await asyncio.to_thread(path.read_bytes)
+        about = await describe_media(path, member)
+    except FileInputError as error:
+        raise ToolError(str(error).replace(str(path), name)) from None
+    source = Source(kind="file", ref=ref.name, place="!".join(member) or None)
+    blocks: list[Block] = [
+        await _medium(ctx, name, data, media_type, source),
+        TextBlock(text=about, source=source, trust=Trust.UNTRUSTED),
+    ]
+    if video:
+        blocks.append(note("Its frames are shown as pictures with part='frames 5' or part='frame 00:12'."))
+    return ToolResult(content=blocks)
+
+
+async def _frames(ctx: RunContext[Any], ref: FileRef, member: tuple[str, ...], part: str) -> ToolResult:
+    name = "!".join([ref.name, *member])
+    at: tuple[float, ...] = ()
+    count = 0
+    if match := _FRAMES.match(part):
+        count = int(match[1])
+    elif match := _FRAME.match(part):
+        at = (int(match[1] or 0) * 3600 + int(match[2] or 0) * 60 + float(match[3]),)
+    if not (count or at):
+        raise ToolError(f"{name} has no part {part!r}; give 'frames 5' (evenly over its length) or 'frame 00:12'.")
+    blocks: list[Block] = []
+    for frame in await video_frames(ctx.file(ref.name), member, at=at, count=count):
+        place = "!".join([*member, f"frame {frame['at']}"])
+        source = Source(kind="file", ref=ref.name, place=place)
+        data = base64.b64decode(frame["data"])
+        blocks.append(await _medium(ctx, f"{name} {place}.jpg", data, frame["media_type"], source))
+    return ToolResult(content=blocks)
+
+
+async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str, source: Source) -> MediaBlock:
+    kept = await ctx.artifact(name, data, media_type)
+    return MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=len(data), source=source)
+
+
+# --- short files whole ----------------------------------------------------------------------------------------------
+
+
+async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> ToolResult:
+    """Return the files that are short enough, in the order of the task, as `read_file` gives them.
+
+    `chars` is how much converted text they may have together.
+    """
+    files = ctx.manifest.files
+    left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
+    blocks: list[Block] = []
+    for ref in files if len(files) <= MOST_FILES else ():
+        most = left * _BYTES_PER_CHAR if ref.media_type.startswith("text/") else MOST_BYTES
+        if is_media(ref.media_type) or ref.size > most:
+            continue
+        try:
+            document = await document_of(ctx, ref, index)
+            length = length_of(document)
+            if not 0 < length <= left:
+                continue
+            read = await read_part(ctx, index, ref.name)
+        except ToolError:
+            continue  # whoever reads it is told what is wrong with it
+        content = read.content if isinstance(read.content, list) else []
+        blocks += [one for one in content if not (isinstance(one, TextBlock) and one.text == NO_NEWLINE)]
+        left -= length
+    return ToolResult(content=blocks)
+
+
+def length_of(document: Document) -> int:
+    """Return characters of a document's text; 0 where a part of it can only be looked at."""
+    spent = 0
+    for _, leaf in leaves(document):
+        if isinstance(leaf, TextDocument):
+            if is_media(leaf.media_type):
+                return 0
+            spent += len(leaf.text)
+        elif isinstance(leaf, PdfDocument):
+            if leaf.pictured:
+                return 0
+            spent += sum(map(len, leaf.pages))
+        elif isinstance(leaf, TableDocument):
+            spent += sum(len(cell) + 1 for row in (leaf.header, *leaf.rows) for cell in row)
+    return spent
+
+
 __all__ = [
     "PART_CHARS",
     "Asked",
@@ -371,5 +477,6 @@ __all__ = [
     "listing",
     "read_blocks",
     "read_part",
+    "shown_whole",
     "span_of",
 ]

@@ -22,6 +22,7 @@ from agentorchestra.tools.files.documents import (
     TextDocument,
     document_from_json,
     document_to_json,
+    is_media,
 )
 from agentorchestra.tools.files.formats import text as plain
 from agentorchestra.tools.files.formats.base import Refused
@@ -32,7 +33,7 @@ _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
 
 class Checked(NamedTuple):
-    """What a file is."""
+    """The type and the size of a file."""
 
     media_type: str
     size: int
@@ -50,7 +51,7 @@ def look_into(path: Path, limits: Limits = LIMITS) -> Checked:
     """
     data = _bytes(path, limits)
     media_type = _media_type(path, data)
-    if media_type.startswith(("image/", "audio/", "video/")):
+    if is_media(media_type):
         return Checked(media_type, len(data))
     if media_type in _READ_HERE:
         _decoded(path, data, limits)
@@ -74,24 +75,27 @@ async def read_document(path: Path, limits: Limits = LIMITS) -> Document:
     Raises:
         FileInputError: one sentence that names the file, what is wrong and the way out.
     """
-    data = await asyncio.to_thread(_bytes, path, limits)
-    media_type = _text_media_type(path, data)
-    if media_type in _READ_HERE:
-        return await asyncio.to_thread(_text_document, path, data, media_type, limits)
-    del data
+    document = await asyncio.to_thread(_read_here, path, limits)
+    if document is not None:
+        return document
     result, _ = await run_async(Request(path, "read"), limits)
     return await asyncio.to_thread(document_from_json, result["document"])
 
 
 def read_document_sync(path: Path, limits: Limits = LIMITS) -> Document:
     """Do as `read_document`, for code without an event loop."""
+    document = _read_here(path, limits)
+    return document or document_from_json(run(Request(path, "read"), limits)[0]["document"])
+
+
+def _read_here(path: Path, limits: Limits) -> Document | None:
+    """Return a file of plain text or a table, None for one that the worker reads."""
     data = _bytes(path, limits)
-    media_type = _text_media_type(path, data)
-    if media_type in _READ_HERE:
-        return _text_document(path, data, media_type, limits)
-    del data
-    result, _ = run(Request(path, "read"), limits)
-    return document_from_json(result["document"])
+    media_type = _media_type(path, data)
+    if is_media(media_type):
+        what = {"i": "a picture", "a": "a recording", "v": "a video"}[media_type[0]]
+        raise FileInputError(f"{path} is {what} ({media_type}): it holds no text that could be searched or quoted")
+    return _text_document(path, data, media_type, limits) if media_type in _READ_HERE else None
 
 
 async def describe_media(path: Path, member: Sequence[str] = (), limits: Limits = LIMITS) -> str:
@@ -174,14 +178,6 @@ def _media_type(path: Path, data: bytes) -> str:
         )
     if media_type in _READ_HERE and (other := foreign(data)) is not None:
         raise FileInputError(refusal(path, "foreign", "|".join(other), LIMITS))
-    return media_type
-
-
-def _text_media_type(path: Path, data: bytes) -> str:
-    media_type = _media_type(path, data)
-    if media_type.startswith(("image/", "audio/", "video/")):
-        what = {"i": "a picture", "a": "a recording", "v": "a video"}[media_type[0]]
-        raise FileInputError(f"{path} is {what} ({media_type}): it holds no text that could be searched or quoted")
     return media_type
 
 

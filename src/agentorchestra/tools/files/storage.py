@@ -18,15 +18,17 @@ import stat
 import tempfile
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import IO
 
-from agentorchestra.core.errors import FileInputError, UnseenScanError, WorkspaceNotWritableError
+from agentorchestra.core.errors import BundleError, FileInputError, UnseenScanError, WorkspaceNotWritableError
 from agentorchestra.core.spec import FileRef
+from agentorchestra.log.bundle.format import check_names
+from agentorchestra.tools.files.cache_db import open_cache
 from agentorchestra.tools.files.common import WAY_TO_SEE
 from agentorchestra.tools.files.folders import (
     MAX_BYTES,
@@ -40,22 +42,18 @@ from agentorchestra.tools.files.formats.sniff import sniff
 from agentorchestra.tools.files.readers import LIMITS, check_stop, look_into
 
 THREADS = 4  # files that are hashed and checked at the same time
+# Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside.
 _VERSION = 2
-"""Of the table in seen.db; a file with another one is begun anew. 1: the first. 2: what was found inside."""
-
-_TABLE = """
-CREATE TABLE IF NOT EXISTS seen (
-    path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, device INTEGER,
-    sha256 TEXT, media_type TEXT, problem TEXT, inside TEXT, checked_by TEXT
-) WITHOUT ROWID
-"""
-
+_TABLES = {
+    "seen": """CREATE TABLE seen (
+        path BLOB PRIMARY KEY, size INTEGER, mtime_ns INTEGER, ctime_ns INTEGER, inode INTEGER, device INTEGER,
+        sha256 TEXT, media_type TEXT, problem TEXT, inside TEXT, checked_by TEXT
+    ) WITHOUT ROWID"""
+}
+# A file changed less than this before it was read may change again without another time: it is not remembered.
 _SETTLED_NS = 100_000_000
-"""A file changed less than this before it was read may change again without another time: it is not remembered."""
-
+# The time (s since 1970) of every kept file: one that was written to since has another and is not used again.
 _KEPT_MTIME = 946_684_800
-"""The time (s since 1970) of every kept file: one that was written to since has another and is not used again."""
-
 _HEAD = 8_192
 _CONTAINERS = frozenset({"application/zip", "application/x-ole-storage"})
 _CHUNK = 1 << 20
@@ -74,7 +72,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class _Seen:
-    """What a file held when it looked like `look` (size, times, inode, device)."""
+    """The content of a file when it looked like `look` (size, times, inode, device)."""
 
     look: tuple[int, int, int, int, int]
     sha256: str
@@ -257,17 +255,12 @@ class _Keeper:
             raise FileInputError(f"{source} cannot be read: {error.strerror}; give a readable file") from None
         with os.fdopen(opened, "rb") as file:
             look = _looks(os.fstat(opened))
-            with writing(self._store):
-                handle, new = tempfile.mkstemp(prefix="new-", dir=self._store)
-            try:
-                with os.fdopen(handle, "wb") as copy:
-                    digest, size = self._copied(file, copy, source)
+            with _new_content(self._store) as (new, copy):
+                digest, size = self._copied(file, copy, source)
+                copy.close()
                 if _looks(os.fstat(opened)) != look:
                     look = (-1, 0, 0, 0, 0)  # it was being written: kept as it was read, and read again next time
-                self._put(Path(new), digest, size)
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    Path(new).unlink()
+                self._put(new, digest, size)
         return digest, look
 
     def _copied(self, file: IO[bytes], copy: IO[bytes], source: Path) -> tuple[str, int]:
@@ -297,14 +290,11 @@ class _Keeper:
             self._new += 1
             one_by_one = self._new <= _SYNC_ONE_BY_ONE
         with writing(self._store):
-            seal(new, self._place(digest), sync=one_by_one)
-
-    def _place(self, digest: str) -> Path:
-        return kept_place(self._store, digest)
+            seal(new, kept_place(self._store, digest), sync=one_by_one)
 
     def _has(self, digest: str, size: int) -> bool:
         try:
-            found = self._place(digest).stat()
+            found = kept_place(self._store, digest).stat()
         except OSError:
             return False
         return found.st_size == size and found.st_mtime == _KEPT_MTIME
@@ -338,7 +328,7 @@ class _Keeper:
                             break
                         one.chmod(0o755)
                         made.add(one)
-                link_kept(self._place(result.sha256), place)
+                link_kept(kept_place(self._store, result.sha256), place)
                 size = kept.get(result.sha256)
                 if size is None:
                     size = kept[result.sha256] = place.stat().st_size
@@ -358,7 +348,6 @@ class _Keeper:
         return refs
 
     def _empty(self, jobs: Sequence[tuple[_Wanted, Found]], results: Sequence[_Seen]) -> None:
-        """Refuse a folder of which nothing can be read."""
         readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
         for one, _ in jobs:
             if one.lenient and id(one) not in readable:
@@ -411,6 +400,18 @@ def _looks(found: os.stat_result) -> tuple[int, int, int, int, int]:
     return found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino, found.st_dev
 
 
+@contextlib.contextmanager
+def _new_content(store: Path) -> Iterator[tuple[Path, IO[bytes]]]:
+    """Hold a new file in the store while it is written; one that is not sealed by then is removed."""
+    with writing(store):
+        handle, name = tempfile.mkstemp(prefix="new-", dir=store)
+    try:
+        with os.fdopen(handle, "wb") as copy:
+            yield Path(name), copy
+    finally:
+        Path(name).unlink(missing_ok=True)
+
+
 def kept_place(store: Path, sha256: str) -> Path:
     """Return where a content lies."""
     return store / sha256[:2] / sha256
@@ -452,40 +453,14 @@ def writing(folder: Path) -> Iterator[None]:
 
 
 class _SeenFiles:
-    """What files on the disk held when they were looked at last; without a path, or when it fails, it knows nothing."""
+    """The contents of files on the disk when they were looked at last; without a path, or when it fails, none."""
 
     def __init__(self, path: Path | None) -> None:
         self._by = _checker()
         self._db: sqlite3.Connection | None = None
-        if path is None:
-            return
-        for _ in range(2):
-            try:
-                self._db = self._opened(path)
-                return
-            except sqlite3.OperationalError:
-                return
-            except sqlite3.DatabaseError:
-                for name in (path, *path.parent.glob(f"{path.name}-*")):
-                    with contextlib.suppress(OSError):
-                        name.unlink()
-
-    @staticmethod
-    def _opened(path: Path) -> sqlite3.Connection:
-        db = sqlite3.connect(path, timeout=10, isolation_level=None)
-        try:
-            db.execute("PRAGMA synchronous = NORMAL")
-            if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                db.execute("BEGIN IMMEDIATE")
-                if db.execute("PRAGMA user_version").fetchone()[0] != _VERSION:
-                    db.execute("DROP TABLE IF EXISTS seen")
-                    db.execute(_TABLE)
-                    db.execute(f"PRAGMA user_version = {_VERSION}")
-                db.execute("COMMIT")
-        except BaseException:
-            db.close()
-            raise
-        return db
+        if path is not None:
+            with contextlib.suppress(sqlite3.Error, OSError):
+                self._db = open_cache(path, _VERSION, _TABLES, timeout_s=10)
 
     def __enter__(self) -> _SeenFiles:
         return self
@@ -495,7 +470,6 @@ class _SeenFiles:
             self._db.close()
 
     def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
-        """Return what is remembered of these files."""
         if self._db is None:
             return {}
         found: dict[bytes, _Seen] = {}
@@ -513,7 +487,6 @@ class _SeenFiles:
         return found
 
     def remember(self, seen: Iterable[tuple[bytes, _Seen]]) -> None:
-        """Remember what was read now."""
         rows = [
             (path, *one.look, one.sha256, one.media_type, one.problem, one.inside, self._by)
             for path, one in seen
@@ -546,4 +519,85 @@ def _checker() -> str:
         return ""
 
 
-__all__ = ["Kept", "keep_files"]
+# --- files on their way to another machine --------------------------------------------------------------------------
+
+
+Opener = Callable[[FileRef], contextlib.AbstractContextManager[IO[bytes]]]  # opens a file that came from elsewhere
+
+
+class CarriedFiles:
+    """The kept files of a workspace: `store` has contents by hash, `runs/ID/files` their names."""
+
+    def __init__(self, store: Path, runs: Path) -> None:
+        self._store = store
+        self._runs = runs
+
+    def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
+        """Return the bytes of a file of a run; BundleError if they are gone."""
+        for place in (kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name):
+            try:
+                handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+            except OSError:
+                continue
+            if os.fstat(handle).st_size == ref.size:
+                return os.fdopen(handle, "rb")
+            os.close(handle)
+        raise BundleError(
+            f"the file {ref.name!r} of the task is no longer kept in {self._store} as it was; restore it, or export "
+            "with --no-files"
+        )
+
+    def put(
+        self,
+        run_id: str,
+        refs: tuple[FileRef, ...],
+        reader: Opener,
+    ) -> None:
+        """Keep the files of a run that came from elsewhere. Blocks; `remove` undoes a part of it too.
+
+        Raises:
+            WorkspaceNotWritableError: if they cannot be kept.
+            BundleError: for a name that leads out of the run's folder, or bytes that do not match their hash.
+        """
+        check_names(refs)
+        if not refs:
+            return
+        target = self._runs / run_id / "files"
+        with writing(self._store):
+            self._store.mkdir(parents=True, exist_ok=True)
+        for ref in refs:
+            place = kept_place(self._store, ref.sha256)
+            if not place.is_file() or place.stat().st_size != ref.size:
+                self._take(ref, place, reader)
+            name = target / ref.name
+            with writing(name.parent):
+                name.parent.mkdir(parents=True, exist_ok=True)
+                for folder in (name.parent, *name.parent.parents):
+                    if not folder.is_relative_to(target):
+                        break
+                    folder.chmod(0o755)
+                name.unlink(missing_ok=True)  # of a process that died here
+                with contextlib.suppress(FileExistsError):  # another one takes in the same run
+                    link_kept(place, name)
+
+    def _take(self, ref: FileRef, place: Path, reader: Opener) -> None:
+        with _new_content(self._store) as (new, copy):
+            digest, size = hashlib.sha256(), 0
+            with copy, reader(ref) as source, writing(self._store):
+                while size <= ref.size and (chunk := source.read(_CHUNK)):
+                    digest.update(chunk)
+                    size += len(chunk)
+                    copy.write(chunk)
+            if (digest.hexdigest(), size) != (ref.sha256, ref.size):
+                raise BundleError(f"the file {ref.name!r} is not what its hash says; nothing was imported")
+            with writing(self._store):
+                seal(new, place, sync=True)
+
+    def remove(self, run_id: str) -> None:
+        """Undo `put`: the run's names; contents stay, another run may have them."""
+        shutil.rmtree(self._runs / run_id / "files", ignore_errors=True)
+        with contextlib.suppress(OSError):
+            (self._runs / run_id).rmdir()
+
+
+__all__ = ["CarriedFiles", "Kept", "keep_files"]

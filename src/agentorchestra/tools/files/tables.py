@@ -60,7 +60,11 @@ def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
     if place.unit == "row" and right == wanted:
         seen = Place("row", place.first, last)
         notes = [*_separated(table, seen), *_uneven(table, shown), *notes]
-    text = _csv(table, shown, left, right) if len(shown) > len(head) else ""
+    text = ""
+    if len(shown) > len(head):
+        widest = max(len(table.record(row)[left - 1 : right]) for row in shown)
+        letters = _line(["row", *(column_name(column) for column in range(left, left + widest))])
+        text = "\n".join([letters, *(_row_line(table, row, left, right) for row in shown)])
     notes = [*_long_cells(table, shown, left, right), *notes]
     return TableView(text, seen, traits, tuple(rest), tuple(notes), untold)
 
@@ -115,12 +119,6 @@ def _has_value(table: TableDocument, row: int, left: int, right: int) -> bool:
     return any(cell.strip() for cell in table.record(row)[left - 1 : right])
 
 
-def _csv(table: TableDocument, rows: Sequence[int], left: int, right: int) -> str:
-    widest = max(len(table.record(row)[left - 1 : right]) for row in rows)
-    letters = [column_name(column) for column in range(left, left + widest)]
-    return "\n".join([_line(["row", *letters]), *(_row_line(table, row, left, right) for row in rows)])
-
-
 def _row_line(table: TableDocument, row: int, left: int, right: int) -> str:
     return _line([str(row), *map(_cut, table.record(row)[left - 1 : right])])
 
@@ -160,12 +158,10 @@ def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
         ("fewer", [row for row in rows if len(table.record(row)) < usual]),
     ):
         if chosen:
-            yield f"{_rows_named(chosen)} {'have' if len(chosen) > 1 else 'has'} {word} than the {usual} cells of row 1"
-
-
-def _rows_named(rows: Sequence[int]) -> str:
-    more = f" and {len(rows) - _NAMED:,} more" if len(rows) > _NAMED else ""
-    return f"row{'s' if len(rows) > 1 else ''} {', '.join(map(str, rows[:_NAMED]))}{more}"
+            more = f" and {len(chosen) - _NAMED:,} more" if len(chosen) > _NAMED else ""
+            noun, have = ("rows", "have") if len(chosen) > 1 else ("row", "has")
+            named = f"{noun} {', '.join(map(str, chosen[:_NAMED]))}{more}"
+            yield f"{named} {have} {word} than the {usual} cells of row 1"
 
 
 # --- rows as they are found and quoted ------------------------------------------------------------------------------
@@ -236,27 +232,21 @@ def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None 
         elif one.kind in _WITHOUT_VALUE:
             grouped.setdefault(one.kind, []).append(where)
         elif one.kind == "comment":
-            shown = one.value if most_comment is None else _first(one.value, most_comment)
+            shown = one.value
+            if most_comment is not None and len(shown) > most_comment:
+                shown = f"{shown[:most_comment]}… ({len(shown):,} characters; read the cell for all)"
             lines.append(f"comment on {where}: {shown}")
         elif one.kind == "formula":
-            lines.append(f"formula: {where} {one.value}{_filled_from(one.areas[0])}")
+            top, column, bottom, _ = one.areas[0]
+            written = f" (as written in {_address('', (top, column, top, column))}, filled down)"
+            lines.append(f"formula: {where} {one.value}{written if top != bottom else ''}")
         else:
             lines.append(f"{one.kind} {one.value}: {where}")
     named = {"fill": "fills", "font colour": "font colours"}
     return "\n".join([*(f"{named.get(kind, kind)}: {'; '.join(said)}" for kind, said in grouped.items()), *lines])
 
 
-def _first(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[:most]}… ({len(text):,} characters; read the cell for all)"
-
-
-def _filled_from(area: Area) -> str:
-    """Return where a formula that was filled down is written as it is told."""
-    return "" if area[0] == area[2] else f" (as written in {_address('', (*area[:2], *area[:2]))}, filled down)"
-
-
 def _inside(area: Area, place: Place) -> Area | None:
-    """Return the part of an area that lies in a place."""
     top, left = max(area[0], place.first), max(area[1], place.first_column)
     bottom, right = min(area[2], place.last), min(area[3], place.last_column)
     return (top, left, bottom, right) if top <= bottom and left <= right else None

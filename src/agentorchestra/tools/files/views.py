@@ -23,7 +23,7 @@ _SLACK = 8  # a rest of this part of the limit is shown along: nobody has to ask
 
 
 class View(NamedTuple):
-    """What is shown of a document."""
+    """The part of a document that is shown."""
 
     pieces: list[tuple[Place, str]]  # the place and the text of each: all lines are one piece, each page is one
     last: int  # the last line or page that is shown
@@ -33,13 +33,14 @@ class View(NamedTuple):
 def text_view(document: TextDocument, place: Place, limit: int) -> View:
     """Return lines of a text (or characters of one) with their numbers, in about `limit` characters."""
     if place.first == place.last:
-        return _one_line(document, place, limit)
+        where, text, cut = _stretch(document.lines(place.first, place.first), place, limit)
+        return View([(where, f"{str(where).removeprefix('line ')}\t{text}")], place.first, cut)
     start, end = document.span(place.first, place.last)
     lines = place.last - place.first + 1
     room = limit + limit // _SLACK
     whole = end - start + lines * (len(str(place.last)) + 2) <= room
     shown: list[str] = []
-    cut: list[Place] = []
+    cut = []
     spent = 0
     for number in range(place.first, place.last + 1):
         begin, stop = document.span(number, number)
@@ -55,11 +56,6 @@ def text_view(document: TextDocument, place: Place, limit: int) -> View:
         spent += len(line) + 1
     last = place.first + len(shown) - 1
     return View([(Place("line", place.first, last), "\n".join(shown))], last, cut)
-
-
-def _one_line(document: TextDocument, place: Place, limit: int) -> View:
-    where, text, cut = _stretch(document.lines(place.first, place.first), place, limit)
-    return View([(where, f"{str(where).removeprefix('line ')}\t{text}")], place.first, cut)
 
 
 def page_view(document: PdfDocument, place: Place, limit: int) -> View:

@@ -1,9 +1,13 @@
-"""Starts `_worker.py`, waits for it within bounds, and puts what it refuses into sentences."""
+"""Starts `_worker.py`, waits for it within bounds, and puts what it refuses into sentences.
+
+For many files workers are forked by a process that has loaded what they import, instead of started one by one.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import json
 import os
 import signal
@@ -14,7 +18,8 @@ from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Literal
+from types import TracebackType
+from typing import IO, Any, Literal, Self
 
 from agentorchestra.core.errors import FileInputError
 
@@ -40,6 +45,7 @@ class Limits:
 
 
 LIMITS = Limits()
+_COMMAND = (sys.executable, "-P", str(Path(__file__).with_name("_worker.py")))
 
 Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", "page"]
 
@@ -63,10 +69,10 @@ class WorkersGoneError(Exception):
     """The process that forks workers has ended; they are started one by one."""
 
 
+# Runs the workers of this task in another way
 FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], bytes]]] | None] = ContextVar(
     "forker", default=None
 )
-"""Runs the workers of this task in another way (nursery.py)."""
 
 
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
@@ -75,24 +81,14 @@ def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
     Raises:
         FileInputError: one sentence, for whatever it refuses.
     """
-    with lifeline() as child_end, tempfile.TemporaryFile() as out:
-        process = subprocess.Popen(
-            _command(request, limits, child_end),
-            stdin=subprocess.DEVNULL,
-            stdout=out,
-            stderr=subprocess.DEVNULL,
-            env=environment(),
-            pass_fds=(child_end,),
-            start_new_session=True,
-        )
-        with process:
-            try:
-                process.wait(limits.seconds)
-            except subprocess.TimeoutExpired:
-                raise _refused(request.path, "time", "", limits) from None
-            finally:
-                _end(process.pid)
-                process.kill()  # a no-op after a normal end; `with` reaps it
+    with _starting(request, limits) as (command, out, options), subprocess.Popen(command, **options) as process:
+        try:
+            process.wait(limits.seconds)
+        except subprocess.TimeoutExpired:
+            raise refused(request.path, "time", "", limits) from None
+        finally:
+            _end(process.pid)
+            process.kill()  # a no-op after a normal end; `with` reaps it
         return outcome(request.path, out, process.returncode, limits)
 
 
@@ -102,21 +98,13 @@ async def run_async(request: Request, limits: Limits) -> tuple[dict[str, Any], b
     if forker is not None:
         with contextlib.suppress(WorkersGoneError):
             return await forker(request, limits)
-    with lifeline() as child_end, tempfile.TemporaryFile() as out:
-        process = await asyncio.create_subprocess_exec(
-            *_command(request, limits, child_end),
-            stdin=asyncio.subprocess.DEVNULL,
-            stdout=out,
-            stderr=asyncio.subprocess.DEVNULL,
-            env=environment(),
-            pass_fds=(child_end,),
-            start_new_session=True,
-        )
+    with _starting(request, limits) as (command, out, options):
+        process = await asyncio.create_subprocess_exec(*command, **options)
         try:
             async with asyncio.timeout(limits.seconds):
                 await process.wait()
         except TimeoutError:
-            raise _refused(request.path, "time", "", limits) from None
+            raise refused(request.path, "time", "", limits) from None
         finally:
             _end(process.pid)
             if process.returncode is None:
@@ -133,9 +121,14 @@ def _end(pid: int) -> None:
         os.killpg(pid, signal.SIGKILL)
 
 
-def _command(request: Request, limits: Limits, fd: int) -> list[str]:
-    told = asked(request, limits) | {"parent": os.getpid(), "fd": fd}
-    return [sys.executable, "-P", str(Path(__file__).with_name("_worker.py")), json.dumps(told)]
+@contextlib.contextmanager
+def _starting(request: Request, limits: Limits) -> Iterator[tuple[list[str], IO[bytes], dict[str, Any]]]:
+    """Give the command of a worker, the file it writes to, and the options of its process."""
+    with lifeline() as child_end, tempfile.TemporaryFile() as out:
+        told = asked(request, limits) | {"parent": os.getpid(), "fd": child_end}
+        command = [*_COMMAND, json.dumps(told)]
+        options = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": subprocess.DEVNULL, "env": environment()}
+        yield command, out, {**options, "pass_fds": (child_end,), "start_new_session": True}
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
@@ -189,9 +182,9 @@ def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) 
     except ValueError:
         # SIGXCPU or SIGKILL at the processor limit; 1 when even reporting took more memory than there is.
         code = {-24: "time", -9: "time", 1: "memory", 3: "output"}.get(returncode or 0, "corrupt")
-        raise _refused(path, code, f"its reader ended with status {returncode}", limits) from None
+        raise refused(path, code, f"its reader ended with status {returncode}", limits) from None
     if "error" in result:
-        raise _refused(path, result["error"], result["detail"], limits)
+        raise refused(path, result["error"], result["detail"], limits)
     return result, out.read()
 
 
@@ -243,10 +236,101 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
     return f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}"
 
 
-def timed_out(path: Path, limits: Limits) -> FileInputError:
-    """Return the refusal of a file that took too long."""
-    return _refused(path, "time", "", limits)
-
-
-def _refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
+def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
     return FileInputError(refusal(path, code, detail, limits))
+
+
+# --- many files -----------------------------------------------------------------------------------------------------
+
+MANY = 8  # files from which on loading the libraries for all of them is worth it
+# What the workers import for a type of file; `markitdown` brings the libraries of all others
+_LIBRARIES: dict[str, tuple[str, ...]] = {
+    "application/pdf": ("pypdf", "pdfplumber"),
+    "application/json": (),
+    "application/xml": (),
+    "application/gzip": (),
+    "application/x-tar": (),
+}
+_END_S = 1.0
+
+
+class ForkServer:
+    """While it is open, files that this task reads are read by forked workers.
+
+    The limits are those of single workers, and each file has a process of its own.
+    """
+
+    def __init__(self, kinds: set[str]) -> None:
+        self._load = sorted({name for kind in kinds for name in _LIBRARIES.get(kind, ("markitdown",))})
+        self._ids = itertools.count()
+        self._waiting: dict[int, asyncio.Future[int]] = {}
+        self._stack = contextlib.ExitStack()
+        self._process: asyncio.subprocess.Process | None = None
+        self._listening: asyncio.Task[None] | None = None
+
+    async def __aenter__(self) -> Self:
+        fd = self._stack.enter_context(lifeline())
+        self._process = await asyncio.create_subprocess_exec(
+            *_COMMAND,
+            "--fork",
+            str(fd),
+            stdin=asyncio.subprocess.PIPE,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL,
+            env=environment(),
+            pass_fds=(fd,),
+            start_new_session=True,
+        )
+        self._listening = asyncio.create_task(self._listen(self._process))
+        self._token = FORKER.set(self.run)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        FORKER.reset(self._token)
+        assert self._process is not None and self._listening is not None
+        with contextlib.suppress(ProcessLookupError):
+            self._process.kill()  # the kernel ends its workers, and so does the pipe
+        self._stack.close()
+        await self._process.wait()
+        await self._listening
+
+    async def _listen(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdout is not None
+        while line := await process.stdout.readline():
+            told = json.loads(line)
+            future = self._waiting.pop(told["id"], None)
+            if future is not None and not future.done():
+                future.set_result(told["status"])
+        for future in self._waiting.values():
+            if not future.done():
+                future.set_exception(WorkersGoneError())
+        self._waiting.clear()
+
+    async def run(self, request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
+        """Do as `run_async`; WorkersGoneError if there is no process that forks."""
+        name = next(self._ids)
+        ended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        if self._listening is None or self._listening.done():
+            raise WorkersGoneError
+        self._waiting[name] = ended
+        with tempfile.NamedTemporaryFile() as out:
+            self._tell({"id": name, "out": out.name, "load": self._load, "request": asked(request, limits)})
+            try:
+                async with asyncio.timeout(limits.seconds):
+                    status = await asyncio.shield(ended)
+            except TimeoutError:
+                raise refused(request.path, "time", "", limits) from None
+            finally:
+                if not ended.done():
+                    self._tell({"kill": name})
+                    await asyncio.wait([ended], timeout=_END_S)  # it may be loading: then the end of all ends it
+                if not ended.cancelled():
+                    ended.exception()  # looked at, wherever this is left
+            return await asyncio.to_thread(outcome, request.path, out, status, limits)
+
+    def _tell(self, what: dict[str, Any]) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        with contextlib.suppress(ConnectionError, RuntimeError):
+            self._process.stdin.write(json.dumps(what).encode() + b"\n")

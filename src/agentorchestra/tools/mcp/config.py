@@ -55,7 +55,7 @@ class Server:
 
 @dataclass(frozen=True)
 class McpFile:
-    """What a file says."""
+    """The content of a file."""
 
     servers: tuple[Server, ...]  # those that are not disabled
     secrets: Mapping[str, str]  # what must not reach the log, name -> value
@@ -84,8 +84,8 @@ class _Entry(BaseModel):
     startup_timeout_s: float = Field(default=STARTUP_S, gt=0, allow_inf_nan=False)
 
 
+# Fields that change nothing anywhere
 _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "icon"})
-"""Fields that change nothing anywhere."""
 
 
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
@@ -129,17 +129,14 @@ def _servers(path: Path) -> dict[str, Any]:
         raise McpError(f"{path} is not JSON: {exc}; correct it") from None
     servers = document.get("mcpServers") if isinstance(document, dict) else None
     if not isinstance(servers, dict):
-        other = ' (its servers are under "servers": rename that key)' if _has_servers(document) else ""
+        renamed = isinstance(document, dict) and isinstance(document.get("servers"), dict)
+        other = ' (its servers are under "servers": rename that key)' if renamed else ""
         raise McpError(
             f'{path} has no object "mcpServers"{other}; write {{"mcpServers": {{"NAME": {{"command": "..."}}}}}}'
         )
     if len(servers) > MAX_SERVERS:
         raise McpError(f"{path} names {len(servers):,} MCP servers; at most {MAX_SERVERS} can be used")
     return servers
-
-
-def _has_servers(document: Any) -> bool:
-    return isinstance(document, dict) and isinstance(document.get("servers"), dict)
 
 
 def _entry(value: dict[str, Any], where: str) -> _Entry:

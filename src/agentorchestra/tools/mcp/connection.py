@@ -40,7 +40,7 @@ class About:
 
 @dataclass
 class _Attempt:
-    """To reach the server: several calls may wait for one."""
+    """An attempt to reach the server: several calls may wait for one."""
 
     settled: asyncio.Event = field(default_factory=asyncio.Event)
     failure: McpError | None = None
@@ -223,7 +223,7 @@ class Connection:
             delay = min(2 * delay, _LONGEST_DELAY_S)
 
     async def _live(self) -> McpError:
-        """Return one connection from its beginning to its end; why it ended."""
+        """Hold one connection from its beginning to its end; return why it ended."""
         link: _Link | None = None
         sending = Sending()
         SENDING.set(sending)
@@ -247,7 +247,9 @@ class Connection:
                     self._settle()
                     await self._serve(link, session, dispatcher)
         except (Exception, BaseExceptionGroup) as exc:
-            failure = _first(exc)
+            failure = exc
+            while isinstance(failure, BaseExceptionGroup):
+                failure = failure.exceptions[0]
         finally:
             self._link = None
             if link is not None:
@@ -257,7 +259,7 @@ class Connection:
         return self._failure(failure, sending, words)
 
     async def _greeted(self, session: ClientSession, dispatcher: Dispatcher) -> BaseException | None:
-        """Say who is there and list the tools. What goes wrong is returned: the connection is still to be closed."""
+        """Say who is there and list the tools; return what goes wrong: the connection is still to be closed."""
         step = "say what it is (initialize)"
         try:
             with self._limited():
@@ -317,7 +319,7 @@ class Connection:
                     pass
 
     async def _goes_on(self, link: _Link) -> bool:
-        """Wait until there is something to do; whether it is to be done on this connection."""
+        """Wait until there is something to do; return True if it is to be done on this connection."""
         if not (link.ended or self._closing):
             await self._rung()
         return not (link.ended or self._closing)
@@ -364,12 +366,6 @@ class Connection:
         if len(line) <= _LONGEST:
             return line
         return f"…{line[-_LONGEST:]}" if last else f"{line[:_LONGEST]}…"
-
-
-def _first(exc: BaseException) -> BaseException:
-    while isinstance(exc, BaseExceptionGroup):
-        exc = exc.exceptions[0]
-    return exc
 
 
 def _version() -> str:

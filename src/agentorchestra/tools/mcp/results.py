@@ -1,4 +1,4 @@
-"""What a call on a server gave, as blocks: text, pictures, sound, resources; untrusted, bounded, with its source."""
+"""Results of calls on servers as blocks: text, pictures, sound, resources; untrusted, bounded, with its source."""
 
 from __future__ import annotations
 
@@ -63,8 +63,6 @@ def _json(text: str) -> Any:
 
 
 class _Blocks:
-    """Makes blocks of the parts of one result."""
-
     def __init__(self, ctx: RunContext[Any], source: Source, tool: str) -> None:
         self.blocks: list[Block] = []
         self.artifacts: list[ArtifactRef] = []
@@ -90,7 +88,7 @@ class _Blocks:
         self.blocks.append(TextBlock(text=text, source=source, trust=Trust.UNTRUSTED))
 
     async def _bytes(self, data: str, media_type: str, what: str) -> None:
-        """Return bytes as an artifact; shown where a model may take them."""
+        """Keep bytes as an artifact; show them where a model may take them."""
         size = len(data) * 3 // 4
         if size > MAX_MEDIA_BYTES:
             self.say(f"[{what} left out: it has about {size:,} bytes, at most {MAX_MEDIA_BYTES:,} are kept]")

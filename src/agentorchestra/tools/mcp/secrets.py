@@ -1,4 +1,4 @@
-"""What of a file of MCP servers is secret. A secret that is missed is worse than a word that is hidden for nothing."""
+"""The secrets in a file of MCP servers. A secret that is missed is worse than a word that is hidden for nothing."""
 
 from __future__ import annotations
 

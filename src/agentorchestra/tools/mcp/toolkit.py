@@ -107,7 +107,7 @@ class McpToolkit:
         self._connections = ()
 
     def _take_over(self) -> None:
-        """Return the servers' tools as they are listed now."""
+        """Take over the servers' tools as they are listed now."""
         notes = list(self._file_notes)
         redactor = Redactor(self.secrets())
         found: list[tuple[Connection, list[Definition]]] = []

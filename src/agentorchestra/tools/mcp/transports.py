@@ -1,4 +1,4 @@
-"""How servers are reached: programs, and HTTP that says what became of each request."""
+"""Ways to reach servers: programs, and HTTP that says what became of each request."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _GOODBYE_S = 2.0
 
 @dataclass
 class Sending:
-    """What became of the HTTP requests of one call."""
+    """The fate of the HTTP requests of one call."""
 
     begun: bool = False  # something of it went out
     unsent: bool = False  # none of it was sent: nobody listens there
@@ -37,8 +37,8 @@ class Sending:
     status: int = 0  # of the answer, 0 without one
 
 
+# Of the call at hand; the SDK sends each request in the context of whoever asked for it
 SENDING: ContextVar[Sending | None] = ContextVar("sending", default=None)
-"""Of the call at hand; the SDK sends each request in the context of whoever asked for it."""
 
 
 @asynccontextmanager
@@ -56,7 +56,6 @@ async def streams(server: Server, where: str, words: LastWords | None) -> AsyncI
 
 
 def _program(server: Server, where: str) -> str:
-    """Return the path of its program."""
     if server.cwd is not None and not server.cwd.is_dir():
         raise McpError(f'{where} is to run in the folder {server.cwd}, which is not there; correct "cwd"')
     command: str | None = server.command

@@ -12,6 +12,7 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Literal
 from urllib.parse import quote, urlsplit
 
 from agentorchestra.core.errors import WebError
@@ -22,6 +23,7 @@ _LABEL = re.compile(r"(?!-)[a-z0-9_-]{1,63}(?<!-)")
 _NUMBER = re.compile(r"0x[0-9a-f]*|[0-9]+")
 _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 
+WebErrorKind = Literal["refused", "unreachable", "timeout", "too_large", "bad_answer"]
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 _V4_REFUSED = [
@@ -87,7 +89,6 @@ class Address:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Scheme, host and port."""
         return self.scheme, self.host, self.port
 
     @property
@@ -200,6 +201,12 @@ def shown_address(url: str) -> str:
     return plain if len(plain) <= 200 else f"{plain[:200]}..."
 
 
+def web_error(url: str, why: str, kind: WebErrorKind, status: int = 0) -> WebError:
+    """Return an error whose sentence begins with the address."""
+    shown = shown_address(url)
+    return WebError(f"{shown} {why}", kind=kind, url=shown, status=status)
+
+
 def _refused(shown: str, why: str, *, way_out: str = "; give the address as a browser shows it") -> WebError:
     return WebError(f"{shown!r} {why}{way_out}", kind="refused", url=shown)
 
@@ -271,10 +278,12 @@ def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:
 __all__ = [
     "Address",
     "IPAddress",
+    "WebErrorKind",
     "allowed_places",
     "ends_at",
     "parse_address",
     "plain_host",
     "shown_address",
+    "web_error",
     "why_not",
 ]

@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any, Protocol
 
-from agentorchestra.core.errors import WebError
+from agentorchestra.tools.web.addresses import web_error
 
 MOST_CODINGS = 2  # compressions within each other; nobody honest uses more
 _STEP = 64 * 1024
@@ -137,11 +137,8 @@ class Body:
         names = [one.strip().lower().removeprefix("x-") for one in codings.split(",")]
         names = [one for one in names if one not in ("", "identity")]
         if len(names) > MOST_CODINGS:
-            raise WebError(
-                f"{url} sent an answer compressed {len(names)} times, which is no ordinary page; leave it out",
-                kind="bad_answer",
-                url=url,
-            )
+            why = f"sent an answer compressed {len(names)} times, which is no ordinary page; leave it out"
+            raise web_error(url, why, "bad_answer")
         self._unpackers = [_unpacker(name, url) for name in reversed(names)]
         self._url = url
         self._most = most
@@ -157,14 +154,9 @@ class Body:
                 if len(piece) > room:
                     self.full = True
                     return False
-        except WebError:
-            raise
         except Exception as error:  # each library has its own
-            raise WebError(
-                f"{self._url} sent an answer that cannot be unpacked ({type(error).__name__}: {error}); try it later",
-                kind="bad_answer",
-                url=self._url,
-            ) from None
+            why = f"sent an answer that cannot be unpacked ({type(error).__name__}: {error}); try it later"
+            raise web_error(self._url, why, "bad_answer") from None
         return True
 
     def _through(self, data: bytes, at: int) -> Iterator[bytes]:
@@ -182,7 +174,6 @@ class Body:
 
     @property
     def data(self) -> bytes:
-        """The unpacked bytes."""
         return bytes(self._kept)
 
 
@@ -196,12 +187,8 @@ def _unpacker(name: str, url: str) -> Unpacker:
             return _Zstd()
     except ImportError:
         pass
-    raise WebError(
-        f"{url} sent an answer compressed as {name[:40]!r}, which was not asked for and cannot be unpacked here; "
-        "leave it out",
-        kind="bad_answer",
-        url=url,
-    )
+    how = f"compressed as {name[:40]!r}, which was not asked for and cannot be unpacked here"
+    raise web_error(url, f"sent an answer {how}; leave it out", "bad_answer")
 
 
 __all__ = ["MOST_CODINGS", "Body", "accepted_codings"]

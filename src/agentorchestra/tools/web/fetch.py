@@ -14,7 +14,7 @@ from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tools.files.common import how_to_look, note
-from agentorchestra.tools.files.documents import Document
+from agentorchestra.tools.files.documents import Document, is_media
 from agentorchestra.tools.files.read import document_blocks, extent_of
 from agentorchestra.tools.web.pages import Page, artifact_name, file_name, is_text, outline
 from agentorchestra.tools.web.reader import PageReader
@@ -48,7 +48,7 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
         document = await asyncio.to_thread(page.read)
         artifacts = await _artifacts(ctx, page, body)
         if part.strip().lower() in (LINKS, PICTURES):
-            content = _links(page) if part.strip().lower() == LINKS else _pictures(page)
+            content = _listed(page, part.strip().lower())
         else:
             content = await asyncio.to_thread(_shown, page, document, part.strip(), how_to_look(ctx))
         said = _head(page, document, artifacts[0].name, kept=kept, whole=not part.strip())
@@ -67,7 +67,6 @@ def fetch_tool(reader: PageReader) -> Tool[..., Any]:
 
 
 def _quoted(page: Page, text: str, place: str | None = None) -> TextBlock:
-    """Return words of a page, or about it."""
     return TextBlock(text=text, source=Source(kind="web", ref=page.final_url, place=place), trust=Trust.UNTRUSTED)
 
 
@@ -82,24 +81,24 @@ def _beginning(page: Page) -> list[Block]:
 
 
 def _shown(page: Page, document: Document, part: str, way: str = "", limit: int = PAGE_CHARS) -> list[Block]:
-    if page.media_type.startswith(("image/", "audio/", "video/")):
+    if is_media(page.media_type):
         if part:
             raise ToolError(f"{page.final_url} is {page.media_type} and has no part {part!r}; leave `part` out.")
         return [_quoted(page, str(page.document.get("text", "")))]
     return document_blocks(document, page.final_url, part, "web", way=way, limit=limit)
 
 
-def _links(page: Page) -> list[Block]:
-    if not page.links:
-        return [note("It has no links.")]
-    lines = [f"- {words or '(no words)'}: {target}" for words, target in page.links[:_LINKS_SHOWN]]
-    if len(page.links) > _LINKS_SHOWN:
-        lines.append(f"and {len(page.links) - _LINKS_SHOWN} more")
-    return [_quoted(page, "\n".join(lines), LINKS)]
+def _listed(page: Page, part: str) -> list[Block]:
+    found, most = (page.links, _LINKS_SHOWN) if part == LINKS else (page.pictures, None)
+    if not found:
+        return [note(f"It has no {part}.")]
+    lines = [f"- {words or '(no words)'}: {target}" for words, target in found[:most]]
+    if len(found) > len(lines):
+        lines.append(f"and {len(found) - len(lines)} more")
+    return [_quoted(page, "\n".join(lines), part)]
 
 
 def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: bool) -> str:
-    """Return what was read, in a few lines."""
     about = page.about
     said = [f"{page.final_url}"]
     if page.url != page.final_url:
@@ -109,7 +108,7 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
         said.append(f"dated {about['date']}")
     said.append(f"{page.media_type}, {page.size:,} bytes")
     said.append(f"kept since {page.read_at} (fresh=true reads it again)" if kept else f"read at {page.read_at}")
-    if not page.media_type.startswith(("image/", "audio/", "video/")):
+    if not is_media(page.media_type):
         said.append(extent_of(document))
     if page.links:
         said.append(f"{len(page.links)} links (part='{LINKS}')")
@@ -125,13 +124,6 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
 def _says(page: Page, value: str | None) -> bool:
     """Return True if a value says more than the address does."""
     return bool(value) and str(value).lower() not in page.final_url.lower()
-
-
-def _pictures(page: Page) -> list[Block]:
-    if not page.pictures:
-        return [note("It has no pictures.")]
-    lines = [f"- {words or '(no words)'}: {target}" for words, target in page.pictures]
-    return [_quoted(page, "\n".join(lines), PICTURES)]
 
 
 async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:

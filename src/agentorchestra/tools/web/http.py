@@ -15,21 +15,29 @@ import codecs
 import datetime
 import ipaddress
 import itertools
-import json
 import re
 import socket
 import ssl
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from email.utils import parsedate_to_datetime
 from functools import cached_property
+from json import dumps, loads
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urljoin
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.web.addresses import Address, allowed_places, parse_address, shown_address, why_not
+from agentorchestra.tools.web.addresses import (
+    Address,
+    WebErrorKind,
+    allowed_places,
+    parse_address,
+    shown_address,
+    web_error,
+    why_not,
+)
 from agentorchestra.tools.web.bodies import Body, accepted_codings
 from agentorchestra.tools.web.resolver import Resolver, names_from, system_names
 
@@ -39,13 +47,12 @@ if TYPE_CHECKING:
 _Lines = weakref.WeakValueDictionary[str, asyncio.Semaphore]
 
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
+# Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
-"""Headers that go along when a redirect leads to another origin; keys do not."""
-
 _MAX_HEADERS = 128
 _MAX_HEADER_CHARS = 16_384
+# Bytes that are read of one answer as they come over the wire, whatever they unpack to
 _MOST_PACKED = 256 * 1024 * 1024
-"""Bytes that are read of one answer as they come over the wire, whatever they unpack to."""
 
 
 @dataclass(frozen=True)
@@ -94,15 +101,10 @@ class Answer:
     def json(self) -> Any:
         """Return the body as JSON; WebError of kind `bad_answer` where it is none."""
         try:
-            return json.loads(self.body)
+            return loads(self.body)
         except (ValueError, RecursionError):
-            shown = shown_address(self.url)
-            raise WebError(
-                f"{shown} answered with something that is no JSON ({self.status}, {self.media_type or 'no type'})",
-                kind="bad_answer",
-                url=shown,
-                status=self.status,
-            ) from None
+            why = f"answered with something that is no JSON ({self.status}, {self.media_type or 'no type'})"
+            raise web_error(self.url, why, "bad_answer", self.status) from None
 
 
 class WebClient:
@@ -134,10 +136,6 @@ class WebClient:
     async def get(self, url: str, **options: Any) -> Answer:
         """Do `request("GET", url, ...)`."""
         return await self.request("GET", url, **options)
-
-    async def post(self, url: str, **options: Any) -> Answer:
-        """Do `request("POST", url, ...)`."""
-        return await self.request("POST", url, **options)
 
     async def request(
         self,
@@ -176,7 +174,7 @@ class WebClient:
         body = data
         sent = {name.lower(): value for name, value in (headers or {}).items()}
         if json is not None:
-            body = _json_bytes(json)
+            body = dumps(json).encode()
             sent.setdefault("content-type", "application/json")
         job = _Job(
             client=self,
@@ -200,22 +198,9 @@ class WebClient:
                     await asyncio.sleep(wait)
                     answer = await job.follow(address)
         except TimeoutError:
-            shown = shown_address(address.url)
-            raise WebError(
-                f"{shown} was not read within {limit:g} s; try it later, or read another page",
-                kind="timeout",
-                url=shown,
-            ) from None
-        return Answer(
-            url=answer.url,
-            status=answer.status,
-            headers=answer.headers,
-            body=answer.body,
-            redirects=answer.redirects,
-            read_at=answer.read_at,
-            elapsed_s=loop.time() - started,
-            cut=answer.cut,
-        )
+            why = f"was not read within {limit:g} s; try it later, or read another page"
+            raise web_error(address.url, why, "timeout") from None
+        return replace(answer, elapsed_s=loop.time() - started)
 
     def line(self, host: str) -> asyncio.Semaphore:
         """Return the line at a host's door, in this event loop; it lasts as long as somebody stands in it."""
@@ -233,25 +218,14 @@ class WebClient:
         Raises:
             WebError: it has none, or one of them is not on the public network and the host is not allowed.
         """
-        shown = shown_address(address.url)
-        if address.ip is not None:
-            found = [address.host]
-        else:
-            try:
-                found = list(await self._resolver(address.host))
-            except (OSError, UnicodeError) as error:
-                why = getattr(error, "strerror", None) or error
-                raise WebError(
-                    f"{shown} cannot be read: the host {address.host} has no address ({why}); check its name",
-                    kind="unreachable",
-                    url=shown,
-                ) from None
+        why = ""
+        try:
+            found = [address.host] if address.ip is not None else list(await self._resolver(address.host))
+        except (OSError, UnicodeError) as error:
+            found, why = [], f" ({getattr(error, 'strerror', None) or error})"
         if not found:
-            raise WebError(
-                f"{shown} cannot be read: the host {address.host} has no address; check its name",
-                kind="unreachable",
-                url=shown,
-            )
+            why = f"cannot be read: the host {address.host} has no address{why}; check its name"
+            raise web_error(address.url, why, "unreachable")
         if (address.host, address.port) not in private:
             for one in found:
                 refuse_private(one, address, setting=setting)
@@ -279,7 +253,9 @@ class WebClient:
         if answer.status not in (429, 503) or method not in ("GET", "HEAD") or not after:
             return None
         try:
-            seconds = float(after) if re.fullmatch(r"\d{1,9}", after) else _until(after)
+            plain = re.fullmatch(r"\d{1,9}", after)
+            until = None if plain else parsedate_to_datetime(after) - datetime.datetime.now(datetime.UTC)
+            seconds = float(after) if until is None else until.total_seconds()
         except (ValueError, TypeError, OverflowError):
             return None
         return seconds if 0 <= seconds <= self.settings.retry_after_s else None
@@ -292,22 +268,12 @@ def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -
     except ValueError:
         why = "no IP address"
     if why:
-        shown = shown_address(address.url)
         where = "" if ip == address.host else f", the host {address.host} is at {ip}"
-        raise WebError(
-            f"{shown} is not read: it leads to an address that is not on the public network ({why}{where}); a service "
-            f"of your own is allowed by the setting {setting} = [{address.place!r}]",
-            kind="refused",
-            url=shown,
+        why = (
+            f"is not read: it leads to an address that is not on the public network ({why}{where}); a service of your "
+            f"own is allowed by the setting {setting} = [{address.place!r}]"
         )
-
-
-def _until(when: str) -> float:
-    return (parsedate_to_datetime(when) - datetime.datetime.now(datetime.UTC)).total_seconds()
-
-
-def _json_bytes(value: Any) -> bytes:
-    return json.dumps(value).encode()
+        raise web_error(address.url, why, "refused")
 
 
 @dataclass
@@ -332,7 +298,7 @@ class _Job:
             hops.append(address)
             private = (address.host, address.port) in self.private
             if public and private:
-                raise self._refused(hops, "leads from a public site to a private service; name that one yourself")
+                raise _hop_error(hops, "leads from a public site to a private service; name that one yourself")
             public = public or not private
             try:
                 if self.before is not None:
@@ -341,29 +307,29 @@ class _Job:
             except WebError as error:
                 if len(hops) == 1:
                     raise
-                raise self._refused(hops, f"redirects: {error}", error.kind) from None
+                raise _hop_error(hops, f"redirects: {error}", error.kind) from None
             if target is None:
                 return answer
             if len(hops) > self.client.settings.redirects:
-                raise self._refused(hops, f"redirects more than {self.client.settings.redirects} times", "bad_answer")
+                raise _hop_error(hops, f"redirects more than {self.client.settings.redirects} times", "bad_answer")
             if any(target == one for one in hops) and method in ("GET", "HEAD"):
-                raise self._refused(hops, f"redirects in a circle, by {shown_address(target.url)}", "bad_answer")
+                raise _hop_error(hops, f"redirects in a circle, by {shown_address(target.url)}", "bad_answer")
             if (answer.status == 303 and method != "HEAD") or (answer.status in (301, 302) and method == "POST"):
                 method, body = "GET", None
                 headers = {name: value for name, value in headers.items() if not name.startswith("content-")}
             if target.origin != address.origin:
                 if body is not None:
-                    raise self._refused(hops, f"would send what was posted on to {shown_address(target.url)}")
+                    raise _hop_error(hops, f"would send what was posted on to {shown_address(target.url)}")
                 headers = {name: value for name, value in headers.items() if name in _KEPT_ELSEWHERE}
             address = target
 
     async def _ask(
         self, address: Address, method: str, headers: Mapping[str, str], body: bytes | None, hops: list[Address]
     ) -> tuple[Answer, Address | None]:
-        """Return one hop: its answer, and where that leads."""
+        """Ask for one hop; return its answer, and where that leads."""
         import aiohttp
+        from yarl import URL
 
-        shown = shown_address(address.url)
         found = await self.client.addresses(address, self.private)
         settings = self.client.settings
         wanted = {"accept": "*/*", "user-agent": settings.user_agent, "accept-encoding": self.client.codings, **headers}
@@ -391,40 +357,25 @@ class _Job:
                         max_headers=_MAX_HEADERS,
                     ) as session,
                     session.request(
-                        method, _yarl(address), headers=wanted, data=body, allow_redirects=False
+                        method, URL(address.url, encoded=True), headers=wanted, data=body, allow_redirects=False
                     ) as response,
                 ):
                     return await self._taken(address, method, response, hops)
             except aiohttp.ClientConnectorCertificateError as error:
-                raise WebError(
-                    f"{shown} is not read: its certificate is not valid ({_certificate(error)}); read another source",
-                    kind="unreachable",
-                    url=shown,
-                ) from None
+                why = f"is not read: its certificate is not valid ({_certificate(error)}); read another source"
+                raise web_error(address.url, why, "unreachable") from None
             except aiohttp.ServerTimeoutError:
-                raise WebError(
-                    f"{shown} fell silent for {settings.idle_s:g} s; try it later, or read another page",
-                    kind="timeout",
-                    url=shown,
-                ) from None
+                why = f"fell silent for {settings.idle_s:g} s; try it later, or read another page"
+                raise web_error(address.url, why, "timeout") from None
             except aiohttp.ClientConnectionError as error:
-                raise WebError(
-                    f"{shown} cannot be reached ({_words(error)}); try it later, or read another page",
-                    kind="unreachable",
-                    url=shown,
-                ) from None
+                why = f"cannot be reached ({_words(error)}); try it later, or read another page"
+                raise web_error(address.url, why, "unreachable") from None
             except aiohttp.ClientPayloadError:
-                raise WebError(
-                    f"{shown} broke off in the middle of its answer; try it later, or read another page",
-                    kind="bad_answer",
-                    url=shown,
-                ) from None
+                why = "broke off in the middle of its answer; try it later, or read another page"
+                raise web_error(address.url, why, "bad_answer") from None
             except (aiohttp.ClientError, ValueError) as error:
-                raise WebError(
-                    f"{shown} answered with something that is no proper HTTP ({_words(error)}); read another page",
-                    kind="bad_answer",
-                    url=shown,
-                ) from None
+                why = f"answered with something that is no proper HTTP ({_words(error)}); read another page"
+                raise web_error(address.url, why, "bad_answer") from None
 
     async def _taken(
         self, address: Address, method: str, response: aiohttp.ClientResponse, hops: list[Address]
@@ -445,17 +396,14 @@ class _Job:
         return Answer(address.url, response.status, headers, body, redirects, cut=cut), None
 
     async def _body(self, address: Address, response: aiohttp.ClientResponse) -> tuple[bytes, bool]:
-        shown = shown_address(address.url)
-        too_large = WebError(
-            f"{shown} is larger than {_size(self.max_bytes)}, the most that is read of one address; look for a smaller "
-            "page, or for a part of it",
-            kind="too_large",
-            url=shown,
-            status=response.status,
+        most = f"{self.max_bytes / 2**20:.0f} MiB" if self.max_bytes >= 2**20 else f"{self.max_bytes:,} bytes"
+        why = (
+            f"is larger than {most}, the most that is read of one address; look for a smaller page, or for a part of it"
         )
-        body = Body(response.headers.get("content-encoding", ""), self.max_bytes, shown)
-        most = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
-        if (response.content_length or 0) > most and not self.cut:
+        too_large = web_error(address.url, why, "too_large", response.status)
+        body = Body(response.headers.get("content-encoding", ""), self.max_bytes, address.url)
+        bound = _MOST_PACKED if response.headers.get("content-encoding") else self.max_bytes
+        if (response.content_length or 0) > bound and not self.cut:
             raise too_large
         taken = 0
         async for chunk in response.content.iter_chunked(64 * 1024):
@@ -465,12 +413,8 @@ class _Job:
                     raise too_large
                 return body.data, True
         if not body.complete:
-            raise WebError(
-                f"{shown} sent an answer that breaks off inside what is compressed; try it later",
-                kind="bad_answer",
-                url=shown,
-                status=response.status,
-            )
+            why = "sent an answer that breaks off inside what is compressed; try it later"
+            raise web_error(address.url, why, "bad_answer", response.status)
         return body.data, False
 
     def _target(self, address: Address, location: str, hops: list[Address]) -> Address:
@@ -479,7 +423,7 @@ class _Job:
         try:
             return parse_address(urljoin(address.url, text))
         except (WebError, ValueError) as error:
-            raise self._refused(hops, f"redirects to an address that is not read: {error}") from None
+            raise _hop_error(hops, f"redirects to an address that is not read: {error}") from None
 
     def _socket_for(self, address: Address) -> Any:
         """Return the maker of a connection's sockets: the last look at where it leads, whoever resolved the name."""
@@ -493,9 +437,9 @@ class _Job:
 
         return make
 
-    def _refused(self, hops: list[Address], why: str, kind: Any = "refused") -> WebError:
-        shown = shown_address(hops[0].url)
-        return WebError(f"{shown} {why}", kind=kind, url=shown)
+
+def _hop_error(hops: list[Address], why: str, kind: WebErrorKind = "refused") -> WebError:
+    return web_error(hops[0].url, why, kind)
 
 
 def _resolver_of(found: list[str]) -> Any:
@@ -524,12 +468,6 @@ def _resolver_of(found: list[str]) -> Any:
     return Known()
 
 
-def _yarl(address: Address) -> Any:
-    from yarl import URL
-
-    return URL(address.url, encoded=True)
-
-
 def _certificate(error: Exception) -> str:
     inner = getattr(error, "certificate_error", error)
     return str(getattr(inner, "verify_message", "") or inner)[:200]
@@ -540,10 +478,6 @@ def _words(error: Exception) -> str:
     text = " ".join(str(getattr(cause, "strerror", None) or cause or error).split())
     plain = "".join(char if char.isprintable() else "?" for char in text)
     return plain[:200] or type(error).__name__
-
-
-def _size(count: int) -> str:
-    return f"{count / 1024 / 1024:.0f} MiB" if count >= 1024 * 1024 else f"{count:,} bytes"
 
 
 __all__ = ["Answer", "WebClient", "refuse_private"]

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from agentorchestra.tools.web.pages import Page
 
+# What is left of the bound after the oldest pages were removed, so that not each new page removes one
 _SWEPT_TO = 0.8
-"""What is left of the bound after the oldest pages were removed, so that not each new page removes one."""
 
 
 class KeptPages:

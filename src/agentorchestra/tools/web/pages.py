@@ -14,14 +14,14 @@ from urllib.parse import unquote, urlsplit
 
 from agentorchestra.core.errors import FileInputError, UnknownComponentError, WebError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tools.files.documents import Document, TextDocument, document_from_json
+from agentorchestra.tools.files.documents import Document, TextDocument, document_from_json, is_media
 from agentorchestra.tools.files.worker import Limits, Request, run_async
 from agentorchestra.tools.web.addresses import parse_address, shown_address
 from agentorchestra.tools.web.http import Answer
 
 FORMAT = 2  # of a kept page. 1: the first. 2: with the addresses of its pictures.
+# On one page. What a page is made of is read in a process of its own.
 LIMITS = Limits(max_bytes=100_000_000, seconds=30.0, chars=10_000_000)
-"""On one page. What a page is made of is read in a process of its own."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +149,7 @@ async def read_in_run(ctx: RunContext[Any], url: str) -> Document | None:
 
 def is_text(page: Page) -> bool:
     """Return True if a page is one text, and no medium that is only described."""
-    return page.document["kind"] == "text" and not page.media_type.startswith(("image/", "audio/", "video/"))
+    return page.document["kind"] == "text" and not is_media(page.media_type)
 
 
 def outline(document: Document, most: int = 30) -> Sequence[str]:

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
-from agentorchestra.tools.web.addresses import Address, parse_address, shown_address
+from agentorchestra.tools.web.addresses import Address, parse_address, web_error
 from agentorchestra.tools.web.http import Answer, WebClient
 from agentorchestra.tools.web.page_cache import KeptPages
 from agentorchestra.tools.web.pages import Page, page_of
@@ -67,7 +67,11 @@ class PageReader:
             kept = await asyncio.to_thread(self._kept.get, address.url, reader)
             if kept is not None:
                 return (*kept, True)
-        answer = await (self._by_service(address, secret) if reader == "service" else self._directly(address))
+        if reader == "service":
+            answer = await self._by_service(address, secret)
+        else:
+            before = self._robots.check if self.settings.robots else None
+            answer = await self.client.get(address.url, headers={"accept": _ACCEPT}, before=before)
         if not answer.ok:
             raise _no_success(answer)
         async with self._workers:
@@ -109,10 +113,6 @@ class PageReader:
         except TimeoutError:
             return WebError(f"{url} was not read in the time there was; fetch it by itself", kind="timeout", url=url)
 
-    async def _directly(self, address: Address) -> Answer:
-        before = self._robots.check if self.settings.robots else None
-        return await self.client.get(address.url, headers={"accept": _ACCEPT}, before=before)
-
     async def _by_service(self, address: Address, secret: Callable[[str], str] | None) -> Answer:
         """Return what the service makes of a page: the page's address is sent to it."""
         # The service is asked for nothing that would not be read from here.
@@ -143,7 +143,6 @@ def _same_site(page: Page) -> list[str]:
 
 
 def _no_success(answer: Answer) -> WebError:
-    shown = shown_address(answer.url)
     try:
         said = http.HTTPStatus(answer.status).phrase
     except ValueError:
@@ -156,9 +155,7 @@ def _no_success(answer: Answer) -> WebError:
         429: "it asks to be left alone for a while; read another source, or try it later",
     }
     way_out = ways.get(answer.status, "try it later" if answer.status >= 500 else "read another source")
-    return WebError(
-        f"{shown} answered {answer.status} ({said}): {way_out}", kind="bad_answer", url=shown, status=answer.status
-    )
+    return web_error(answer.url, f"answered {answer.status} ({said}): {way_out}", "bad_answer", answer.status)
 
 
 __all__ = ["PageReader"]

@@ -9,9 +9,8 @@ from typing import Any
 
 from agentorchestra.core.errors import MissingExtraError, SettingsError
 
+# The IP addresses of a host's name; raises OSError where it has none. Asked anew for every connection.
 Resolver = Callable[[str], Awaitable[Sequence[str]]]
-"""The IP addresses of a host's name; raises OSError where it has none. Asked anew for every connection."""
-
 _LIFETIME_S = 10.0
 
 

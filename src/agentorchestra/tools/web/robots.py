@@ -6,7 +6,7 @@ import time
 from dataclasses import dataclass
 
 from agentorchestra.core.errors import WebError
-from agentorchestra.tools.web.addresses import Address, shown_address
+from agentorchestra.tools.web.addresses import Address, web_error
 from agentorchestra.tools.web.http import WebClient
 
 KEPT_S = 3_600.0
@@ -37,21 +37,18 @@ class Robots:
             if len(self._known) >= _MOST_SITES:
                 self._known.clear()
             self._known[address.origin] = rules
-        shown = shown_address(address.url)
+        why = ""
         if rules.status >= 500:
-            raise WebError(
-                f"{shown} is not read: the site's robots.txt, which says what programs may read, answered "
-                f"{rules.status}; try it later, or read another source",
-                kind="refused",
-                url=shown,
-            )
-        if rules.text and not _allowed(rules.text, address.url, self._client.settings.user_agent):
-            raise WebError(
-                f"{shown} is not read: the site's robots.txt asks programs not to; read another source (the user can "
-                "set web.robots = false)",
-                kind="refused",
-                url=shown,
-            )
+            said = f"which says what programs may read, answered {rules.status}; try it later, or read another source"
+            why = f"is not read: the site's robots.txt, {said}"
+        elif rules.text:
+            from protego import Protego
+
+            if not Protego.parse(rules.text).can_fetch(address.url, self._client.settings.user_agent):
+                way_out = "read another source (the user can set web.robots = false)"
+                why = f"is not read: the site's robots.txt asks programs not to; {way_out}"
+        if why:
+            raise web_error(address.url, why, "refused")
 
     async def _ask(self, address: Address) -> _Rules:
         place = Address(address.scheme, address.host, address.port, "/robots.txt")
@@ -65,12 +62,6 @@ class Robots:
         text = answer.body.decode("utf-8-sig", "replace") if answer.ok else ""
         wait = KEPT_S if answer.status < 500 else 60.0
         return _Rules(time.monotonic() + wait, text, answer.status)
-
-
-def _allowed(text: str, url: str, agent: str) -> bool:
-    from protego import Protego
-
-    return bool(Protego.parse(text).can_fetch(url, agent))
 
 
 __all__ = ["Robots"]

@@ -1,5 +1,104 @@
 """Presets: settings with the limits that a paper states, under everything that the user sets."""
 
-from agentorchestra.workspace.presets.base import NO_PRESET, Preset, Row, find_preset, merged, preset_names, with_preset
+from __future__ import annotations
+
+import importlib.resources
+import tomllib
+from collections.abc import Mapping
+from functools import cache
+from typing import Any
+
+from pydantic import BaseModel
+
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.settings import NO_PRESET, Settings
+
+
+class Row(BaseModel, frozen=True, extra="forbid"):
+    """A line of a preset's sheet: what the paper says of one matter, and what is done here.
+
+    Attributes:
+        what: the matter.
+        states: what the paper states, "" where it says nothing.
+        where: the section.
+        open: what it leaves open, "" where it leaves nothing.
+        here: what we do, and why.
+        settings: the settings that hold it, dotted; their values are read when the sheet is made.
+    """
+
+    what: str
+    states: str = ""
+    where: str = ""
+    open: str = ""
+    here: str
+    settings: tuple[str, ...] = ()
+
+
+class Preset(BaseModel, frozen=True, extra="forbid"):
+    """Settings after a paper.
+
+    Attributes:
+        name: how it is chosen.
+        title, paper: which paper.
+        settings: as a settings file would have them.
+        rows: of the sheet.
+    """
+
+    name: str
+    title: str
+    paper: str
+    settings: dict[str, Any]
+    rows: tuple[Row, ...]
+
+
+def preset_names() -> tuple[str, ...]:
+    """Return the names of the presets."""
+    found = (one.name for one in importlib.resources.files(__package__).iterdir())
+    return tuple(sorted(name.removesuffix(".toml") for name in found if name.endswith(".toml")))
+
+
+def find_preset(name: str) -> Preset:
+    """Return a preset by its name.
+
+    Raises:
+        SettingsError: with the names there are.
+    """
+    names = preset_names()
+    if name not in names:
+        raise SettingsError(f"there is no preset {name!r}; the presets: {', '.join(names)}, or {NO_PRESET!r}")
+    return _read(name)
+
+
+@cache
+def _read(name: str) -> Preset:
+    text = (importlib.resources.files(__package__) / f"{name}.toml").read_text(encoding="utf-8")
+    return Preset(name=name, **tomllib.loads(text))
+
+
+def merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return two tables of settings as one; the second one wins key by key."""
+    both = dict(under)
+    for key, value in over.items():
+        below = both.get(key)
+        both[key] = merged(below, value) if isinstance(below, Mapping) and isinstance(value, Mapping) else value
+    return both
+
+
+def with_preset(settings: Settings, name: str | None = None) -> Settings:
+    """Return the settings over a preset, the one they name by default: what is set in them stays.
+
+    Raises:
+        SettingsError: for a name that no preset has.
+    """
+    name = settings.preset if name is None else name
+    if name == NO_PRESET and settings.preset == NO_PRESET:
+        return settings
+    own = settings.model_dump(exclude_unset=True)
+    values = {} if name == NO_PRESET else find_preset(name).settings
+    made = Settings(**{**merged(values, own), "preset": name})
+    # A preset is other defaults: as set (`model_fields_set`) count those alone that the user chose.
+    made.__pydantic_fields_set__.intersection_update({*own, "preset"})
+    return made
+
 
 __all__ = ["NO_PRESET", "Preset", "Row", "find_preset", "merged", "preset_names", "with_preset"]

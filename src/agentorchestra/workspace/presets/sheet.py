@@ -8,11 +8,11 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentorchestra.core.settings import Settings
-from agentorchestra.workspace.presets.base import Preset, Row, with_preset
+from agentorchestra.workspace.presets import Preset, Row, with_preset
 
 
 def sheet(preset: Preset) -> str:
-    """The page in Markdown; every value is read from the settings, and from the agents that they govern."""
+    """Return the page in Markdown; every value is read from the settings, and from the agents that they govern."""
     settings = with_preset(Settings(), preset.name)
     lines = [
         f"# {preset.name}",
@@ -70,11 +70,7 @@ def _setting(path: str, preset: Preset, settings: Settings) -> str:
 
 
 def value_of(path: str, settings: Settings) -> Any:
-    """What a setting is; of an agent's, what the agent has.
-
-    Args:
-        path: its name, dotted.
-        settings: where it is looked up.
+    """Return the value of a setting by its dotted name; of an agent's setting, what the agent has.
 
     Raises:
         KeyError, AttributeError: for a name that no setting has.
@@ -101,7 +97,7 @@ def _written(value: Any) -> str:
 
 
 def _toml(settings: dict[str, Any], name: str = "") -> list[str]:
-    """A table as TOML; texts, numbers, booleans, and tables of these."""
+    """Return a table as TOML; texts, numbers, booleans, and tables of these."""
     plain = [f"{key} = {json.dumps(value)}" for key, value in settings.items() if not isinstance(value, dict)]
     lines = [f"[{name}]", *plain] if name and plain else plain
     for key, value in settings.items():

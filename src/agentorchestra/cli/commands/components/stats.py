@@ -11,7 +11,8 @@ from agentorchestra.cli.driver import Stop, run_async
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say
 from agentorchestra.cli.workspaces import opened
-from agentorchestra.tea.registry.usage import CALLED, Use
+from agentorchestra.tea.registry.usage import Use
+from agentorchestra.tea.retrieval.finder import CALLED
 
 COUNTED = tuple(CALLED.values())
 """The kinds whose calls are in the log."""

@@ -1,4 +1,4 @@
-"""`TabActions`: what the actions of the environment `browser` are written with."""
+"""`TabActions`: the base of the actions of the environment `browser`."""
 
 from __future__ import annotations
 
@@ -45,14 +45,16 @@ def agent_of(ctx: Any) -> str:
     return str(getattr(one, "branch", "/"))
 
 
+def _records(ctx: Any) -> Mapping[EffectKey, Any]:
+    ledger = getattr(getattr(ctx, "run", None), "ledger", None)
+    return ledger.records if ledger is not None else {}
+
+
 def has_ended(ctx: Any, agent: str) -> bool:
     """Return True if an agent of the run (see `agent_of`) has finished."""
     above, _, last = agent.rpartition("/")
     number = last.partition(".")[0]
-    ledger = getattr(getattr(ctx, "run", None), "ledger", None)
-    record = (
-        ledger.records.get(EffectKey(above or "/", int(number))) if ledger is not None and number.isdigit() else None
-    )
+    record = _records(ctx).get(EffectKey(above or "/", int(number))) if number.isdigit() else None
     return record is not None and record.outcome is not None
 
 
@@ -68,10 +70,9 @@ def reference_in(line: str) -> tuple[str, str] | None:
 
 def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
     """Return the role and name that an agent was last shown for a reference on this page, by the log; "" for none."""
-    ledger = getattr(getattr(ctx, "run", None), "ledger", None)
     states = [
         (record.seq, record.outcome)
-        for key, record in (ledger.records.items() if ledger is not None else ())
+        for key, record in _records(ctx).items()
         if key.branch == agent and record.effect.get("arguments", {}).get("action") == STATE_ACTION and record.outcome
     ]
     outcome = max(states, key=lambda one: one[0], default=(0, None))[1]
@@ -82,7 +83,7 @@ def shown_as(ctx: Any, agent: str, ref: str, url: str) -> str:
 
 
 class TabActions(FolderEnvironment):
-    """What the actions are written with: the tabs of a run, bounded calls, what happened since."""
+    """The base of all actions: the tabs of a run, bounded calls, news."""
 
     name = "browser"
     stops_at_failure = True

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from dataclasses import replace
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
@@ -13,7 +12,7 @@ from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.environments.browser.actions.arguments import Inside, Ref
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
-from agentorchestra.environments.browser.scripts import of_page, script
+from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.screenshots import clear_screenshot, picture_options
 from agentorchestra.environments.browser.view.script_results import Rendered, Size, as_told
 from agentorchestra.tea.calling.environment import action
@@ -76,10 +75,7 @@ class ExtractionActions(TargetActions):
         parts, notes = [str(read.document.get("text", ""))], [*read.notes]
         frames = [one for one in page.frames if one is not page.main_frame and not one.is_detached()]
         for frame in frames[:MOST_FRAMES]:
-            said = as_told(
-                str,
-                await self.within("reading a frame", partial(frame.evaluate, of_page("wordsOfFrame"), _FRAME_CHARS)),
-            )
+            said = as_told(str, await self.ask("reading a frame", frame, "wordsOfFrame", _FRAME_CHARS))
             if said.strip():
                 parts.append(f"## In the frame {address_of(frame)}\n\n{said[:_FRAME_CHARS]}")
         if len(frames) > MOST_FRAMES:
@@ -132,7 +128,7 @@ class ExtractionActions(TargetActions):
                 found = await self.element(ctx, ref)
                 data = await self.on(ref, lambda ms: found.screenshot(timeout=ms, **options))
             elif whole:
-                size = as_told(Size, await self.within("measuring the page", lambda: page.evaluate(of_page("size"))))
+                size = as_told(Size, await self.ask("measuring the page", page, "size"))
                 width, height = max(1, min(size.width, _WIDEST)), max(1, min(size.height, _TALLEST))
                 options |= {"full_page": True, "clip": {"x": 0, "y": 0, "width": width, "height": height}}
                 data = await self.within("taking a picture of the page", lambda: page.screenshot(**options))

@@ -72,14 +72,14 @@ class KeyboardActions(TargetActions):
         if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
             await self._by_keys(ctx, ref, found, element, text, append)
         elif append:
-            await self.within(f"going to the end of {ref}", lambda: element.evaluate(of_page("caretToEnd")))
+            await self.ask(f"going to the end of {ref}", element, "caretToEnd")
             page = await self.tab(ctx)
             if not await self.ask(f"looking at {ref}", element, "hasKeys"):
                 raise ToolError(f"{ref} does not take the keyboard; click it, look at the state and use what appeared")
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
-        holds = await self.within(f"looking at {ref}", lambda: element.evaluate(of_page("holds"), text))
+        holds = await self.ask(f"looking at {ref}", element, "holds", text)
         if holds == "nothing" and text.strip():
             raise ToolError(
                 f"{ref} did not take this text: it is empty now; dates are 2024-05-31, times 14:30, months 2024-05, "
@@ -96,7 +96,7 @@ class KeyboardActions(TargetActions):
         page = await self.tab(ctx)
         if not append:
             await self.on(ref, lambda ms: found.fill("", timeout=ms))
-        await self.within(f"going to the end of {ref}", lambda: element.evaluate(of_page("caretToEnd")))
+        await self.ask(f"going to the end of {ref}", element, "caretToEnd")
         lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
         await self._typed(page, f"typing into {ref}", element, text, lost)
 

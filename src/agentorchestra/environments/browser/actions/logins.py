@@ -9,7 +9,6 @@ from typing import Any
 from agentorchestra.core.errors import MissingKeyError, ToolError
 from agentorchestra.environments.browser.actions.arguments import Ref, Site, host_of, same_site
 from agentorchestra.environments.browser.actions.keyboard import KeyboardActions, refuse
-from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.view.script_results import Field, as_told
 from agentorchestra.tea.calling.environment import action
 
@@ -60,7 +59,7 @@ class LoginActions(KeyboardActions):
         if any(_CAPTCHAS.search(frame.url) for frame in page.frames):
             said.append("The page has a captcha. It is for a person: you may ask with browser_ask_human.")
         with contextlib.suppress(ToolError):
-            if await self.within("looking for a login", lambda: page.evaluate(of_page("asksPassword"))):
+            if await self.ask("looking for a login", page, "asksPassword"):
                 said.append(
                     "The page asks for a password. If the task needs it, use the one that the task gives; "
                     "without one you may ask with browser_ask_human."

@@ -166,13 +166,8 @@ class PointerActions(TargetActions):
             ref: an element in the part to scroll; empty for the page.
         """
         page = await self.tab(ctx)
-        given = [direction, pages]
-        if ref:
-            element = await self.handle(ref, await self.element(ctx, ref))
-            told = await self.within("scrolling", lambda: element.evaluate(of_page("scroll"), given))
-        else:
-            told = await self.within("scrolling", lambda: page.evaluate(of_page("scroll"), given))
-        where = as_told(Scrolled, told)
+        target = await self.handle(ref, await self.element(ctx, ref)) if ref else page
+        where = as_told(Scrolled, await self.ask("scrolling", target, "scroll", [direction, pages]))
         changed = await self.settled(ctx)
         if not where.moved:
             raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(where)}")

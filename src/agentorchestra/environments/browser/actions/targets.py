@@ -39,7 +39,7 @@ _REASONS = (
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
 DONE = ("performing click action", "performing hover action", "click action done")
-"""What stands in the log of a call once it has done something: such a call is not made again."""
+"""Words in the log of a call that has done something: such a call is not made again."""
 
 
 class TargetActions(TabActions):
@@ -102,9 +102,11 @@ class TargetActions(TabActions):
 
         return await self.within(f"using {ref}", work, seconds=self.settings.call_s + _FIRST_MS / 1000)
 
-    async def ask(self, what: str, element: Locator | ElementHandle, function: str) -> Any:
-        """Return what a function of page.js says of an element."""
-        return await self.within(what, lambda: element.evaluate(of_page(function)))
+    async def ask(
+        self, what: str, target: Page | Frame | ElementHandle, function: str, *given: Any, seconds: float | None = None
+    ) -> Any:
+        """Return what a function of page.js says of a page, frame or element."""
+        return await self.within(what, lambda: target.evaluate(of_page(function), *given), seconds=seconds)
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
         """Return the element itself; a ToolError if it is gone."""

@@ -42,7 +42,7 @@ class VideoActions(ExtractionActions):
         """
         film = await self._film(ctx, ref)
         wait = self.settings.call_s + _FILM_S
-        await self.within("loading the video", lambda: film.evaluate(of_page("ready"), _FILM_S), seconds=wait)
+        await self.ask("loading the video", film, "ready", _FILM_S, seconds=wait)
         state = as_told(Film, await self.ask("looking at the video", film, "filmState"))
         if state.error or not state.ready:
             raise ToolError(
@@ -55,11 +55,10 @@ class VideoActions(ExtractionActions):
             if state.length is not None and at > state.length:
                 raise ToolError(f"the video has {state.length:g} s and no second {at:g}; give a smaller one")
             if do == "frame":
-                await self.within("stopping the video", lambda: film.evaluate(of_page("pause")))
-            go = lambda: film.evaluate(of_page("seek"), [at, _FILM_S])  # noqa: E731
-            await self.within(f"going to {at:g} s", go, seconds=wait)
+                await self.ask("stopping the video", film, "pause")
+            await self.ask(f"going to {at:g} s", film, "seek", [at, _FILM_S], seconds=wait)
         elif do in ("play", "pause"):
-            await self.within(f"{do} of the video", lambda: film.evaluate(of_page(do)))
+            await self.ask(f"{do} of the video", film, do)
         state = as_told(Film, await self.ask("looking at the video", film, "filmState"))
         if do == "frame":
             data = await self.on("the video", lambda ms: film.screenshot(scale="css", timeout=ms))

@@ -1,4 +1,4 @@
-"""What a run's browser may reach: its hosts, its addresses, what Chromium must not do past its proxy.
+"""The boundary: which hosts and addresses a run's browser may reach, and the flags that let nothing past its proxy.
 
 A page decides what its browser asks for: by redirects, frames, scripts, workers, sockets and names that lead elsewhere
 a second later. So nothing is judged inside the browser: everything it sends goes through a proxy of this process
@@ -20,7 +20,7 @@ from agentorchestra.tools.web.http import WebClient, refuse_private
 from agentorchestra.tools.web.resolver import Resolver
 
 NOWHERE = "http://127.0.0.1:9"
-"""Where Chromium itself is sent with what belongs to no run: nothing listens at the port of `discard`."""
+"""Chromium itself is sent here with what belongs to no run: nothing listens at the port of `discard`."""
 
 _FEATURES_OFF = (
     # Chromium reads the last list of features only, so Playwright's own are named here again (a test compares them).
@@ -67,9 +67,6 @@ FLAGS: tuple[str, ...] = (
     "--no-pings",
 )
 """For `launch(args=...)` of the browser that all runs share."""
-
-BYPASS = "<-loopback>"
-"""For `new_context(proxy={"server": ..., "bypass": BYPASS})`: this machine too is reached through the proxy."""
 
 MOST_VISITS = 1_000  # of a log; older ones are forgotten
 _SHOWN_SCHEMES = frozenset({"http", "https"})
@@ -252,4 +249,4 @@ def _refused(address: Address, why: str) -> WebError:
     return WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)
 
 
-__all__ = ["BYPASS", "FLAGS", "NOWHERE", "Boundary", "Hosts", "Visit", "why_not_shown"]
+__all__ = ["FLAGS", "Boundary", "Hosts", "Visit", "why_not_shown"]

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-"""What a Chromium is called on the PATH."""
+"""Names of a Chromium on the PATH."""
 
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 """Of this process's environment; keys and tokens in it are nothing for a browser."""

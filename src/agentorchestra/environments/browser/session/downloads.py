@@ -1,4 +1,4 @@
-"""What pages give to download: into `downloads/` of the run's folder, under harmless names, sizes and times checked."""
+"""Downloads: into `downloads/` of the run's folder, under harmless names, with limits of size and time."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Downloads:
     async def _take(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
         try:
             if one.state == "refused":
-                await within(download.cancel(), self._settings.call_s)
+                await self._cancel(download)
                 return
             async with asyncio.timeout(self._settings.download_s):
                 await self._wait(tab, download, one, artifacts)
@@ -93,8 +93,7 @@ class Downloads:
                 await self._save(download, one)
         except TimeoutError:
             one.state, one.why = "failed", f"it took longer than {self._settings.download_s:g} s and was cancelled"
-            with contextlib.suppress(Exception):
-                await within(download.cancel(), self._settings.call_s)
+            await self._cancel(download)
         except asyncio.CancelledError:
             one.state = "cut off"
             raise
@@ -103,6 +102,10 @@ class Downloads:
         finally:
             with contextlib.suppress(Exception):
                 await within(download.delete(), self._settings.call_s)
+
+    async def _cancel(self, download: Any) -> None:
+        with contextlib.suppress(Exception):
+            await within(download.cancel(), self._settings.call_s)
 
     async def _wait(self, tab: Tab, download: Any, one: Loaded, artifacts: Path | None) -> None:
         """Wait until it has ended; one that grows too large is cancelled."""
@@ -114,7 +117,7 @@ class Downloads:
                 name = name or await asyncio.to_thread(_newest, artifacts)
                 one.size = await asyncio.to_thread(_received, artifacts, name)
                 if self._too_large(one):
-                    await within(download.cancel(), self._settings.call_s)
+                    await self._cancel(download)
                     return
             problem = ended.result()
         finally:

@@ -1,4 +1,4 @@
-"""What ends a browser and removes its folders when this process cannot: guard.sh, a shell that waits for its end."""
+"""The guard: guard.sh, a shell that ends a browser and removes its folders when this process has ended."""
 
 from __future__ import annotations
 

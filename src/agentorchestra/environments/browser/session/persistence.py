@@ -1,4 +1,4 @@
-"""What of a run's pages is there again after a crash: cookies, what sites stored, addresses of tabs (000, app. D.5)."""
+"""What a run's pages keep over a crash: cookies, stored data, addresses of tabs (000, app. D.5)."""
 
 from __future__ import annotations
 

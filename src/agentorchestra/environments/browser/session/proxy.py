@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import h11  # also without the extra: openai's client brings it
 
 from agentorchestra.core.errors import WebError
-from agentorchestra.environments.browser.session.boundary import BYPASS, Boundary
+from agentorchestra.environments.browser.session.boundary import Boundary
 from agentorchestra.tools.web.addresses import Address
 
 if TYPE_CHECKING:
@@ -89,7 +89,8 @@ class BoundaryProxy:
     @property
     def for_context(self) -> ProxySettings:
         """Return the argument for `browser.new_context(proxy=...)`."""
-        return {"server": f"http://127.0.0.1:{self.port}", "bypass": BYPASS}
+        # This machine too is reached through the proxy.
+        return {"server": f"http://127.0.0.1:{self.port}", "bypass": "<-loopback>"}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Serve one connection of the browser."""
@@ -206,7 +207,8 @@ class _Exchange:
                 raise _BadRequestError("it has two lengths")
             headers.append((b"Transfer-Encoding", b"chunked"))
         headers = [(b"Host", authority), *headers, (b"Connection", b"close")]
-        reader, writer = await self._proxy.connect(_with_port(authority.decode("ascii")))
+        place = authority.decode("ascii")
+        reader, writer = await self._proxy.connect(place if place.rpartition(":")[2].isdecimal() else f"{place}:80")
         try:
             async with asyncio.timeout(_IDLE_S) as limit:
                 alive = _longer(limit)
@@ -345,10 +347,6 @@ def _split(target: bytes) -> tuple[bytes, bytes]:
     end = min((at for char in (b"/", b"?") if (at := rest.find(char)) >= 0), default=len(rest))
     path = rest[end:]
     return rest[:end], path if path.startswith(b"/") else b"/" + path
-
-
-def _with_port(authority: str) -> str:
-    return authority if authority.rpartition(":")[2].isdecimal() else f"{authority}:80"
 
 
 def _passed_on(headers: Any) -> _Headers:

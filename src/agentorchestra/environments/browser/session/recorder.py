@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agentorchestra.environments.browser.actions.arguments import point_of
+from agentorchestra.environments.browser.actions.arguments import Point, point_of
 from agentorchestra.environments.browser.view.references import locate
 from agentorchestra.environments.browser.view.screenshots import picture_options
 
@@ -37,8 +37,6 @@ FRAME_MS, LAST_FRAME_MS = 1_000, 3_000
 _SHOT_S, _POINT_S = 3.0, 0.3
 _JPEG_QUALITY = 50
 _MARK_RADIUS = 12
-
-Place = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -62,25 +60,24 @@ def recorded_as(ctx: Any) -> str:
     return str(state.get(RECORD) or "") if state is not None else ""
 
 
-async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> Place | None:
+async def pointed_at(page: Page | None, ctx: Any, arguments: Mapping[str, JsonValue]) -> Point | None:
     """Return where an action that is about to be recorded points: its position, or the middle of its element."""
     if page is None or not recorded_as(ctx):
         return None
     ref = str(arguments.get("ref") or arguments.get("start") or "")
-    place = point_of(ref)
-    if place is not None:
-        return place.x, place.y
+    if (place := point_of(ref)) is not None:
+        return place
     with contextlib.suppress(Exception):  # gone, covered, never there: what the action says of it is enough
         async with asyncio.timeout(_POINT_S):
             found = await locate(page, ref) if ref else None
             box = await found.bounding_box(timeout=_POINT_S * 1000) if found is not None else None
         if box is not None:
-            return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+            return Point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
     return None
 
 
 async def take_frame(
-    page: Page | None, ctx: Any, action: str, looking: AbstractAsyncContextManager[None], point: Place | None = None
+    page: Page | None, ctx: Any, action: str, looking: AbstractAsyncContextManager[None], point: Point | None = None
 ) -> None:
     """Add a picture of a page (None if it does not answer) to the record that an action belongs to, if there is one."""
     name = recorded_as(ctx)
@@ -93,7 +90,7 @@ async def take_frame(
         await asyncio.to_thread(add_frame, record_folder(ctx.folder, name), taken, action, page.url, point)
 
 
-def add_frame(folder: Path, taken: bytes, action: str, address: str, point: Place | None) -> None:
+def add_frame(folder: Path, taken: bytes, action: str, address: str, point: tuple[float, float] | None) -> None:
     """Add a JPEG to a record, after an action at a point; of a long record every second one goes. Blocks."""
     frames = folder / FRAMES
     frames.mkdir(parents=True, exist_ok=True)

@@ -1,26 +1,259 @@
-"""What is done with a run's pages: calls with limits, and what helps when a page or the browser does not end them."""
+"""A run's pages: one context of the shared browser, its tabs, calls with limits, and what helps if they hang."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeVar
+import json
+from collections.abc import Awaitable, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.browser.session.chromium import first_line, playwright_api, within
-from agentorchestra.environments.browser.session.pages import AGAIN, Pages, explained
-from agentorchestra.environments.browser.session.tabs import BLANK, MOST_DIALOGS, Tab
+from pydantic import JsonValue
+
+from agentorchestra.core.errors import AgentOrchestraError, ToolError
+from agentorchestra.core.settings import BrowserSettings, WebSettings
+from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.session.boundary import Boundary
+from agentorchestra.environments.browser.session.chromium import (
+    SharedBrowser,
+    first_line,
+    playwright_api,
+    shared_browser,
+    within,
+)
+from agentorchestra.environments.browser.session.downloads import Downloads
+from agentorchestra.environments.browser.session.persistence import Keeper, addresses, tabs_of
+from agentorchestra.environments.browser.session.proxy import BoundaryProxy
+from agentorchestra.environments.browser.session.tabs import BLANK, MOST_DIALOGS, Tab, refuse
+from agentorchestra.environments.browser.view.references import listen
+
+if TYPE_CHECKING:
+    from playwright.async_api import BrowserContext, Page
+
+    from agentorchestra.environments.folder import FolderGround
 
 T = TypeVar("T")
+
+_AGAIN = (
+    "tabs are opened again at their addresses, with cookies and stored data as they were last kept; what was typed "
+    "into forms is gone"
+)
 
 
 class DialogOpened(Exception):
     """A dialog opened while an action was done: the page waits for an answer, and so would the action."""
 
 
-class BrowserSession(Pages):
-    """The pages of one run and world, as actions use them."""
+@contextlib.contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Turn Playwright's errors into one sentence."""
+    try:
+        yield
+    except AgentOrchestraError:
+        raise
+    except Exception as exc:
+        raise ToolError(f"{what}: {first_line(exc)}") from None
+
+
+class BrowserSession:
+    """The context of one run and world, its tabs, and calls on them that end: after them, what helps a page that hangs.
+
+    Args:
+        settings: limits.
+        ground: the folder that downloads land in, and the store.
+        kept: what the environment remembers; read when the context is opened, written by `save`.
+        web: settings of the web: name servers, private services.
+    """
+
+    def __init__(
+        self, settings: BrowserSettings, ground: FolderGround, kept: dict[str, JsonValue], web: WebSettings | None
+    ) -> None:
+        self.settings = settings
+        self.kept = kept
+        self.boundary = Boundary(web, private=settings.private, allow=settings.allow, deny=settings.deny)
+        self.downloads = Downloads(settings, ground)
+        self._keeper = Keeper(ground, kept, settings.call_s)
+        self._proxy: BoundaryProxy | None = None
+        self._shared: SharedBrowser | None = None
+        self._context: BrowserContext | None = None
+        self._generation = 0
+        self._uses = 0
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self.tabs = tabs_of(kept.get("tabs"))  # by their numbers; no page is open
+        current, after = kept.get("current"), kept.get("next")
+        tabs = current if isinstance(current, dict) else {}
+        self.current = {agent: int(str(number)) for agent, number in tabs.items()}
+        self._next = after if isinstance(after, int) else 1
+        self.downloads.take_up(kept.get("downloads"))
+
+    @property
+    def shared(self) -> SharedBrowser:
+        """Return the browser of this event loop."""
+        if self._shared is None:
+            self._shared = shared_browser(self.settings)
+        return self._shared
+
+    @property
+    def _open(self) -> bool:
+        """Return True if the context is there, in the browser that runs now."""
+        return self._context is not None and self.shared.alive and self.shared.generation == self._generation
+
+    # -- the context -------------------------------------------------------------------------------------------------
+
+    async def context(self) -> BrowserContext:
+        """Return the run's context, opened with what is kept if there is none."""
+        if self._context is not None and self._open:
+            return self._context
+        if self._context is not None:
+            self._lose("the browser ended unexpectedly and was started again")
+        try:
+            self._context = await self._opened()
+        except AgentOrchestraError:
+            raise
+        except Exception:
+            # Started, and not of use: it is ended, and another one started.
+            self.shared.kill(self._generation)
+            with _explained("the browser does not work on this machine now"):
+                self._context = await self._opened()
+        return self._context
+
+    async def _opened(self) -> BrowserContext:
+        browser = await self.shared.browser(self)
+        self._generation = self.shared.generation
+        if self._proxy is None:
+            self._proxy = BoundaryProxy(self.boundary)
+            await self._proxy.start()
+        state: Any = await self._keeper.stored(self.tabs.values())
+        made = await within(
+            browser.new_context(
+                viewport={"width": self.settings.width, "height": self.settings.height},
+                accept_downloads=True,
+                proxy=self._proxy.for_context,
+                storage_state=state or None,
+            ),
+            self.settings.call_s,
+        )
+        await within(listen(made), self.settings.call_s)
+        # Playwright's own limits come first: they say what was waited for.
+        made.set_default_timeout(self.settings.call_s * 800)
+        made.set_default_navigation_timeout(self.settings.load_s * 950)
+        return made
+
+    def _lose(self, why: str) -> None:
+        """Forget context and pages, which are gone; the next use opens them again."""
+        self._context = None
+        for tab in self.tabs.values():
+            if tab.page is not None:
+                tab.note(f"{why}; {_AGAIN}")
+            tab.lose()
+
+    # -- tabs --------------------------------------------------------------------------------------------------------
+
+    def _new_tab(self) -> Tab:
+        """Add a tab. If there are too many, close the one used longest ago, preferably one that nobody works in."""
+        if len(self.tabs) >= self.settings.tabs:
+            taken = self.current.values()
+            oldest = min(self.tabs.values(), key=lambda tab: (tab.number in taken, tab.used))
+            page = oldest.page
+            self._forget(oldest, f"tab {oldest.number} was closed: {self.settings.tabs} are open, the most there are")
+            if page is not None:
+                self._later(page.close())
+        tab = self.tabs[self._next] = Tab(self._next)
+        self._next += 1
+        return tab
+
+    async def _open_page(self, context: BrowserContext, tab: Tab) -> None:
+        """Open a tab's page at its address."""
+        address = tab.url
+        page = await within(context.new_page(), self.settings.call_s)
+        self._watch(tab, page)
+        with contextlib.suppress(Exception):
+            await self._attach(tab, page)
+        if address == BLANK:
+            return
+        try:
+            given = f"({script('store.js')})({json.dumps(tab.stored)})"
+            async with await within(page.add_init_script(given), self.settings.call_s):
+                await within(page.goto(address, wait_until="commit"), self.settings.load_s)
+        except Exception as exc:
+            tab.note(f"{address[:200]} could not be opened again: {first_line(exc)}")
+
+    def _watch(self, tab: Tab, page: Page) -> None:
+        tab.watch(
+            page,
+            popped=lambda popup: self._popped(tab, popup),
+            loads=lambda download: self.downloads.begin(tab, download, self.shared.artifacts),
+        )
+
+    async def _attach(self, tab: Tab, page: Page) -> None:
+        """Listen to what the browser itself says of a page, also when the page does not answer any more."""
+        cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
+        cdp.on("Page.downloadWillBegin", lambda told: tab.begun.append((told["url"], told["guid"])))
+        await within(cdp.send("Page.enable"), self.settings.call_s)
+        tab.cdp = cdp
+
+    def _popped(self, opener: Tab, page: Page) -> None:
+        """Add a tab for a page that a page opened, the current one of whoever worked in the other."""
+        if len(self.tabs) >= self.settings.tabs:
+            opener.note(
+                f"the page opened another tab, which was closed: {self.settings.tabs} are open, the most there are"
+            )
+            page.on("download", refuse)
+            self._later(page.close())
+            return
+        tab = self._new_tab()
+        self._watch(tab, page)
+        self._later(self._attach(tab, page))
+        users = [agent for agent, number in self.current.items() if number == opener.number]
+        for agent in users:
+            self.current[agent] = tab.number
+        if users:
+            tab.note(f"tab {opener.number} opened this tab, {tab.number}, which is the current one now")
+
+    async def _tidy(self) -> None:
+        """Forget tabs whose pages closed themselves, not those of a browser that is gone; close pages of no tab."""
+        if not self._open or self._context is None:
+            return
+        known = [tab.page for tab in self.tabs.values()]
+        for page in self._context.pages:
+            if page not in known:  # of a worker that opened a window, or given up and not closed yet
+                self._later(page.close())
+        gone = [tab for tab in self.tabs.values() if tab.page is not None and tab.page.is_closed()]
+        if gone and not await self.shared.answers(self.settings.call_s):
+            self.shared.kill(self._generation)
+            return
+        for tab in gone:
+            self._forget(tab, f"tab {tab.number} was closed by its page")
+
+    def _forget(self, tab: Tab, why: str) -> None:
+        """Drop a tab; whoever worked in it goes on in the newest one that nobody else works in."""
+        tab.lose()
+        self.tabs.pop(tab.number, None)
+        for agent in [name for name, number in self.current.items() if number == tab.number]:
+            del self.current[agent]
+            free = [number for number in self.tabs if number not in self.current.values()]
+            if free:
+                self.current[agent] = max(free)
+                self.tabs[max(free)].note(why)
+
+    async def close_tab(self, tab: Tab) -> None:
+        page = tab.page
+        self._forget(tab, f"tab {tab.number} was closed")
+        if page is not None:
+            await self._try(page.close())
+
+    async def _try(self, call: Awaitable[Any]) -> None:
+        """Wait for a call that may fail."""
+        with contextlib.suppress(Exception):
+            await within(call, self.settings.call_s)
+
+    def _later(self, call: Awaitable[Any]) -> None:
+        """Let a call end by itself."""
+        task = asyncio.ensure_future(self._try(call))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    # -- calls, and what helps when they do not end -------------------------------------------------------------------
 
     async def tab(self, agent: str) -> Tab:
         """Return an agent's current tab with a page that answers; opened if it has none."""
@@ -40,7 +273,7 @@ class BrowserSession(Pages):
                 await self._open_page(context, tab)
             except Exception:
                 await self._begin_again()
-                with explained("the browser opens no pages on this machine now"):
+                with _explained("the browser opens no pages on this machine now"):
                     await self._open_page(await self.context(), tab)
         return tab
 
@@ -58,9 +291,8 @@ class BrowserSession(Pages):
             tab.note(await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other"))
             return
         tab.stirred.clear()
-        with contextlib.suppress(Exception):
-            given = () if text is None or not accept else (text,)
-            await within(dialog.accept(*given) if accept else dialog.dismiss(), self.settings.call_s)
+        given = () if text is None else (text,)
+        await self._try(dialog.accept(*given) if accept else dialog.dismiss())
         # The next one, of a page that asks without an end, comes at once.
         with contextlib.suppress(TimeoutError):
             await within(tab.stirred.wait(), 0.1)
@@ -115,7 +347,7 @@ class BrowserSession(Pages):
         await self._tidy()
         if not self._open:
             await self._begin_again()
-            return f"the browser ended unexpectedly and was started again; {AGAIN}"
+            return f"the browser ended unexpectedly and was started again; {_AGAIN}"
         if tab.number not in self.tabs:
             return "its tab is closed"
         if tab.crashed:
@@ -124,7 +356,7 @@ class BrowserSession(Pages):
             return ""
         if not await self.shared.answers(self.settings.call_s):
             await self._begin_again()
-            return f"the browser did not answer any more, and another one was started; {AGAIN}"
+            return f"the browser did not answer any more, and another one was started; {_AGAIN}"
         if tab.cdp is not None:
             with contextlib.suppress(Exception):
                 await within(tab.cdp.send("Page.stopLoading"), self.settings.call_s / 2)
@@ -155,9 +387,9 @@ class BrowserSession(Pages):
             await self._open_page(await self.context(), tab)
         except Exception:
             if await self._reopen():
-                return f"{told}; {AGAIN}"
+                return f"{told}; {_AGAIN}"
             await self._begin_again()
-            return f"the page {what}, and the browser with it; another one was started; {AGAIN}"
+            return f"the page {what}, and the browser with it; another one was started; {_AGAIN}"
         return told
 
     async def _reopen(self) -> bool:
@@ -179,5 +411,29 @@ class BrowserSession(Pages):
         self._lose("the browser was started again")
         await self.context()
 
+    # -- saving ------------------------------------------------------------------------------------------------------
 
-__all__ = ["AGAIN", "BrowserSession", "DialogOpened", "Tab"]
+    async def save(self) -> None:
+        """Note in `kept` what has to be there after a crash."""
+        self.kept |= {"tabs": addresses(self.tabs.values()), "current": dict(self.current), "next": self._next}
+        self.kept["downloads"] = self.downloads.to_json()
+        if self._open and self._context is not None:
+            await self._keeper.keep(self._context, self.tabs.values())
+
+    async def close(self) -> None:
+        """Leave nothing open."""
+        context, self._context = self._context, None
+        await self.downloads.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        if self._shared is not None:
+            if context is not None and self._shared.serves_others(self):  # else it ends with the browser
+                await self._try(context.close())
+            await self._shared.release(self)
+        proxy, self._proxy = self._proxy, None
+        if proxy is not None:
+            await proxy.close()
+
+
+__all__ = ["BrowserSession", "DialogOpened"]

@@ -1,4 +1,4 @@
-"""What an agent sees of a page."""
+"""The view that an agent has of a page."""
 
 from agentorchestra.aliases import former
 

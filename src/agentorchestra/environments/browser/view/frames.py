@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.environments.browser.view.probe import Found, Probe
-from agentorchestra.environments.browser.view.snapshot import Box, Node
+from agentorchestra.environments.browser.view.snapshot import Box, Node, holds
 from agentorchestra.environments.browser.view.text import quoted
 
 _TYPED = frozenset(("textbox", "searchbox", "combobox", "spinbutton"))
@@ -234,7 +234,7 @@ def _add_missing(place: Node, nodes: list[Node], part: Part, give: Give) -> None
         if empty:
             place.children.append(node)
         else:
-            _put(_home(around, one.box) or place, node)
+            _put(next((home for home in around if home.box and holds(home.box, one.box)), place), node)
 
 
 def _missing(one: Found, part: Part, give: Give) -> Node:
@@ -264,16 +264,6 @@ def _missing(one: Found, part: Part, give: Give) -> Node:
     if one.unseen:
         node.notes.append("invisible")
     return node
-
-
-def _home(around: list[Node], box: Box) -> Node | None:
-    """Return the first element around a box."""
-    left, upper, right, lower = box[0], box[1], box[0] + box[2], box[1] + box[3]
-    for node in around:
-        x, y, width, height = node.box or (0, 0, 0, 0)
-        if x <= left and y <= upper and x + width >= right and y + height >= lower:
-            return node
-    return None
 
 
 def _area(node: Node) -> int:

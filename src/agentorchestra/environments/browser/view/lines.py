@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from agentorchestra.environments.browser.view.frames import INTERACTIVE
-from agentorchestra.environments.browser.view.snapshot import Box, Node
+from agentorchestra.environments.browser.view.snapshot import Box, Node, holds
 from agentorchestra.environments.browser.view.text import address, plain, quoted
 
 _NAMED_BY_CONTENT = INTERACTIVE | frozenset(("heading", "row", "cell", "columnheader", "rowheader", "listitem", "img"))
@@ -36,10 +36,10 @@ def keep_seen(page: Node, width: float, height: float, floating: list[Box] | Non
 def _keep(node: Node, clip: Box, seen: Box, floating: list[Box]) -> bool:
     """Drop what is not in view; return True if anything of the element is. No size: where its place is."""
     box = node.box
-    flat = box is None or not (box[2] and box[3])
-    at = seen if box is not None and any(_within(box, one) for one in floating) else clip
-    inside = flat or _meets(box, at)
-    if box is not None and not flat and _cuts(node):
+    at = seen if box is not None and any(holds(one, box) for one in floating) else clip
+    sized = box is not None and box[2] != 0 and box[3] != 0
+    inside = box is None or not sized or _meets(box, at)
+    if box is not None and sized and (node.role == "iframe" or any(note.startswith("scrolls:") for note in node.notes)):
         clip = _common(at, box)
     if not inside and not node.children:
         return False
@@ -56,10 +56,6 @@ def _keep(node: Node, clip: Box, seen: Box, floating: list[Box]) -> bool:
     return inside or any(isinstance(child, Node) for child in kept)
 
 
-def _cuts(node: Node) -> bool:
-    return node.role == "iframe" or any(note.startswith("scrolls:") for note in node.notes)
-
-
 def _count(node: Node, box: Box, clip: Box) -> None:
     if box[1] + box[3] <= clip[1]:
         node.above += 1
@@ -69,23 +65,8 @@ def _count(node: Node, box: Box, clip: Box) -> None:
         node.beside += 1
 
 
-def _meets(box: Box | None, at: Box) -> bool:
-    return (
-        box is not None
-        and box[0] < at[0] + at[2]
-        and box[1] < at[1] + at[3]
-        and box[0] + box[2] > at[0]
-        and box[1] + box[3] > at[1]
-    )
-
-
-def _within(box: Box, place: Box) -> bool:
-    return (
-        box[0] >= place[0]
-        and box[1] >= place[1]
-        and box[0] + box[2] <= place[0] + place[2]
-        and box[1] + box[3] <= place[1] + place[3]
-    )
+def _meets(box: Box, at: Box) -> bool:
+    return box[0] < at[0] + at[2] and box[1] < at[1] + at[3] and box[0] + box[2] > at[0] and box[1] + box[3] > at[1]
 
 
 def _common(one: Box, other: Box) -> Box:

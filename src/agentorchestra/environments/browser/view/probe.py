@@ -1,4 +1,4 @@
-"""What probe.js found in a frame, with the types it should have: a page can make it say anything."""
+"""The probe of a frame: the results of probe.js by type, as a page can make it say anything."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+MOST_ELEMENTS = 8000  # in a frame: a snapshot takes some 100 ms for 1,000 of them, and more than in proportion beyond
 _MOST_FOUND = 3000
-_MOST_NODES = 3000
-_MOST_DRAWN_CHARS = 200_000
+_LIMITS = {"ms": 1000, "elements": MOST_ELEMENTS, "found": _MOST_FOUND, "nodes": 3000, "chars": 200_000}
 _STATES = ("active", "disabled", "checked", "selected", "expanded")
 
 
 @dataclass(frozen=True, slots=True)
 class Scroll:
-    """How far a page is scrolled, in CSS pixels."""
+    """The scroll position and size of a page, in CSS pixels."""
 
     x: float = 0
     y: float = 0
@@ -80,30 +80,20 @@ class Probe:
     broken: bool = False  # the page lets no script look into it
 
 
-async def probe(frame: Frame, *, whole: bool, drawn: bool, most_elements: int, seconds: float = 1.0) -> Probe | None:
+async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
     """Look into a frame; None if it does not answer in time or is gone, next to nothing if it lets nobody look.
 
     Args:
         frame: which.
         whole: what is not in view too.
         drawn: the plain view is wanted, whatever the page's size.
-        most_elements: from how many on nothing is looked at (the count is told).
-        seconds: how long the page is looked at; the answer is waited for twice as long.
     """
     from playwright.async_api import Error
 
-    options = {
-        "ms": seconds * 1000,
-        "whole": whole,
-        "drawn": drawn,
-        "elements": most_elements,
-        "found": _MOST_FOUND,
-        "nodes": _MOST_NODES,
-        "chars": _MOST_DRAWN_CHARS,
-    }
+    options = _LIMITS | {"whole": whole, "drawn": drawn}
     for waited in (0.1, 0.2, 0.4, 0.8, 0.0):
         try:
-            async with asyncio.timeout(seconds * 2 + 0.5):
+            async with asyncio.timeout(2.5):
                 said = await frame.evaluate(script("probe.js"), options)
             return _read(said) if isinstance(said, dict) else _broken(frame)
         except TimeoutError:
@@ -208,4 +198,4 @@ def _box(value: Any) -> Box | None:
     return x, y, width, height
 
 
-__all__ = ["Found", "Probe", "Scroll", "probe"]
+__all__ = ["MOST_ELEMENTS", "Found", "Probe", "Scroll", "probe"]

@@ -92,7 +92,7 @@ def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """Where the reference of a marked element stands on a picture, and in which font."""
+    """The place of a marked element's reference on a picture, and its font."""
 
     mark: Mark
     box: Box

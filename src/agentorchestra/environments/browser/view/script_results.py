@@ -1,4 +1,4 @@
-"""What `page.js` and `rendered.js` say of a page, with the types it should have: a page can make them say anything."""
+"""Results of `page.js` and `rendered.js` by type, as a page can make them say anything."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 class Scrolled(BaseModel):
-    """Where something that scrolls stands, in CSS pixels; whether it moved."""
+    """The scroll position of something, in CSS pixels; whether it moved."""
 
     moved: bool
     above: float

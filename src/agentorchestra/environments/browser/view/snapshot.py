@@ -49,6 +49,12 @@ class Node:
             stack.extend(child for child in reversed(one.children) if isinstance(child, Node))
 
 
+def holds(place: Box, box: Box) -> bool:
+    """Return True if a box lies in another one."""
+    right, lower = place[0] + place[2], place[1] + place[3]
+    return place[0] <= box[0] and box[0] + box[2] <= right and place[1] <= box[1] and box[1] + box[3] <= lower
+
+
 def parse(text: str) -> Node:
     """Return the page of a snapshot, as a node that holds its parts. Lines that are in no form known are left out."""
     page = Node("page")
@@ -82,13 +88,8 @@ def parse(text: str) -> Node:
 
 def _scalar(value: str) -> str:
     if value.startswith('"') and value.endswith('"') and len(value) > 1:
-        return _ESCAPE.sub(_unescaped, value[1:-1])
+        return _ESCAPE.sub(lambda found: _CHARACTERS.get(found[1]) or chr(int(found[1][1:], 16)), value[1:-1])
     return value
-
-
-def _unescaped(found: re.Match[str]) -> str:
-    code = found[1]
-    return chr(int(code[1:], 16)) if code[0] == "x" else _CHARACTERS[code]
 
 
 def _node(key: str) -> Node | None:
@@ -127,4 +128,4 @@ def _box(text: str) -> Box | None:
     return x, y, width, height
 
 
-__all__ = ["MOST_LEVELS", "Box", "Node", "parse"]
+__all__ = ["MOST_LEVELS", "Box", "Node", "holds", "parse"]

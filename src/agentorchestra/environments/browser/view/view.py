@@ -1,4 +1,4 @@
-"""What an agent sees of a page: `look`.
+"""A look at a page: what an agent sees of it.
 
 The accessibility snapshot that Playwright makes for models, with what it leaves out (frames.py), cut to what is in view
 and to a budget (lines.py). A page that is too large for a snapshot is shown all the same, by a plainer view that the
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.frames import HIDDEN_VALUE, Part, join, join_drawn, unmatched_fields
 from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, tidy
-from agentorchestra.environments.browser.view.probe import Probe, Scroll, probe
+from agentorchestra.environments.browser.view.probe import MOST_ELEMENTS, Probe, Scroll, probe
 from agentorchestra.environments.browser.view.references import locate, numbers_of
 from agentorchestra.environments.browser.view.snapshot import Box, Node, parse
 from agentorchestra.environments.browser.view.text import address, plain
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from playwright.async_api import Frame, Page
 
 logger = logging.getLogger(__name__)
-MOST_ELEMENTS = 8000  # in a frame: a snapshot takes some 100 ms for 1,000 of them, and more than in proportion beyond
 _MOST_WEIGHT = 3_000_000
 _MOST_DEPTH = 300
 _MOST_FRAMES = 20
@@ -34,7 +33,7 @@ _MOST_COMPARED = 1500  # lines of a view that is compared with the one before
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """Where an element with a reference is, in CSS pixels of what is seen of the page."""
+    """The place of an element with a reference, in CSS pixels of what is seen of the page."""
 
     ref: str
     box: Box
@@ -138,7 +137,7 @@ async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
     """Return what the page says of itself, with its frames in view."""
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-    said = await probe(frame, whole=whole, drawn=drawn, most_elements=MOST_ELEMENTS)
+    said = await probe(frame, whole=whole, drawn=drawn)
     if said is None:
         raise PlaywrightTimeout("the page does not answer")
     main = Part(frame, said)
@@ -169,7 +168,7 @@ async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Par
         return None
     if number not in {one.number for one in parent.probe.found if one.kind == "frame"}:
         return None
-    said = await probe(frame, whole=whole, drawn=drawn, most_elements=MOST_ELEMENTS)
+    said = await probe(frame, whole=whole, drawn=drawn)
     part = Part(frame, said if said is not None else _SILENT)
     parent.inner[number] = part
     return part if said is not None else None
@@ -244,4 +243,4 @@ def difference(previous: View | None, now: View) -> str | None:
     return told if len(told) < sum(map(len, now.lines)) + len(now.lines) else None
 
 
-__all__ = ["MOST_ELEMENTS", "Mark", "View", "difference", "look"]
+__all__ = ["Mark", "View", "difference", "look"]

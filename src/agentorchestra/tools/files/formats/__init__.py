@@ -1,4 +1,4 @@
-"""What reads each format. These modules run inside `_worker.py`, in a process with limits.
+"""Converters, one for each format. These modules run inside `_worker.py`, in a process with limits.
 
 They import nothing of the package outside this folder, and other libraries only where they are used; `sniff` and
 `text`, which need the standard library alone, are used by the caller's process too.

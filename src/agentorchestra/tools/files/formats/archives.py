@@ -152,7 +152,8 @@ def _parts(job: Job, media_type: str, members: Iterator[Member], depth: int, con
         if reason := _refusal(member):
             _note(parts, f"{shown} is {reason}: skipped")
             continue
-        if job.check or _is_clutter(member.name):
+        of_file_managers = member.name.rpartition("/")[2] in (".DS_Store", "Thumbs.db")
+        if job.check or of_file_managers or member.name.startswith("__MACOSX/"):
             continue
         data = b""
         try:
@@ -179,11 +180,6 @@ def _refusal(member: Member) -> str:
     path = member.name.replace("\\", "/")
     leaves = path.startswith("/") or _DRIVE.match(path) is not None or ".." in path.split("/")
     return member.refused or ("a path out of the archive" if leaves else "")
-
-
-def _is_clutter(name: str) -> bool:
-    """Return True for what file managers add."""
-    return name.startswith("__MACOSX/") or name.rpartition("/")[2] in (".DS_Store", "Thumbs.db")
 
 
 def unpack(job: Job, data: bytes, media_type: str) -> bytes:

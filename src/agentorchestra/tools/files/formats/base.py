@@ -1,4 +1,4 @@
-"""What converters share: the bounds of one job, the documents they make, and how they refuse."""
+"""Shared by the converters: the bounds of one job, the documents they make, and how they refuse."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which charset a page of the web is really in: servers, and pages themselves, often say the wrong one."""
+"""The charset a page of the web is really in: servers, and pages themselves, often say the wrong one."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ _MEANT = {
     "tis-620": "cp874",
 }
 _SEVEN_BITS = ("iso2022", "hz", "utf-7")
+_SINGLE_BYTES = ("iso8859", "cp125", "latin", "ascii", "koi8", "mac")
 _SAMPLE = 200_000
 _FEW = 100  # bytes beyond ASCII: fewer look like any charset of single bytes
 _OF_SEVERAL_BYTES = {"gb18030", "gbk", "gb2312", "big5", "big5hkscs", "shift_jis", "cp932", "euc_jp", "euc_kr", "cp949"}
@@ -40,7 +41,9 @@ def text_of(data: bytes, declared: str = "") -> tuple[str, str]:
         name = _known(declared)
         wide = _strict(data, name) if name.startswith("utf-16") and not data.startswith(_MARKS) else None
         return (wide, name) if wide and "\x00" not in wide else (decode(data), "by its bytes")
-    names = [_known(name) for name in (declared, *(match[1].decode() for match in _declared_in(data)))]
+    head = data[:4096]
+    said = (match[1].decode() for pattern in (_META, _XML) if (match := pattern.search(head)) is not None)
+    names = [_known(name) for name in (declared, *said)]
     if escaped := next((name for name in names if name.startswith(_SEVEN_BITS[:2])), ""):
         names = [escaped]
     elif (plain := _strict(data, "utf-8")) is not None:
@@ -48,7 +51,7 @@ def text_of(data: bytes, declared: str = "") -> tuple[str, str]:
         return plain, "utf-8"
     for name in names:
         if name and name not in ("utf-8", "utf-7") and (text := _strict(data, _MEANT.get(name, name))) is not None:
-            if _single(name) and _looks_wrong(text):
+            if name.startswith(_SINGLE_BYTES) and _looks_wrong(text):
                 continue
             return text, name
     if names and "utf-8" in names:
@@ -58,11 +61,6 @@ def text_of(data: bytes, declared: str = "") -> tuple[str, str]:
     if found := _guessed(data):
         return data.decode(found, "replace"), found
     return decode(data), "by its bytes"
-
-
-def _declared_in(data: bytes) -> list[re.Match[bytes]]:
-    head = data[:4096]
-    return [match for pattern in (_META, _XML) if (match := pattern.search(head)) is not None]
 
 
 def _known(name: str) -> str:
@@ -81,10 +79,6 @@ def _strict(data: bytes, name: str) -> str | None:
             return data[:-3].decode(name) if len(data) > 3 else None
         except (UnicodeDecodeError, LookupError):
             return None
-
-
-def _single(name: str) -> bool:
-    return name.startswith(("iso8859", "cp125", "latin", "ascii", "koi8", "mac"))
 
 
 def _looks_wrong(text: str) -> bool:

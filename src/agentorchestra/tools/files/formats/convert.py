@@ -25,8 +25,8 @@ from .text import decoded, form_of, table_of
 from .xls import convert_xls
 
 _ENCRYPTED_OFFICE = "EncryptedPackage".encode("utf-16-le")
+# Names of streams as a compound file lists them
 _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "Book"))
-"""Names of streams as a compound file lists them."""
 
 
 def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
@@ -65,7 +65,6 @@ def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
 
 
 def _compound(job: Job, data: bytes, depth: int) -> dict[str, Any]:
-    """Return a message of Outlook's, or an old workbook."""
     check_compound(data)
     if MARK_OF_MSG in data:
         return convert_msg(job, data, depth, convert)

@@ -91,7 +91,6 @@ def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
 
 
 def _margins(data: bytes) -> str:
-    """Return the headers and footers, which the conversion leaves out."""
     tree = need("defusedxml.ElementTree")
     found: list[str] = []
     with zipfile.ZipFile(io.BytesIO(data)) as archive:

@@ -63,7 +63,7 @@ def _number(node: Any, name: str, most: int) -> int:
 
 
 class _Styles:
-    """What the named styles of cells look like."""
+    """The looks of the named styles of cells."""
 
     def __init__(self, roots: list[Any]) -> None:
         self._said: dict[str, tuple[str, str, str]] = {}
@@ -81,7 +81,7 @@ class _Styles:
                 self.hidden_tables.add(name)
 
     def of(self, key: tuple[str, str]) -> tuple[str, str, str]:
-        """Fill, font colour and number format, each "" where it is the usual one; the format comes with the cell."""
+        """Return fill, font colour and number format, each "" where usual; the format comes with the cell."""
         name, number_format = key
         font = self._resolved(name, 1)
         return self._resolved(name, 0), "" if font == "000000" else font, number_format
@@ -122,7 +122,6 @@ class _Rows:
         }
 
     def read(self, sheet: Any) -> None:
-        """Read the rows, then tell of what is hidden or merged."""
         number = 1
         for node in _rows(sheet):
             if _name(node) == "table-column":
@@ -190,7 +189,6 @@ class _Rows:
 
 
 def _rows(node: Any) -> Iterator[Any]:
-    """Give the rows and columns of a table, also those in groups and headers."""
     for one in node:
         if _name(one) in ("table-row", "table-column"):
             yield one
@@ -225,7 +223,6 @@ def _formula(text: str) -> str:
 
 
 def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
-    """Return a text as Markdown; headers and footers at the end."""
     blocks = list(_blocks(content))
     notes = []
     if any(_name(node) == "tracked-changes" for node in content):
@@ -244,7 +241,7 @@ def _blocks(node: Any) -> Iterator[str]:
     for one in node:
         name = _name(one)
         if name == "h":
-            yield f"{'#' * min(6, _number(one, 'outline-level', 6))} {_line(one)}"
+            yield f"{'#' * min(6, _number(one, 'outline-level', 6))} {' '.join(_inline(one).split())}"
         elif name == "p":
             yield _inline(one)
         elif name == "list":
@@ -281,10 +278,6 @@ def _markdown_table(table: Any) -> str:
             if len(lines) == 1:
                 lines.append("|" + " --- |" * len(cells))
     return "\n".join(lines)
-
-
-def _line(node: Any) -> str:
-    return " ".join(_inline(node).split())
 
 
 def _paragraphs(node: Any) -> str:

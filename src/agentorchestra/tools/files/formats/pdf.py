@@ -13,9 +13,8 @@ from .base import Job, Refused, clean
 from .text import has_header
 
 _RULES = re.compile(rb"(?:\bre|\bl)\s")
+# Operators that put something on a page
 _PAINTS = re.compile(rb"(?<!\S)(?:Do|EI|sh|[fF]\*?|[sSbB]|[bB]\*|T[jJ]|'|\")(?!\S)")
-"""Operators that put something on a page."""
-
 _SHOWS = re.compile(rb"/([^\s/<>\[\](){}%]+)\s+Do(?!\S)")
 _MOST_TABLE_PAGES = 300
 

@@ -21,6 +21,7 @@ MOST_CLIP_S = 180.0
 MOST_BYTES = 15_000_000  # of one recording or video; about what providers take in one request
 _SENT_AS_IT_IS = 5_000_000
 _PNG_BYTES = 1_000_000
+# Pillow's names of the formats it may try: never those that start other programs.
 _READ_BY = {
     "image/png": ("PNG",),
     "image/jpeg": ("JPEG", "MPO"),
@@ -30,11 +31,7 @@ _READ_BY = {
     "image/bmp": ("BMP",),
     "image/avif": ("AVIF",),
 }
-"""Pillow's names of the formats it may try: never those that start other programs."""
-
 _PAGED = ("application/pdf", "image/tiff", "image/gif")
-_PLAIN_SOUND = ("audio/wav", "audio/mpeg")
-_PLAIN_VIDEO = ("video/mp4", "video/webm", "video/quicktime")
 
 
 def shaped(job: Job, data: bytes, media_type: str, asked: dict[str, Any]) -> dict[str, Any]:
@@ -54,15 +51,14 @@ def shaped(job: Job, data: bytes, media_type: str, asked: dict[str, Any]) -> dic
         found = _pages(data, asked) if media_type == "application/pdf" else _pictures(data, media_type, asked)
     else:
         first, last, notes = _range(data, media_type, asked)
-        make = {"sound": _sound, "clip": _clip}.get(form)
-        if make is not None:
-            piece, more = make(data, media_type, first, last, whole=not (asked["from_s"] or asked["to_s"]))
-            found = [piece], notes + more
-        else:
+        if form == "frames":
             count = max(1, min(asked["count"], MOST_FRAMES))
             at = [first + (last - first) * (number + 0.5) / count for number in range(count)]
             shown = frames(job, data, media_type, at, 0)
             found = [{**one, "place": f"frame {one['at']}"} for one in shown], notes
+        else:
+            whole = not (asked["from_s"] or asked["to_s"])
+            found = [_recording(data, media_type, first, last, form, whole=whole)], notes
     pieces, notes = found
     return {"pieces": pieces, "notes": notes}
 
@@ -129,7 +125,6 @@ def _pictures(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[list
 
 
 def _pages(data: bytes, asked: dict[str, Any]) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return pages of a PDF as pictures."""
     _pillow()
     pypdfium2 = need("pypdfium2")
     try:
@@ -250,30 +245,33 @@ def _range(data: bytes, media_type: str, asked: dict[str, Any]) -> tuple[float, 
     return first, end, [more]
 
 
-def _sound(data: bytes, media_type: str, first: float, last: float, *, whole: bool) -> tuple[dict[str, Any], list[str]]:
+def _recording(data: bytes, media_type: str, first: float, last: float, form: str, *, whole: bool) -> dict[str, Any]:
+    """Return its sound, or a short video; as it is where that is what models take."""
+    kind, container, plain, bound, most_s, what = _RECORDINGS[form]
     place = f"{clock(first)}-{clock(last)}"
-    if whole and media_type in _PLAIN_SOUND and len(data) <= _SENT_AS_IT_IS and last <= MOST_SOUND_S:
-        return _piece(place, media_type, data), []
-    arguments = ["-ss", f"{first:.3f}", "-t", f"{last - first:.3f}", *_only(media_type), "-i", "{file}", "-vn"]
-    coded = ["-map", "0:a:0", "-map_metadata", "-1", "-ac", "1", "-ar", "24000", "-c:a", "libmp3lame", "-b:a", "64k"]
-    made = _run(
-        "ffmpeg", ["-nostdin", "-threads", "1", *arguments, *coded, "-fs", str(MOST_BYTES), "-f", "mp3", "-"], data
-    )
+    if whole and media_type in plain and len(data) <= bound and last <= most_s:
+        return _piece(place, media_type, data)
+    taken = ["-ss", f"{first:.3f}", "-t", f"{last - first:.3f}", *_only(media_type), "-i", "{file}"]
+    written = ["-fs", str(MOST_BYTES), "-f", container, "-"]
+    made = _run("ffmpeg", ["-nostdin", "-threads", "1", *taken, *_CODED[form], *written], data)
     if not made:
-        raise Refused("medium", "no sound of it can be decoded")
-    return _piece(place, "audio/mpeg", made), []
+        raise Refused("medium", f"no {what} of it can be decoded")
+    return _piece(place, kind, made)
 
 
-def _clip(data: bytes, media_type: str, first: float, last: float, *, whole: bool) -> tuple[dict[str, Any], list[str]]:
-    place = f"{clock(first)}-{clock(last)}"
-    if whole and media_type in _PLAIN_VIDEO and len(data) <= MOST_BYTES and last <= MOST_CLIP_S:
-        return _piece(place, media_type, data), []
-    arguments = ["-ss", f"{first:.3f}", "-t", f"{last - first:.3f}", *_only(media_type), "-i", "{file}"]
-    drawn = ["-vf", "scale='trunc(min(640,iw)/2)*2':-2,fps=8", "-c:v", "libx264", "-preset", "veryfast", "-crf", "28"]
-    heard = ["-map_metadata", "-1", "-pix_fmt", "yuv420p", "-c:a", "aac", "-ac", "1", "-b:a", "48k"]
-    # In fragments: a pipe cannot be gone back in to write the usual index.
-    kind = ["-movflags", "frag_keyframe+empty_moov", "-fs", str(MOST_BYTES), "-f", "mp4", "-"]
-    made = _run("ffmpeg", ["-nostdin", "-threads", "1", *arguments, *drawn, *heard, *kind], data)
-    if not made:
-        raise Refused("medium", "no video of it can be decoded")
-    return _piece(place, "video/mp4", made), []
+_CODED = {
+    "sound": [
+        *("-vn", "-map", "0:a:0", "-map_metadata", "-1", "-ac", "1", "-ar", "24000", "-c:a", "libmp3lame"),
+        *("-b:a", "64k"),
+    ],
+    "clip": [
+        *("-vf", "scale='trunc(min(640,iw)/2)*2':-2,fps=8", "-c:v", "libx264", "-preset", "veryfast", "-crf", "28"),
+        *("-map_metadata", "-1", "-pix_fmt", "yuv420p", "-c:a", "aac", "-ac", "1", "-b:a", "48k"),
+        # In fragments: a pipe cannot be gone back in to write the usual index.
+        *("-movflags", "frag_keyframe+empty_moov"),
+    ],
+}
+_RECORDINGS: dict[str, tuple[str, str, tuple[str, ...], int, float, str]] = {
+    "sound": ("audio/mpeg", "mp3", ("audio/wav", "audio/mpeg"), _SENT_AS_IT_IS, MOST_SOUND_S, "sound"),
+    "clip": ("video/mp4", "mp4", ("video/mp4", "video/webm", "video/quicktime"), MOST_BYTES, MOST_CLIP_S, "video"),
+}

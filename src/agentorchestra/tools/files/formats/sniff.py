@@ -1,4 +1,4 @@
-"""What a file is, by its bytes; a name's ending only tells apart what looks alike (Markdown, CSV, plain text)."""
+"""The type of a file, by its bytes; a name's ending only tells apart what looks alike (Markdown, CSV, plain text)."""
 
 from __future__ import annotations
 

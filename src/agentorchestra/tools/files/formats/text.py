@@ -26,7 +26,7 @@ _LINE_END = re.compile("\r\n|\r|\n")
 
 @dataclass(frozen=True)
 class Decoded:
-    """What bytes say as text."""
+    """Bytes as text."""
 
     text: str  # with the line ends that it has; NUL characters are shown as `NUL`
     encoding: str  # Python's name of it
@@ -119,7 +119,8 @@ def _decoded(data: bytes) -> Decoded:
         # A download that was cut inside a character, or a stray byte in a long text, is still UTF-8.
         lenient = _lenient(data, "utf-8")
         bad = lenient.undecoded
-        few = bad * 1000 < len(lenient.text) and bad * 3 < _non_ascii(lenient.text)
+        beyond_ascii = len(lenient.text) - len(lenient.text.encode("ascii", "ignore"))
+        few = bad * 1000 < len(lenient.text) and bad * 3 < beyond_ascii
         if error.start >= len(data) - 3 or few:
             return lenient
     try:
@@ -137,10 +138,6 @@ def _lenient(data: bytes, encoding: str, mark: bytes = b"") -> Decoded:
         own = data.count("�".encode(encoding)) if encoding == "utf-8" else 0
         before = len(data[: error.start].decode(encoding))
         return Decoded(text, encoding, mark, max(1, text.count("�") - own), before)
-
-
-def _non_ascii(text: str) -> int:
-    return len(text) - len(text.encode("ascii", "ignore"))
 
 
 def table_of(

@@ -1,4 +1,4 @@
-"""What the cells of a workbook have besides values: colours, formats, formulas, comments, what is merged or hidden.
+"""Properties of the cells of a workbook besides values: colours, formats, formulas, comments, what is merged or hidden.
 
 Cells are collected while rows are read, as areas: a column of a thousand green cells is one area.
 """
@@ -18,11 +18,11 @@ MOST_AREAS = 5_000  # of what is merged, hidden, or coloured by rules
 _USUAL = ("", "", "")  # the look of a cell that has none of its own
 
 _LAST_ROW, _LAST_COLUMN = 1_048_576, 16_384
+# In the order in which they are told
 _KINDS = (
     *("fill", "font colour", "merged", "hidden rows", "hidden columns", "coloured by rule", "number format"),
     *("comment", "formula"),
 )
-"""In the order in which they are told."""
 
 
 class Areas:

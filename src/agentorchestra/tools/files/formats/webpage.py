@@ -17,12 +17,10 @@ from .sniff import sniff
 MOST_LINKS = 1_000
 MOST_PICTURES = 50
 _MOST_CHARS = 2_000_000
+# Of pages whose main part is looked for, which takes up to half a millisecond for each element
 _MOST_ELEMENTS = 20_000
-"""Of pages whose main part is looked for, which takes up to half a millisecond for each element."""
-
+# Characters: a main part that is shorter may be none, and the whole page is shown where it has much more.
 _SHORT = 300
-"""Characters: a main part that is shorter may be none, and the whole page is shown where it has much more."""
-
 _HTML_TYPES = ("text/html", "application/xhtml+xml")
 _BARE = "translate(@style, 'ABCDEFGHIJKLMNOPQRSTUVWXYZ \t\r\n', 'abcdefghijklmnopqrstuvwxyz')"
 _HIDDEN = f"//*[@hidden or contains({_BARE}, 'display:none') or contains({_BARE}, 'visibility:hidden')]"
@@ -63,18 +61,33 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
     tree = _parsed(trafilatura, source)
     if tree is None:
         return {"document": text_document(job, source, "text/html"), "page": page}
-    base = _base(tree, url)
+    based = tree.xpath("//base/@href")
+    base = urljoin(url, str(based[0])) if based else url
     try:
         small = len(source) <= _MOST_CHARS and sum(1 for _ in tree.iter()) <= _MOST_ELEMENTS
         if small:
-            page |= _about(trafilatura.extract_metadata(tree, default_url=url, extensive=False))
+            about = trafilatura.extract_metadata(tree, default_url=url, extensive=False)
+            said = {name: getattr(about, name, None) for name in ("title", "author", "date", "sitename")}
+            page |= {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
         else:
             title = tree.findtext(".//title") or ""
             page |= {"title": one_line(" ".join(title.split()), 300)} if title.strip() else {}
         _drop_hidden(tree)
         page["links"] = _links(tree, base)
         page["pictures"] = _pictures(tree, base)
-        main = _main_part(trafilatura, tree, base) if small else ""
+        main = ""
+        if small:
+            found = trafilatura.extract(
+                copy.deepcopy(tree),  # it takes the page apart
+                url=base,
+                output_format="markdown",
+                include_links=True,
+                include_formatting=True,
+                include_tables=True,
+                include_comments=False,
+                favor_recall=True,
+            )
+            main = found or ""
         if len(main) < _SHORT:
             parts = tree.xpath("//main | //article[not(ancestor::main)]")
             whole = _whole(parts[0] if len(parts) == 1 else tree)
@@ -90,21 +103,6 @@ def _html(job: Job, source: str, url: str, page: dict[str, Any]) -> dict[str, An
     document = text_document(job, _tidy(main) or source, "text/markdown")
     document["notes"] = notes
     return {"document": document, "page": page}
-
-
-def _main_part(trafilatura: Any, tree: Any, base: str) -> str:
-    """Return the main content as Markdown, "" where none was found."""
-    found = trafilatura.extract(
-        copy.deepcopy(tree),  # it takes the page apart
-        url=base,
-        output_format="markdown",
-        include_links=True,
-        include_formatting=True,
-        include_tables=True,
-        include_comments=False,
-        favor_recall=True,
-    )
-    return found or ""
 
 
 def _parsed(trafilatura: Any, source: str) -> Any:
@@ -139,18 +137,6 @@ def _drop_hidden(tree: Any) -> None:
         else:
             parent.text = (parent.text or "") + (node.tail or "")
         parent.remove(node)
-
-
-def _base(tree: Any, url: str) -> str:
-    """Return what the links of a page are relative to."""
-    found = tree.xpath("//base/@href")
-    return urljoin(url, str(found[0])) if found else url
-
-
-def _about(found: Any) -> dict[str, Any]:
-    """Return what a page says of itself, short and in one line each."""
-    said = {name: getattr(found, name, None) for name in ("title", "author", "date", "sitename")}
-    return {name: one_line(" ".join(str(value).split()), 300) for name, value in said.items() if value}
 
 
 def _links(tree: Any, base: str) -> list[list[str]]:
@@ -222,18 +208,13 @@ def _words(text: str | None) -> str:
     return re.sub(r"\s+", " ", text or "")
 
 
+_BEFORE = {"li": "\n- ", "br": "\n", "td": " | ", "th": " | ", "a": "["}
+
+
 def _before(tag: str) -> str:
     if re.fullmatch(r"h[1-6]", tag):
         return f"\n\n{'#' * int(tag[1])} "
-    if tag == "li":
-        return "\n- "
-    if tag == "br":
-        return "\n"
-    if tag in ("td", "th"):
-        return " | "
-    if tag == "a":
-        return "["
-    return "\n\n" if tag in _BLOCKS else ""
+    return _BEFORE.get(tag) or ("\n\n" if tag in _BLOCKS else "")
 
 
 def _after(node: Any, tag: str) -> str:

@@ -1,4 +1,4 @@
-"""What sheets of every kind of workbook become: tables whose cells have the addresses they have there."""
+"""Sheets of every kind of workbook as tables whose cells have the addresses they have there."""
 
 from __future__ import annotations
 

@@ -44,7 +44,6 @@ class _Styles:
         self._known: dict[int, tuple[str, str, str]] = {}
 
     def of(self, number: int) -> tuple[str, str, str]:
-        """Return fill, font colour and number format, each "" where it is the usual one."""
         if number not in self._known:
             look = self._book.xf_list[number]
             fill = look.background
@@ -62,7 +61,6 @@ class _Styles:
 
 
 def _read(book: Any, sheet: Any, found: Sheet) -> None:
-    """Read the rows of a sheet, then what stands beside them."""
     for number in range(1, sheet.nrows + 1):
         info = sheet.rowinfo_map.get(number - 1)
         values = [(cell, _value(book, cell)) for cell in sheet.row(number - 1)]

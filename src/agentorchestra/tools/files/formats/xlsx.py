@@ -138,7 +138,7 @@ def _comments(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
 
 
 class _Styles:
-    """What the styles of a workbook look like, by their numbers."""
+    """The looks of the styles of a workbook, by their numbers."""
 
     def __init__(self, book: Any) -> None:
         self._book = book

@@ -20,14 +20,13 @@ from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import Service, results
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
+# Ours, and where each is asked
 NAMES: dict[str, str] = {
     "duckduckgo": "https://html.duckduckgo.com",
     "mojeek": "https://www.mojeek.com",
     "brave_web": "https://search.brave.com",
     "yahoo": "https://search.yahoo.com",
 }
-"""Ours, and where each is asked."""
-
 _MOST_CHARS = 1_000_000
 _MOST_ITEMS = 60
 _MOST_WORDS = 4_000

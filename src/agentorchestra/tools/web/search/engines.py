@@ -24,20 +24,19 @@ from agentorchestra.tools.web.search.tool import Engines
 from agentorchestra.tools.web.search.types import SearchEngine
 from agentorchestra.tools.web.search.wikipedia import Wikipedia
 
+# The entry points of engines: each gives one, from the client of the web, its settings and the environment.
 GROUP = "agentorchestra.search_engines"
-"""The entry points of engines: each gives one, from the client of the web, its settings and the environment."""
-
 AUTO = "auto"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
 _NOTHING = SearchEngineSettings()
 _ALL = ("base_url", "timeout_s", "cost_usd")
+# The settings that each engine uses; `_ALL` where nothing else is said
 _USED: dict[str, tuple[str, ...]] = {
     "local": ("timeout_s",),
     "model": ("model", "timeout_s"),
     **{one.name: (*_ALL, "key_env") for one in SERVICES if one.key_env or not one.base},
     "google": (*_ALL, "key_env", "engine_id"),
 }
-"""The settings that each engine uses; `_ALL` where nothing else is said."""
 
 
 def engines_of(

@@ -60,7 +60,7 @@ class _Known:
 
 
 class _Files:
-    """What the index wants to know of a run: where its files are, and whom to tell how far it is."""
+    """Stands in for a run with the index: where its files are, and whom to tell how far it is."""
 
     def __init__(self, ctx: RunContext[Any], known: Sequence[_Known]) -> None:
         self._paths = {one.ref.name: one.path for one in known}
@@ -119,7 +119,7 @@ class Local:
 
     @contextmanager
     def _kept(self) -> Iterator[Path]:
-        """Return a place for names of the folders' contents while they are searched."""
+        """Hold a place for names of the folders' contents while they are searched."""
         if not self._folders:
             yield self._folder
             return

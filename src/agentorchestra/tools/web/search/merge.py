@@ -120,12 +120,9 @@ def between(
     """Return those that may lie between two days, how many do not, and how many have no known day."""
     if since is None and until is None:
         return list(results), 0, 0
-    kept = [one for one in results if one.date is None or _lies(one.date, since, until)]
+    first_day, last_day = (since or date.min).isoformat(), (until or date.max).isoformat()
+    kept = [one for one in results if one.date is None or first_day <= one.date <= last_day]
     return kept, len(results) - len(kept), sum(one.date is None for one in kept)
-
-
-def _lies(day: str, since: date | None, until: date | None) -> bool:
-    return (since is None or day >= since.isoformat()) and (until is None or day <= until.isoformat())
 
 
 __all__ = ["between", "first", "merged", "page_key"]

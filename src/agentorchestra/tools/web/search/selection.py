@@ -1,4 +1,4 @@
-"""Which engines are asked for a question: by rules that are written here, or by a model. Either is in the log."""
+"""The choice of engines for a question: by rules that are written here, or by a model. Either is in the log."""
 
 from __future__ import annotations
 

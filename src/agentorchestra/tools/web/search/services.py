@@ -22,7 +22,7 @@ Asked = tuple[str, str, dict[str, Any]]  # method, path, options of `Service.jso
 
 @dataclass(frozen=True)
 class Api:
-    """How one service is asked, and where the results stand in its answer."""
+    """One service: how it is asked, and where the results stand in its answer."""
 
     name: str
     base: str  # its maker's address of it, "" where the settings must give one

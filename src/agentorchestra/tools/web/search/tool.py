@@ -156,7 +156,7 @@ class _Searching:
         return ToolResult(content=_shown(results, chosen, lists, failed, outside, undated))
 
     async def _chosen(self, choosing: Tool[..., Any], engines: Sequence[str] | None) -> dict[str, str]:
-        """Return the decision which engines are asked: an effect, so that the log has it and a fork can change it."""
+        """Decide which engines are asked: an effect, so that the log has it and a fork can change it."""
         asked: dict[str, JsonValue] = {**self.asked}
         if engines:
             asked["engines"] = [*engines]
@@ -215,7 +215,6 @@ def _shown(
     outside: int,
     undated: int,
 ) -> dict[str, JsonValue]:
-    """Return what the agent reads."""
     room = max(120, _SHOWN // max(1, len(results)))
     listed: list[JsonValue] = []
     for one in results:

@@ -1,4 +1,4 @@
-"""What every search engine is asked, and what it gives back."""
+"""Queries, results, and what every search engine has."""
 
 from __future__ import annotations
 
@@ -132,14 +132,10 @@ class SearchEngine(Protocol):
     """
 
     @property
-    def name(self) -> str:
-        """Of the engine."""
-        ...
+    def name(self) -> str: ...
 
     @property
-    def traits(self) -> Traits:
-        """Its properties."""
-        ...
+    def traits(self) -> Traits: ...
 
     def missing(self) -> str:
         """Return what it needs and has not, as the rest of a sentence that begins with its name; "" if it is ready."""

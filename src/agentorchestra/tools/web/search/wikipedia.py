@@ -46,7 +46,7 @@ class Wikipedia(Service):
         beginnings = await self._beginnings(base, titles[:_TITLES])
         fields: Fields = (
             "title",
-            lambda one: f"{base}/wiki/{_path(str(one.get('title')))}",
+            lambda one: f"{base}/wiki/{quote(str(one.get('title')).replace(' ', '_'), safe='():,;/@!$*')}",
             lambda one: beginnings.get(str(one.get("title"))) or one.get("snippet"),
             "timestamp",
         )
@@ -92,10 +92,6 @@ class Wikipedia(Service):
     async def _api(self, base: str, **params: Any) -> Any:
         asked = {"action": "query", "format": "json", "formatversion": 2, **params}
         return await self.json("GET", "/w/api.php", params=asked, base=base)
-
-
-def _path(title: str) -> str:
-    return quote(title.replace(" ", "_"), safe="():,;/@!$*")
 
 
 _TEMPLATE = re.compile(r"\{\{[^{}]*\}\}|\{\|.*?\|\}|<ref[^>]*/>|<ref.*?</ref>|<!--.*?-->", re.DOTALL)

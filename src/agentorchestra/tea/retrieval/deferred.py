@@ -25,7 +25,7 @@ from agentorchestra.tea.retrieval.discovery import OPEN_TOOLS
 LINE_CHARS = 80
 
 
-class Shelf:
+class DeferredTools:
     """The toolset of an agent whose rarely used tools are opened when they are wanted.
 
     Args:
@@ -42,15 +42,15 @@ class Shelf:
 
     @property
     def core(self) -> tuple[ToolSchema, ...]:
-        """What stands in every prompt, sorted by name."""
+        """The schemas that stand in every prompt, sorted by name."""
         return tuple(one for one in self._tools.schemas() if one.name not in self._waiting)
 
     def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
-        """The core, then what was opened, in that order: the front never changes."""
+        """Return the core, then what was opened, in that order: the front never changes."""
         return (*self.core, *self.opened(opened))
 
     def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
-        """The schemas of what was opened or came later."""
+        """Return the schemas of what was opened or came later."""
         later = {one.name for one in self._tools.opened(names)}
         return tuple(
             self._tools.schema(name) for name in dict.fromkeys(names) if name in self._waiting or name in later
@@ -59,15 +59,11 @@ class Shelf:
     def effect(
         self, call: ToolCall, session: Any, provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
     ) -> Effect:
-        """The effect of a call, whether the tool is open or not."""
+        """Return the effect of a call, whether the tool is open or not."""
         return self._tools.effect(call, session, provenance)
 
     def add_later(self, tool: Tool[..., Any]) -> None:
-        """One more, in the middle of the work.
-
-        Raises:
-            ToolDefinitionError: if something else has its name.
-        """
+        """Add one more tool in the middle of the work."""
         self._tools.add_later(tool)
 
     def _made(self) -> Tool[..., Any]:
@@ -85,9 +81,9 @@ class Shelf:
 
 
 def _first_words(description: str) -> str:
-    """The first sentence of a description, in short."""
+    """Return the first sentence of a description, in short."""
     said = " ".join(description.split()).split(". ")[0].rstrip(".")
     return said if len(said) <= LINE_CHARS else f"{said[: LINE_CHARS - 1]}…"
 
 
-__all__ = ["Shelf"]
+__all__ = ["DeferredTools"]

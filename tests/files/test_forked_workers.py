@@ -13,15 +13,14 @@ from typing import Any
 
 import pytest
 from tests.files.conftest import MakePdf
-from tests.files.test_indexing import Watched, place, search
+from tests.support.file_tools import Watched, place, search
 
 from agentorchestra.core.errors import FileInputError
 from agentorchestra.core.spec import FileRef
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.indexer import bring_up
-from agentorchestra.tools.files.nursery import Nursery
 from agentorchestra.tools.files.readers import read_document
-from agentorchestra.tools.files.worker import Limits
+from agentorchestra.tools.files.worker import ForkServer, Limits
 
 KINDS = {"application/json", "application/pdf", "text/html"}
 
@@ -68,36 +67,36 @@ async def test_the_same_documents_and_refusals(files: list[Path], tmp_path: Path
     singly = [await read_document(path) for path in files]
     with pytest.raises(FileInputError) as refused:
         await read_document(broken)
-    async with Nursery(KINDS) as nursery:
+    async with ForkServer(KINDS) as server:
         together = await asyncio.gather(*(read_document(path) for path in files * 3))
         assert together == singly * 3
         with pytest.raises(FileInputError) as caught:
             await read_document(broken)
         assert str(caught.value) == str(refused.value)
-        assert nursery._process is not None and children(nursery._process.pid) == []
-    assert not running(nursery._process.pid)
+        assert server._process is not None and children(server._process.pid) == []
+    assert not running(server._process.pid)
 
 
 async def test_a_file_that_takes_too_long_is_ended_and_the_others_go_on(slow_pdf: Path, files: list[Path]) -> None:
-    async with Nursery({"application/pdf"}) as nursery:
+    async with ForkServer({"application/pdf"}) as server:
         await read_document(files[-1])
         with pytest.raises(FileInputError, match=r"slow\.pdf could not be read within 0\.5 s"):
             await read_document(slow_pdf, Limits(seconds=0.5))
-        assert nursery._process is not None and children(nursery._process.pid) == []
+        assert server._process is not None and children(server._process.pid) == []
         assert (await read_document(files[-1])).kind == "pdf"
 
 
 async def test_memory_is_bounded(files: list[Path]) -> None:
-    async with Nursery({"application/pdf"}):
+    async with ForkServer({"application/pdf"}):
         with pytest.raises(FileInputError, match=r"made\.pdf needs more than 16 MiB to be read"):
             await read_document(files[-1], Limits(memory_bytes=16 << 20))
 
 
 async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path) -> None:
-    async with Nursery({"application/pdf"}) as nursery:
+    async with ForkServer({"application/pdf"}) as server:
         task = asyncio.create_task(read_document(slow_pdf))
-        assert nursery._process is not None
-        pid = nursery._process.pid
+        assert server._process is not None
+        pid = server._process.pid
         await until(lambda: children(pid))
         (worker,) = children(pid)
         task.cancel()
@@ -107,23 +106,23 @@ async def test_a_cancelled_reader_leaves_no_worker(slow_pdf: Path) -> None:
 
 
 async def test_without_the_process_files_are_read_one_by_one(files: list[Path], slow_pdf: Path) -> None:
-    async with Nursery(KINDS) as nursery:
-        assert nursery._process is not None
-        nursery._process.kill()
+    async with ForkServer(KINDS) as server:
+        assert server._process is not None
+        server._process.kill()
         assert (await read_document(files[0])).kind == "text"
-        await nursery._process.wait()
+        await server._process.wait()
         assert (await read_document(files[-1])).kind == "pdf"
 
 
 _PARENT = """
 import asyncio, sys
 from pathlib import Path
-from agentorchestra.tools.files.nursery import Nursery
 from agentorchestra.tools.files.readers import read_document
+from agentorchestra.tools.files.worker import ForkServer
 
 async def main():
-    async with Nursery({"application/pdf"}) as nursery:
-        print(nursery._process.pid, flush=True)
+    async with ForkServer({"application/pdf"}) as server:
+        print(server._process.pid, flush=True)
         await read_document(Path(sys.argv[1]))
 
 asyncio.run(main())
@@ -135,12 +134,12 @@ async def test_all_end_with_a_killed_parent(slow_pdf: Path) -> None:
         sys.executable, "-c", _PARENT, str(slow_pdf), stdout=asyncio.subprocess.PIPE
     )
     assert parent.stdout is not None
-    nursery = int(await parent.stdout.readline())
-    await until(lambda: children(nursery))
-    (worker,) = children(nursery)
+    server = int(await parent.stdout.readline())
+    await until(lambda: children(server))
+    (worker,) = children(server)
     os.kill(parent.pid, signal.SIGKILL)
     await parent.wait()
-    await until(lambda: not running(nursery) and not running(worker))
+    await until(lambda: not running(server) and not running(worker))
 
 
 async def test_a_folder_of_pages_is_indexed_by_forked_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
