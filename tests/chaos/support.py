@@ -10,9 +10,11 @@ import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.events import Event
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.log.store.factory import store_for
-from agentorchestra.workspace import load_settings
+from agentorchestra.workspace import Workspace, load_settings
 from tests.chaos.killing import KILL_AT, MARK_POINTS, POINTS
 from tests.warm import run
 
@@ -97,3 +99,15 @@ def kill_points(events: Iterable[Event]) -> list[str]:
 def effect_keys(events: Iterable[Event]) -> set[str]:
     """The keys a log holds."""
     return {event.span for event in events if event.span is not None}
+
+
+async def remembered(ws: Workspace[None], run: str) -> list[tuple[str, str]]:
+    """What a run wrote, in order."""
+    found = Ledger.of(await ws.store.load(run)).records.values()
+    entries = [
+        entry
+        for one in found
+        if one.effect["kind"] == EffectKind.WRITE_MEMORY and one.outcome is not None
+        for entry in one.effect["arguments"]["entries"]
+    ]
+    return [(str(one["kind"]), str(one["text"]).partition(":")[0]) for one in entries]

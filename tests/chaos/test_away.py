@@ -12,8 +12,7 @@ import pytest
 from tests.chaos import team_model
 from tests.chaos.conftest import in_database
 from tests.chaos.support import effect_keys
-from tests.chaos.team_case import Case, finished
-from tests.chaos.test_team import KEYS
+from tests.chaos.team_case import KEYS, Case, finished
 from tests.postgres import Postgres, postgres
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy

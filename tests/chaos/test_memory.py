@@ -6,27 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from agentorchestra.core.effects import EffectKind
-from agentorchestra.log.ledger import Ledger
-from agentorchestra.workspace import Workspace
 from tests.chaos.memory_program import workspace
-from tests.chaos.support import python
+from tests.chaos.support import python, remembered
 
 PROGRAM = Path(__file__).with_name("memory_program.py")
 ANSWER = "tide 4, remembered 1"
-
-
-async def remembered(ws: Workspace[None], run: str) -> list[tuple[str, str]]:
-    """What a run wrote, in order."""
-    found = Ledger.of(await ws.store.load(run)).records.values()
-    entries = [
-        entry
-        for one in found
-        if one.effect["kind"] == EffectKind.WRITE_MEMORY and one.outcome is not None
-        for entry in one.effect["arguments"]["entries"]
-    ]
-    return [(str(one["kind"]), str(one["text"]).partition(":")[0]) for one in entries]
-
 
 WHOLE = [
     ("event", "Task"),

@@ -18,20 +18,13 @@ from tests.chaos import team_model
 from tests.chaos.conftest import Log, in_database
 from tests.chaos.killing import MARK_POINTS, RUN_EVENTS
 from tests.chaos.support import effect_keys, kill_points
-from tests.chaos.team_case import Case
+from tests.chaos.team_case import KEYS, Case
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
 
 NOTES = {"/1.react/3.team/1.left#2": "left", "/1.react/3.team/2.right#2": "right", "/1.react#6": "top"}
 LOOKUPS = {"/1.react/3.team/1.left#4", "/1.react/3.team/2.right#4", "/1.react#7"}
-KEYS = {
-    "/#1",
-    *(f"/1.react#{n}" for n in range(1, 11)),
-    "/1.react/3.team#1",
-    "/1.react/3.team#2",
-    *(f"/1.react/3.team/{side}#{n}" for side in ("1.left", "2.right") for n in range(1, 7)),
-}
 
 
 @pytest.fixture

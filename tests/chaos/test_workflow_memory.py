@@ -9,8 +9,7 @@ import pytest
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import ScriptedModel
-from tests.chaos.support import python, read_log
-from tests.chaos.test_memory import remembered
+from tests.chaos.support import python, read_log, remembered
 from tests.chaos.workflow_memory_program import FIRST, SECOND, librarian, workspace
 
 pytestmark = pytest.mark.long
