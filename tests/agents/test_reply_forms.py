@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.analysis import replies
+from agentorchestra.agents.analysis import rounds, strategies
+from agentorchestra.agents.analysis.merge import merged_form
 from agentorchestra.agents.forms import Form, form
 from agentorchestra.agents.research import questions
 from agentorchestra.core.errors import OutputError
@@ -28,13 +29,13 @@ FORMS: dict[str, Form] = {
     "last check": questions.check_form(ANSWER, calculations=False, follow_ups=False),
     "report": questions.report_form(ANSWER),
     "marks": questions.MENDED,
-    "kind": replies.KIND,
-    "findings": replies.FINDINGS,
-    "program": replies.PROGRAM,
-    "looked": replies.LOOKED,
-    "conclusion": replies.CONCLUSION,
-    "round": replies.ROUND,
-    "merged": replies.merged(None),
+    "kind": strategies.KIND,
+    "findings": strategies.FINDINGS,
+    "program": strategies.PROGRAM,
+    "looked": strategies.LOOKED,
+    "conclusion": strategies.CONCLUSION,
+    "round": rounds.ROUND,
+    "merged": merged_form(None),
 }
 VERDICTS = ("complete", "answers", "found", "go_on", "agreed", "kind", "orders", "relevance")
 

@@ -15,15 +15,15 @@ from agentorchestra.agents.research.findings import (
     insights_in,
     ordered,
 )
-from agentorchestra.agents.research.queries import Asked, Queries, query_from
-from agentorchestra.agents.research.rounds import as_text
+from agentorchestra.agents.research.queries import Queries, ResearchQuery, query_from
 from agentorchestra.agents.research.sourced import joined, parts_of
+from agentorchestra.agents.research.workflow import round_text
 from agentorchestra.core.content import text_of
 
 
 def asked(*texts: str, depth: int = 3) -> Queries:
     queries = Queries(depth)
-    queries.take([Asked(text) for text in texts], 1)
+    queries.take([ResearchQuery(text) for text in texts], 1)
     return queries
 
 
@@ -89,7 +89,7 @@ def test_what_was_asked_is_not_asked_again_but_for_other_days() -> None:
 
 
 def test_a_second_look_keeps_what_it_leaves_out_and_puts_variants_last() -> None:
-    drafts = [Asked("a", until="2017", branch=7, depth=1), Asked("b")]
+    drafts = [ResearchQuery("a", until="2017", branch=7, depth=1), ResearchQuery("b")]
     written: list[dict[str, Any]] = [
         {"draft": 1, "query": "aa", "problems": ["too short"], "variants": ["x", "y"]},
         {"draft": 9, "query": "nothing"},
@@ -189,8 +189,8 @@ def test_headings_of_a_report_stay_above_what_is_left_and_a_mark_without_a_findi
 
 
 def test_a_round_makes_no_marks_of_its_own() -> None:
-    query = Asked("tide [1] mill", since="2019", failed="nothing was found")
-    text = as_text([query], [insight("It stands [7] still.", 0.9)], missing=["the [2] year"], complete=False)
+    query = ResearchQuery("tide [1] mill", since="2019", failed="nothing was found")
+    text = round_text([query], [insight("It stands [7] still.", 0.9)], missing=["the [2] year"], complete=False)
     assert "- tide (1) mill, since 2019: nothing was found" in text
     assert "- It stands (7) still. [1]" in text and "missing: the (2) year" in text
 

@@ -26,14 +26,7 @@ Relation = Literal["hierarchical", "cooperative", "competitive"]
 
 @dataclass(frozen=True)
 class Relationship:
-    """How an agent stands to another one.
-
-    Attributes:
-        kind: `hierarchical`, `cooperative` or `competitive`.
-        agent: the other one's name.
-        leads: whether this one leads the other (hierarchical only; else it is led).
-        note: what follows from it, in words.
-    """
+    """The relationship of an agent to another one; `leads` (hierarchical only) says that it leads the other."""
 
     kind: Relation
     agent: str
@@ -42,7 +35,7 @@ class Relationship:
 
     @property
     def text(self) -> str:
-        """In words."""
+        """Return the relationship in words."""
         led = "leads" if self.leads else "is led by"
         how = {"hierarchical": led, "cooperative": "works with", "competitive": "competes with"}[self.kind]
         return f"{how} {self.agent}" + (f" ({self.note})" if self.note else "")
@@ -146,7 +139,7 @@ class Agent:
 
     @property
     def profile(self) -> str:
-        """What it says of itself besides its description, a line for each kind; "" where it says nothing."""
+        """Return what it says of itself besides its description, a line for each kind; "" where it says nothing."""
         lines = [
             f"{what}: {'; '.join(said)}."
             for what, said in (
@@ -161,16 +154,12 @@ class Agent:
 
     @property
     def uses(self) -> frozenset[str]:
-        """What it may use though whoever calls it may not: its own parts."""
+        """Return its own parts: it may use them though whoever calls it may not."""
         parts = carried_by(self)
         return frozenset((*(one.name for one in parts.tools), *parts.environments))
 
     def reach(self, given: tuple[str, ...] = ()) -> tuple[str, ...]:
-        """The names of the tools and environments it works with.
-
-        Args:
-            given: those of an agent that holds what the user gave.
-        """
+        """Return the names of the tools and environments it works with; `given` are those of the user."""
         tools = given if self.tools is None else self.tools
         return (*tools, *(one for one in self.environments if one not in tools))
 
@@ -181,16 +170,11 @@ class Agent:
 
     @property
     def schema(self) -> ToolSchema:
-        """How it is called: with a task, as a tool."""
+        """Return how it is called: with a task, as a tool."""
         return self.schema_with(())
 
     def schema_with(self, models: tuple[str, ...], *, whole: bool = False) -> ToolSchema:
-        """The same where a call may choose from several models.
-
-        Args:
-            models: names of these; fewer than two offer no choice.
-            whole: whether the caller's own task is handed over where a call names none.
-        """
+        """Return the same where a call may choose from models; `whole`: the caller's task is handed over by default."""
         said = "Its part of the task; left out, it gets the user's words." if whole else "What it is to do, complete."
         properties: dict[str, Any] = {
             "task": {"type": "string", **({} if whole else {"minLength": 1}), "description": said},
@@ -234,7 +218,7 @@ class Delegate:
 
     @property
     def schema(self) -> ToolSchema:
-        """The agent as the caller's model sees it: never the tools behind it."""
+        """Return the agent as the caller's model sees it: never the tools behind it."""
         return self.agent.schema_with(self.models, whole=bool(self.task)).model_copy(update={"trust": self.trust})
 
     def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
@@ -273,14 +257,7 @@ def agent_effect(
     kind: EffectKind = EffectKind.INVOKE_AGENT,
     provenance: tuple[Provenance, ...] = (),
 ) -> Effect:
-    """InvokeAgent (or Spawn) for a spec.
-
-    Args:
-        spec: what it is to do.
-        session: the caller's.
-        kind: InvokeAgent, or Spawn for one that is joined later.
-        provenance: what was in view when the caller decided.
-    """
+    """Return InvokeAgent (or Spawn) for a spec; `provenance` is what was in view when the caller decided."""
     pins = session.manifest.prompts
     hashes = {name: pin.content_hash for name, pin in pins.items()}
     if spec.system in session.manifest.agents:

@@ -40,15 +40,7 @@ PURPOSE = "summary"
 
 @dataclass(frozen=True)
 class Summariser:
-    """Who summarises: the model of the role `summariser`.
-
-    Attributes:
-        model: its name.
-        settings: parameters of its requests.
-        window: tokens it can read.
-        content_hash: of the model's profile.
-        prompt: its system prompt.
-    """
+    """The model of the role `summariser`, with the tokens that it can read."""
 
     model: str
     settings: ModelSettings
@@ -64,8 +56,6 @@ class Compaction:
     Attributes:
         window: tokens the agent's model can read.
         reply: tokens its answer may take.
-        task: what the agent is to do, for the summariser.
-        summariser: see Summariser.
     """
 
     window: int
@@ -74,7 +64,7 @@ class Compaction:
     summariser: Summariser
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state whose next prompt fits."""
+        """Return the state whose next prompt fits."""
         # A fork's model may have another window than its parent's: what the parent did is done again, nothing else.
         given = inherited(session)
         asked = given is not None and given.effect.get("purpose") == PURPOSE
@@ -109,7 +99,7 @@ class Compaction:
         prompt: int,
         session: Session[Any],
     ) -> Message:
-        """The message that stands in place of steps: the summariser's words, or a list of them where it may not ask."""
+        """Return the message in place of steps: the summariser's words, or a list where nobody may be asked."""
         one = self.summariser
         dropped = [*summary, *(message for turn in turns for message in turn)]
         reply = min(longest, one.settings.max_tokens or longest)
@@ -135,7 +125,7 @@ class Compaction:
 
 
 def _summary_of(summary: Sequence[Message], turns: Sequence[Sequence[Message]], text: str) -> Message:
-    """A text as the message in place of steps, trusted no further than what it speaks of."""
+    """Return a text as the message in place of steps, trusted no further than what it speaks of."""
     dropped = [*summary, *(message for turn in turns for message in turn)]
     trust = lowest(Trust.AGENT, *(block.trust for message in dropped for block in message.content))
     block = TextBlock(text=f"Summary of earlier steps:\n{text}", source=Source(kind="memory"), trust=trust)
@@ -145,7 +135,7 @@ def _summary_of(summary: Sequence[Message], turns: Sequence[Sequence[Message]], 
 def _parted(
     messages: Sequence[Message],
 ) -> tuple[tuple[Message, ...], tuple[Message, ...], list[list[Message]]]:
-    """What the user said, the summary so far, and the steps: a decision with all its results is one of them."""
+    """Return the user's words, the summary so far, and the steps: each a decision with all its results."""
     words: list[Message] = []
     summary: list[Message] = []
     turns: list[list[Message]] = []
@@ -166,7 +156,7 @@ def _from_user(block: Block) -> bool:
 
 
 def _newest(turns: list[list[Message]], tokens: int) -> list[list[Message]]:
-    """The newest steps that fit; the last one always stays."""
+    """Return the newest steps that fit; the last one always stays."""
     kept: list[list[Message]] = []
     for turn in reversed(turns):
         tokens -= estimate_messages_tokens(turn)
@@ -177,7 +167,7 @@ def _newest(turns: list[list[Message]], tokens: int) -> list[list[Message]]:
 
 
 def _shortened(messages: list[Message], tokens: int) -> tuple[Message, ...]:
-    """The messages with the longest texts cut until they fit, evenly; nothing is left out as a whole."""
+    """Cut the longest texts until the messages fit, evenly; nothing is left out as a whole."""
     found = tuple(messages)
     blocks = [block for message in found for block in message.content]
     limit = max((len(block.text) for block in blocks if isinstance(block, TextBlock)), default=0)
@@ -206,7 +196,7 @@ def _cut_block(block: Block, limit: int) -> Block:
 
 
 def _as_blocks(messages: Sequence[Message]) -> tuple[Block, ...]:
-    """Steps as material for the summariser: each piece keeps its source and its trust."""
+    """Return steps as material for the summariser: each piece keeps its source and its trust."""
     blocks: list[Block] = []
     names: dict[str, str] = {}
     for message in messages:
@@ -234,7 +224,7 @@ def _shown(call: ToolCall) -> str:
 
 
 def _listed(summary: tuple[Message, ...], turns: list[list[Message]], tokens: int) -> str:
-    """What was done, a line a call: the summary where no model may be asked for one. The newest lines are kept."""
+    """List what was done, a line a call, the newest ones: the summary where no model may be asked for one."""
     lines = [line for message in summary for line in message.text.splitlines()[1:]]
     for turn in turns:
         results = {message.tool_call_id: message for message in turn if message.role == "tool"}
@@ -249,7 +239,7 @@ def _listed(summary: tuple[Message, ...], turns: list[list[Message]], tokens: in
 
 
 def _fitting(text: str, tokens: int) -> str:
-    """A summary is no longer than what it was asked to be."""
+    """Cut a summary to the length that was asked for."""
     while estimate_text_tokens(text) > tokens:
         text = text[: int(len(text) * 0.9)]
     return text

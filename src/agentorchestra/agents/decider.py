@@ -1,88 +1,236 @@
-"""Code as action: `decide` with a model whose decision is a Python program, not a list of calls (docs/code-action.md).
-
-CodeAct, as OAgents uses it (004): in the program the agent's tools and sub-agents are functions.
-"""
+"""`decide` with a model: the request of a step, and what its reply means."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from agentorchestra.core.effects import Effect, Provenance
-from agentorchestra.core.messages import ModelResponse, ToolCall
-from agentorchestra.loop import ModelDecider, State, decision_fields
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
+from agentorchestra.core.errors import ModelContextError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, ModelSettings, ToolCall, ToolSchema
+from agentorchestra.loop import Decision, Seen, State, described
+from agentorchestra.models.prices import estimate_input_tokens
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.programs.handler import NAME, program_effect
-
-_FENCE = re.compile(
-    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*```[ \t]*$|(?P<open>\Z))",
-    re.MULTILINE | re.DOTALL,
+from agentorchestra.tea.calling.repair import (
+    DECISION_FIELDS,
+    calls_in,
+    decision_fields,
+    harmless,
+    mended,
+    program_in,
+    unknown,
 )
-_PYTHON = ("python", "py", "python3")
+
+MORE_ROOM = 2
+"""A reply that was cut has room for so many times as many tokens when it is asked for again, where there are any."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """A reply taken apart.
+class Toolset(Protocol):
+    """The tools of an agent, as schemas for the model and as effects for the door."""
 
-    Attributes:
-        programs: the Python programs in it, in order.
-        words: the text around its fenced blocks.
-        cut: the last block has no end.
-    """
+    def schemas(self, opened: Sequence[str] = ()) -> tuple[ToolSchema, ...]:
+        """Return the tools in a stable order; what was opened later stands at the end."""
+        ...
 
-    programs: tuple[str, ...]
-    words: str
-    cut: bool = False
+    def opened(self, names: Sequence[str]) -> tuple[ToolSchema, ...]:
+        """Return those of these that stand in no first prompt."""
+        ...
 
-
-def written(text: str) -> Written:
-    """The programs of a reply: its blocks fenced as Python; where there are none, those without a language."""
-    blocks = [match for match in _FENCE.finditer(text) if match["code"].strip()]
-    named = [match for match in blocks if match["language"].casefold() in _PYTHON]
-    chosen = named or [match for match in blocks if not match["language"]]
-    cut = bool(chosen) and chosen[-1]["open"] is not None
-    return Written(tuple(match["code"] for match in chosen), _FENCE.sub("\n", text).strip(), cut)
+    def effect(
+        self, call: ToolCall, session: Session[Any], provenance: tuple[Provenance, ...], opened: Sequence[str] = ()
+    ) -> Effect:
+        """Return the effect of a call; a mistake gives an invalid one with the sentence that says what is allowed."""
+        ...
 
 
 @dataclass
-class CodeDecider(ModelDecider):
-    """`decide` with a model that answers with a program.
+class ModelDecider:
+    """`decide` with a model: builds the request, parses the answer, turns mistakes into observations.
 
-    No tools are offered natively, so that it is one way for all models: code inside the JSON of a call is where they
-    make most of their mistakes, and many take no native calls.
+    Attributes:
+        tail: renders the part of the prompt that changes from step to step; last, so that the front stays cacheable.
+        native: native tool calls, or the JSON text format for models without them.
+        max_calls: calls accepted in one decision.
+        content_hash: of the model's profile.
+        plain: whether plain words, said twice, are an answer (they cannot be where a structured one is asked for).
+        text_ends: whether they are the answer the first time they are said.
+        fields: whether the reasoning is written in fields (a decision in the JSON text format says so otherwise).
+        keeps_tools: whether the last step offers what every step does; else `done` alone.
+        forces: whether the last step forces the call of `done`, besides asking for it.
+        last_request: what the next one shares with it need not be hashed again.
     """
 
-    native: bool = False
+    model: str
+    tools: Toolset
+    tail: Callable[[State, list[Seen]], str]
+    native: bool = True
+    settings: ModelSettings = field(default_factory=ModelSettings)
+    max_calls: int = 16
+    role: str = "agent"
+    content_hash: str = ""
+    plain: bool = True
+    text_ends: bool = False
+    fields: bool = True
+    keeps_tools: bool = False
+    forces: bool = False
+    last_request: ModelRequest | None = field(default=None, init=False)
+
+    async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
+        """Ask the model and read its decision."""
+        final = bool(state.must_answer)
+        heard = tuple(Message(role="user", content=seen.blocks) for seen in view if seen.keep)
+        shown = [block for seen in view if not seen.keep for block in seen.blocks]
+        tail = TextBlock(text=self.tail(state, view), source=Source(kind="prompt"), trust=Trust.SYSTEM)
+        messages = (*state.messages, *heard, Message(role="user", content=(*shown, tail)))
+        schemas = self.tools.schemas(state.opened)
+        settings = self.settings
+        if final and self.keeps_tools:  # the front of the prompt stays as it is, for the provider's cache
+            settings = settings.model_copy(update={"tool_choice": "done"}) if self.forces and self.native else settings
+        elif final:
+            schemas = tuple(schema for schema in schemas if schema.name == "done")
+        shown_now = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
+        provenance = joined(state.sources, shown_now, described(schemas))
+        request = ModelRequest(
+            model=self.model, messages=messages, tools=schemas if self.native else (), settings=settings
+        ).after(self.last_request)
+        if state.cut and not final:  # the last reply has the room that is kept for it
+            request = self._roomier(request, state.cut)
+        self.last_request = request
+        outcome = await session.perform(
+            Effect(
+                kind=EffectKind.REQUEST_MODEL,
+                component=f"{self.model}@1.0.0",
+                content_hash=self.content_hash,
+                request=request,
+                mode=Mode.REPEATABLE,
+                role=self.role,
+                purpose="final" if final else "decision",
+                provenance=provenance,
+            )
+        )
+        if outcome.status == "limited":
+            return Decision(limited=outcome.error, heard=heard)
+        if not outcome.ok:
+            too_long = outcome.error_type == ModelContextError.__name__
+            overflow = estimate_input_tokens(request) if too_long else 0
+            return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow)
+        decision = self._interpret(state, outcome, session, provenance, heard, final)
+        beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
+        return decision.model_copy(update={"overhead": estimate_input_tokens(beside)})
+
+    def _interpret(
+        self,
+        state: State,
+        outcome: Outcome,
+        session: Session[Any],
+        provenance: tuple[Provenance, ...],
+        heard: tuple[Message, ...],
+        final: bool,
+    ) -> Decision:
+        response = outcome.response
+        if self.native and not response.tool_calls:
+            response = self._with_calls(response, state)
+        fields, calls, problem = self.read(response, state, final=final)
+        effects = []
+        dropped: dict[str, tuple[str, ...]] = {}
+        cut = self.cut_at(response) if not calls or isinstance(calls[-1].arguments, str) else 0
+        for index, call in enumerate(calls):
+            effect = self.effect(call, session, provenance, final=final, opened=state.opened)
+            if effect.invalid is not None:
+                effect, missing = self._mended(call, effect, session, provenance, state, final=final)
+                dropped |= {call.id: missing} if missing else {}
+            if effect.invalid is not None and cut and call is calls[-1]:
+                effect = effect.model_copy(update={"invalid": f"your reply was cut at {cut} tokens within this call"})
+            if index >= self.max_calls:
+                effect = effect.model_copy(
+                    update={"invalid": f"too many calls in one step: at most {self.max_calls} are executed"}
+                )
+            effects.append(effect)
+        said = fields or {}
+        plain = self.plain and not calls and response.finish_reason == "stop" and self.worded(response, fields)
+        text = TextBlock(text=response.text, source=Source(kind="agent", ref=session.actor), trust=outcome.trust)
+        message = Message(
+            role="assistant",
+            content=(text,) if response.text else (),
+            tool_calls=calls if self.native else (),
+            thoughts=response.thoughts,
+        )
+        return Decision(
+            thinking=_thought(response, fields),
+            evaluation=str(said.get("evaluation_previous_goal") or ""),
+            memory=str(said.get("memory") or ""),
+            next_goal=str(said.get("next_goal") or ""),
+            message=message if message.content or message.tool_calls else None,
+            tool_calls=calls,
+            calls=tuple(effects),
+            heard=heard,
+            problem=problem,
+            final=final,
+            native=self.native,
+            words=response.text.strip() if plain else "",
+            ends=self.text_ends,
+            troubled=bool(cut) or (not calls and _withheld(response)),
+            cut=cut,
+            dropped=dropped,
+        )
+
+    def cut_at(self, response: ModelResponse) -> int:
+        """Return the tokens at which a reply was cut; 0 for one that was not."""
+        if response.finish_reason != "length":
+            return 0
+        asked = self.last_request.settings.max_tokens if self.last_request is not None else None
+        return max(response.usage.output_tokens, asked or 1)
+
+    def _roomier(self, request: ModelRequest, cut: int) -> ModelRequest:
+        """Return the request with more room for its reply than the one before had, whose reply was cut."""
+        room, most = cut * MORE_ROOM, request.settings.max_tokens
+        changes = {"least_tokens": room, "max_tokens": None if most is None else max(most, room)}
+        return request.model_copy(update={"settings": request.settings.model_copy(update=changes)})
+
+    def _with_calls(self, response: ModelResponse, state: State) -> ModelResponse:
+        """Return the response with calls that the model wrote into its text: some servers do not take them out."""
+        words, written = calls_in(response.text, {schema.name for schema in self.tools.schemas(state.opened)})
+        calls = tuple(ToolCall(id="", name=name, arguments=given) for name, given in written)
+        return response.model_copy(update={"text": words, "tool_calls": calls}) if calls else response
+
+    def _mended(
+        self,
+        call: ToolCall,
+        effect: Effect,
+        session: Session[Any],
+        provenance: tuple[Provenance, ...],
+        state: State,
+        *,
+        final: bool,
+    ) -> tuple[Effect, tuple[str, ...]]:
+        """Return the effect of a call whose arguments do not fit, as it was plainly meant, and what it leaves out."""
+        schema = next((one for one in self.tools.schemas(state.opened) if one.name == call.name), None)
+        arguments = mended(call.arguments, schema.parameters) if schema is not None else None
+        if schema is None or arguments is None:
+            return effect, ()
+        extra = tuple(unknown(arguments, schema.parameters))
+        for names in ((), extra) if extra else ((),):
+            kept = {name: value for name, value in arguments.items() if name not in names}
+            again = call.model_copy(update={"arguments": kept})
+            tried = self.effect(again, session, provenance, final=final, opened=state.opened)
+            if tried.invalid is None and (not names or harmless(tried)):
+                return tried, names
+        return effect, ()
 
     def read(
         self, response: ModelResponse, state: State, *, final: bool
     ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
-        """The fields of the reasoning, the program as the one call, and why there is none."""
-        reply = written(response.text)
-        fields = decision_fields(reply.words) or {"thinking": reply.words}
-        cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
-        problem = None
-        if response.finish_reason == "content_filter":
-            problem = "the provider withheld the reply; put the next step differently"
-        elif response.finish_reason == "length" and (reply.cut or not reply.programs):
-            problem = cut
-        elif response.tool_calls:
-            names = ", ".join(call.name for call in response.tool_calls)
-            problem = f"your reply called {names} as a tool; call functions from a program, in one ```python block"
-        elif not reply.programs:
-            problem = (
-                "your reply held no program; write exactly one, in a block that begins with ```python and ends with "
-                "```. To finish, call done(answer=...) in it"
-            )
-        elif len(reply.programs) > 1:
-            problem = f"your reply held {len(reply.programs)} programs; write exactly one ```python block in a step"
-        if problem is not None:
-            return fields, (), problem
-        call = ToolCall(id=f"call_{state.step}_0", name=NAME, arguments={"code": reply.programs[0]})
-        return fields, (call,), None
+        """Return the fields of the reasoning, the calls, and why there are none."""
+        fields = decision_fields(response.text)
+        calls, problem = self._calls(response, fields, state)
+        if final:
+            calls = tuple(call for call in calls if call.name == "done")[:1]
+        return fields, calls, problem
 
     def effect(
         self,
@@ -93,13 +241,102 @@ class CodeDecider(ModelDecider):
         final: bool,
         opened: Sequence[str] = (),
     ) -> Effect:
-        """RunCode; in the last decision the program may call nothing but `done`."""
-        code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""
-        return program_effect(str(code), role=self.role, provenance=provenance, final=final)
+        """Return the effect of a call."""
+        return self.tools.effect(call, session, provenance, opened)
 
     def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
-        """Whether a reply is in plain words: it holds no block at all, and is no decision's JSON."""
-        return "```" not in response.text and not response.tool_calls and decision_fields(response.text) is None
+        """Return True if a reply without a call is in plain words, which may be meant as the answer."""
+        # An answer in words may hold JSON of its own; the fields of a decision say that it is none.
+        return self.native and (
+            fields is None or (self.text_ends and not any(name in fields for name in DECISION_FIELDS))
+        )
+
+    def _calls(
+        self, response: ModelResponse, fields: dict[str, Any] | None, state: State
+    ) -> tuple[tuple[ToolCall, ...], str | None]:
+        # A model without native calls gives none; in a fork a recorded reply may be another model's.
+        if response.tool_calls:
+            return _unique(response.tool_calls, state.step), None
+        known = [schema.name for schema in self.tools.schemas(state.opened)]
+        names = ", ".join(known)
+        listed = fields.get("tool") if fields else None
+        if isinstance(listed, dict):
+            listed = [listed]
+        if isinstance(listed, list) and listed:
+            calls = []
+            for index, item in enumerate(listed):
+                entry = item if isinstance(item, dict) else {"name": str(item)}
+                arguments = entry.get("args", entry.get("arguments", {}))
+                calls.append(
+                    ToolCall(
+                        id=f"call_{state.step}_{index}",
+                        name=str(entry.get("name", "")),
+                        arguments=arguments if isinstance(arguments, dict) and _is_json(arguments) else str(arguments),
+                    )
+                )
+            return tuple(calls), None
+        if not self.native and (written := _written_out(response.text, known)):
+            return tuple(
+                ToolCall(id=f"call_{state.step}_{index}", name=name, arguments=given)
+                for index, (name, given) in enumerate(written)
+            ), None
+        if response.finish_reason == "length":
+            at = self.cut_at(response)
+            return (), f"your reply was cut at {at} tokens before a call; this one may be longer, but be brief"
+        if response.finish_reason == "content_filter":
+            return (), "the reply was withheld or refused; put the next step differently"
+        if not response.text.strip():
+            return (), f"your reply was empty; call at least one of: {names}. To finish, call done with the answer"
+        if not self.native and fields is None:
+            form = '"thinking", "evaluation_previous_goal", "memory", "next_goal"' if self.fields else '"thought"'
+            return (), (
+                "your reply was not the JSON object that was asked for; answer with "
+                f'{{{form}, "tool": [{{"name", "args"}}]}}; tools: {names}'
+            )
+        return (), f"your reply called no tool; call at least one of: {names}. To finish, call done with the answer"
 
 
-__all__ = ["CodeDecider", "Written", "written"]
+def _thought(response: ModelResponse, fields: dict[str, Any] | None) -> str:
+    """Return the reasoning of a reply: the field for it, else what the provider gives of it, else its words."""
+    said = fields or {}
+    return str(said.get("thinking") or said.get("thought") or response.thinking or ("" if fields else response.text))
+
+
+def _withheld(response: ModelResponse) -> bool:
+    """Return True if there is nothing to read in a reply."""
+    return response.finish_reason == "content_filter" or not response.text.strip()
+
+
+def _written_out(text: str, names: Sequence[str]) -> list[tuple[str, dict[str, JsonValue] | str]]:
+    """Return the calls of a reply that is no JSON as was asked for: by their marks, or as a program."""
+    _, calls = calls_in(text, names)
+    if not calls and "python" in names and (code := program_in(text)):
+        return [("python", {"code": code})]
+    return calls
+
+
+def _unique(calls: tuple[ToolCall, ...], step_number: int) -> tuple[ToolCall, ...]:
+    """Give every call an id of its own: some servers send none, or the same one twice."""
+    seen: set[str] = set()
+    result = []
+    for index, call in enumerate(calls):
+        one = call
+        if not call.id or call.id in seen:
+            one = call.model_copy(update={"id": f"call_{step_number}_{index}"})
+        if not _is_json(one.arguments):
+            one = one.model_copy(update={"arguments": repr(one.arguments)})
+        seen.add(one.id)
+        result.append(one)
+    return tuple(result)
+
+
+def _is_json(arguments: dict[str, JsonValue] | str) -> bool:
+    """Return True if arguments can be written: models give NaN and infinities too, which JSON does not have."""
+    try:
+        sha256_json(arguments)
+    except ValueError:
+        return False
+    return True
+
+
+__all__ = ["ModelDecider", "Toolset"]

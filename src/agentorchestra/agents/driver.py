@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
+from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
-from agentorchestra.agents.decider import CodeDecider
-from agentorchestra.agents.first_view import shown_first
-from agentorchestra.agents.generation.delivery import Receiving
+from agentorchestra.agents.decider import ModelDecider
+from agentorchestra.agents.first_view import choose_first_view
+from agentorchestra.agents.forms import limit_status
+from agentorchestra.agents.generation.delivery import ToolReceiver
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
@@ -22,7 +24,6 @@ from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import (
-    ModelDecider,
     Observe,
     Parts,
     Perceive,
@@ -65,9 +66,6 @@ async def build_agent(
     """Build an agent from its spec and the prompt it speaks with.
 
     Args:
-        spec: see AgentSpec.
-        session: its branch.
-        kit: see Kit.
         prompt: the name of its system prompt, which may declare any of the variables of `prompt.system_text`.
         offered: agents it may delegate to.
         receives: whether it gets the tools that it asks for.
@@ -78,7 +76,7 @@ async def build_agent(
     native, settings, profile_hash = request_settings(model, role_of(spec.role, session), session, kit)
     told, sources = first_message(spec, session, kit)
     agents = [one.schema for one in offered]
-    shown = await shown_first(
+    shown = await choose_first_view(
         spec, session, kit, toolset, offered=[one.name for one in agents], code=code, provenance=sources
     )
     tools = toolset if shown is None else shown.discovery
@@ -125,7 +123,7 @@ async def build_agent(
     if kit.workshop is None or not receives:
         return AgentParts(state, decide, tuple(environments), (compaction,))
     discovery = shown.discovery if shown is not None and isinstance(shown.discovery, Discovery) else None
-    given = Receiving(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
+    given = ToolReceiver(kit.workshop, toolset, discovery, kit.prompts, session.manifest.prompt_tool_chars, code)
     return AgentParts(state, decide, tuple(environments), (given.observe, compaction), (given.perceive,))
 
 
@@ -150,11 +148,9 @@ async def run_agent(
     hear: Perceive = inbox,
     receives: bool = True,
 ) -> AgentResult:
-    """The ordinary agent: one prompt, its tools, step after step until it is done.
+    """Run the ordinary agent: one prompt, its tools, step after step until it is done.
 
     Args:
-        spec, session, kit: see System.
-        prompt: the name of its system prompt.
         offered: agents it may delegate to.
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.
@@ -179,7 +175,7 @@ async def run_agent(
 
 
 async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: System) -> AgentResult:
-    """An agent whose workflow is code: where it has a memory, it is told and written down around it.
+    """Run an agent whose workflow is code: where it has a memory, it is told and written down around it.
 
     The steps of a loop in it are written down as they come; without one, what the workflow called is.
     """
@@ -196,12 +192,11 @@ async def run_workflow(spec: AgentSpec, session: Session[Any], kit: Kit, drive: 
 
 
 def result_of(state: State) -> AgentResult:
-    """The result of an ended state; work that the budget ended says so in its status."""
+    """Return the result of an ended state; work that the budget ended says so in its status."""
     result = state.result or AgentResult(status=RunStatus.PARTIAL, steps=state.step, memory=state.memory)
     if state.limited:
-        timed = "active seconds" in state.limited
-        status = RunStatus.TIMED_OUT if timed else RunStatus.BUDGET_EXHAUSTED
-        return result.model_copy(update={"status": status, "report": result.report or state.limited})
+        update = {"status": limit_status(state.limited), "report": result.report or state.limited}
+        return result.model_copy(update=update)
     return result
 
 

@@ -1,4 +1,4 @@
-"""What an agent is shown before its first step: short files, and of its tools those that fit its task.
+"""The first view of an agent: short files, and of its tools those that fit its task.
 
 Agents open rarely used tools when they want them; of very many tools the best are found (`tea/retrieval/`).
 """
@@ -35,7 +35,7 @@ _RARE = frozenset({"todo", "bash", "wait_until", "archived_page", "read_artifact
 
 
 async def short_files(session: Session[Any]) -> tuple[Block, ...]:
-    """The files of the task that are short, whole, with their places: read through the door, as any other result."""
+    """Return the short files of the task, whole, with their places: read through the door."""
     manifest = session.manifest
     if not manifest.files or not manifest.in_view_chars or VIEW not in manifest.tools:
         return ()
@@ -44,19 +44,13 @@ async def short_files(session: Session[Any]) -> tuple[Block, ...]:
 
 
 def files_shown(context: Sequence[Block]) -> frozenset[str]:
-    """The names of the files that stand in what an agent is given to know."""
+    """Return the names of the files that stand in what an agent is given to know."""
     sources = [block.source for block in context]
     return frozenset(one.ref for one in sources if one is not None and one.kind == "file" and one.place)
 
 
 def waiting_tools(names: Sequence[str], files: Sequence[FileRef], shown: frozenset[str]) -> tuple[str, ...]:
-    """The packaged tools and agents that need not stand in a first prompt: they are opened when they are wanted.
-
-    Args:
-        names: of the packaged ones it may call.
-        files: of the task.
-        shown: names of the files that stand in its prompt whole.
-    """
+    """Return the packaged tools and agents that need not stand in a first prompt beside the files shown."""
     kinds = {ref.media_type.partition("/")[0] for ref in files}
     looked_at = bool(kinds & {"image", "video"}) or any(ref.media_type == "application/pdf" for ref in files)
     left = [ref for ref in files if ref.name not in shown]
@@ -77,11 +71,10 @@ def _rare_actions(environments: Sequence[Environment]) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """What there is beside the core.
+class FirstView:
+    """The first view besides the core of the tools.
 
     Attributes:
-        discovery: the agent's toolset.
         opened: what is open from the first step on.
         blocks: what the agent is told of the others, for its first message.
     """
@@ -92,11 +85,11 @@ class Shown:
 
     @property
     def provenance(self) -> tuple[Provenance, ...]:
-        """Where those words came from."""
+        """Return where those words came from."""
         return provenance_of(self.blocks)
 
 
-async def shown_first(
+async def choose_first_view(
     spec: AgentSpec,
     session: Session[Any],
     kit: Kit,
@@ -105,15 +98,12 @@ async def shown_first(
     offered: Sequence[str],
     code: bool,
     provenance: tuple[Provenance, ...],
-) -> Shown | None:
-    """What fits the task: of very many tools by a search through the door; None where everything is shown.
+) -> FirstView | None:
+    """Choose what fits the task: of very many tools by a search; None where everything is shown.
 
     Args:
-        spec, session, kit: of the agent.
         tools: what it may call; what finds and opens the others is added.
         offered: the names of those that are agents.
-        code: whether it acts by programs.
-        provenance: of what it is told.
     """
     room = session.manifest.prompt_tool_chars
     given = set(kit.given)
@@ -128,7 +118,7 @@ async def shown_first(
             return None
         deferred = DeferredTools(tools, waiting)
         add_tools(session, *deferred.own)
-        return Shown(deferred, (), ())
+        return FirstView(deferred, (), ())
     others = {*tools.names} - {*packaged, *offered, "done"}
     if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
         packaged = [name for name in packaged if name not in waiting]
@@ -158,7 +148,7 @@ async def shown_first(
             opened += [name for name in opened_by(effect, outcome) if name not in opened]
             found += outcome.blocks(Source(kind="tool", ref=effect.name))
     told = kit.prompts.get("discovery").render(**discovery.counts, code=code)
-    return Shown(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
+    return FirstView(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
 
 
-__all__ = ["VIEW", "Shown", "files_shown", "short_files", "shown_first", "waiting_tools"]
+__all__ = ["VIEW", "FirstView", "choose_first_view", "files_shown", "short_files", "waiting_tools"]

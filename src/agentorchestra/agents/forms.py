@@ -1,4 +1,4 @@
-"""Questions to a model whose replies are JSON of a schema, several at the same time."""
+"""Questions to a model whose replies are JSON of a schema: what agents whose workflow is code ask, round by round."""
 
 from __future__ import annotations
 
@@ -6,29 +6,35 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
-from typing import Any
+from typing import Any, Generic, TypeVar
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.agents.requests import request_effect
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, TextBlock, Trust
+from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import OutputError, UnknownComponentError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.structured_output import read_output
+
+TEXT: dict[str, Any] = {"type": "string"}
+TEXTS: dict[str, Any] = {"type": "array", "items": TEXT}
+FLAG: dict[str, Any] = {"type": "boolean"}
+INTEGER: dict[str, Any] = {"type": "integer"}
+NUMBER: dict[str, Any] = {"type": "number"}
+
+L = TypeVar("L", bound=BaseModel)
 
 
 @dataclass(frozen=True)
 class Form:
-    """The JSON object that a reply is to be.
+    """The JSON object that a reply is to be: the schema that is `asked` for, and that by which a reply is `read`.
 
     Providers that constrain their decoding take only schemas in which every property is required and no other is
-    allowed; those are asked for. A reply of another model is taken as soon as it has what cannot be done without.
-
-    Attributes:
-        asked: the schema that the model is given; its first field is the reason, where the reply holds a verdict.
-        read: the schema by which its reply is read.
+    allowed. A reply of another model is taken as soon as it has what cannot be done without.
     """
 
     asked: dict[str, Any]
@@ -36,12 +42,7 @@ class Form:
 
 
 def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
-    """A form with these properties, in this order.
-
-    Args:
-        needed: what a reply must have; the others may be missing, and are read as empty.
-        properties: their schemas, or forms.
-    """
+    """Return a form with these properties, in this order; what is not `needed` may be missing and is read as empty."""
     asked, read = (
         {name: getattr(one, which) if isinstance(one, Form) else one for name, one in properties.items()}
         for which in ("asked", "read")
@@ -53,7 +54,7 @@ def form(needed: Sequence[str], **properties: dict[str, Any] | Form) -> Form:
 
 
 def list_of(one: Form) -> Form:
-    """A list of such objects."""
+    """Return the form of a list of such objects."""
     return Form({"type": "array", "items": one.asked}, {"type": "array", "items": one.read})
 
 
@@ -62,10 +63,6 @@ class Question:
     """One question.
 
     Attributes:
-        prompt: the name of the prompt that says what to do.
-        schema: of the reply, or its form.
-        values: the prompt's variables.
-        content: the material.
         final: asked with what the budget keeps for an answer.
         decides: begins a piece of work: the budget then keeps as much for its answer.
         beside: of use, but not needed: that the budget has no room for it never ends the run.
@@ -81,13 +78,12 @@ class Question:
 
 
 @dataclass
-class Asking:
-    """Asks them for one agent.
+class Questioner:
+    """Asks questions for one agent.
 
     Attributes:
-        session, kit: the agent's; no kit for the session of a tool, whose run knows how to ask.
-        role: whose model and parameters are used.
-        model: another one, chosen by whoever delegated; "" for the role's.
+        kit: None for the session of a tool, whose run knows how to ask.
+        model: another one than the role's, chosen by whoever delegated.
         tokens: that the replies and their questions took so far.
         limited: why the budget had no room for a question, "" while it has.
         over: whether no question is begun any more but a final one.
@@ -105,8 +101,12 @@ class Asking:
     begin_by: datetime | None = field(default=None, init=False)
     unasked: list[Question] = field(default_factory=list, init=False)
 
+    async def one(self, question: Question) -> dict[str, Any] | None:
+        """Return the reply to one question, None where there is none."""
+        return (await self.all([question]))[0]
+
     async def all(self, questions: Sequence[Question]) -> list[dict[str, Any] | None]:
-        """The replies in order; None for a model that could not be asked or gave nothing that fits, asked twice."""
+        """Return the replies in order; None where nobody could be asked, or nothing that fits came, asked twice."""
         found: list[dict[str, Any] | None] = [None] * len(questions)
         open_ = dict.fromkeys(range(len(questions)), "")
         for _ in range(2):
@@ -131,7 +131,7 @@ class Asking:
         return found
 
     def left_out(self, question: Question) -> bool:
-        """Whether a question was not begun, since no more were to begin."""
+        """Return True if a question was not begun, since no more were to begin."""
         return any(one is question for one in self.unasked)
 
     def _effect(self, question: Question, problem: str) -> Effect:
@@ -161,7 +161,7 @@ class Asking:
         return effect.model_copy(update={"request": request, "purpose": purpose, "begin_by": begin_by})
 
     def _read(self, outcome: Outcome, schema: dict[str, Any] | Form) -> JsonValue:
-        """The reply; a sentence for one that does not fit, None where nobody could be asked."""
+        """Return the reply; a sentence for one that does not fit, None where nobody could be asked."""
         if not outcome.ok:
             if outcome.status == "limited":
                 self.limited = outcome.error or "the budget has no room for more"
@@ -173,4 +173,49 @@ class Asking:
         return value if isinstance(value, dict) else None
 
 
-__all__ = ["Asking", "Form", "Question", "form", "list_of"]
+def material(text: str, ref: str, kind: SourceKind = "agent") -> TextBlock:
+    """Return words that may be anybody's and give no orders."""
+    return TextBlock(text=text, source=Source(kind=kind, ref=ref), trust=Trust.UNTRUSTED)
+
+
+def limit_status(limited: str) -> RunStatus:
+    """Return how work ends for which the budget had no room."""
+    return RunStatus.TIMED_OUT if "active seconds" in limited else RunStatus.BUDGET_EXHAUSTED
+
+
+async def call_tools(session: Session[Any], calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
+    """Call tools of the run by name, all at the same time."""
+    build = session.run.services.tool_effect
+    if build is None:
+        raise UnknownComponentError("no tools are registered in this run; the workspace does that")
+    return await session.perform_all([build(name, arguments, session) for name, arguments in calls])
+
+
+@dataclass(frozen=True)
+class Limited(Generic[L]):
+    """A driver of an agent whose workflow is code; the limits of one piece of work are a part of what the agent is."""
+
+    limits: L
+
+    @property
+    def content_hash(self) -> str:
+        """Return the hash of its limits."""
+        return sha256_json(self.limits.model_dump(mode="json"))
+
+
+__all__ = [
+    "FLAG",
+    "INTEGER",
+    "NUMBER",
+    "TEXT",
+    "TEXTS",
+    "Form",
+    "Limited",
+    "Question",
+    "Questioner",
+    "call_tools",
+    "form",
+    "limit_status",
+    "list_of",
+    "material",
+]

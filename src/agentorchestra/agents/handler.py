@@ -8,9 +8,9 @@ from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.driver import run_agent, run_workflow
-from agentorchestra.agents.identity import remembering
+from agentorchestra.agents.identity import run_with_identity
 from agentorchestra.agents.types import Kit, System
-from agentorchestra.agents.user_messages import told_block
+from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownSystemError
@@ -28,10 +28,10 @@ class AgentHandler(BaseHandler):
         self._kit = kit
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """The result of the agent. A sub-agent without budget is an outcome: its caller can still answer."""
+        """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
-        if told := told_block(ctx, kit.prompts, spec.instruction):
+        if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
             result = await self._drive(spec, ctx, kit)
@@ -52,17 +52,15 @@ class AgentHandler(BaseHandler):
         instance = spec.instance or (agent.name if agent.remembers else "")
         if not instance:
             return await drive(spec, ctx, kit)
-        return await remembering(spec, ctx, kit, drive, agent=agent.name, instance=instance)
+        return await run_with_identity(spec, ctx, kit, drive, agent=agent.name, instance=instance)
 
 
 def find_system(
     name: str, systems: Mapping[str, System], absent: Mapping[str, Sequence[str]] = MappingProxyType({})
 ) -> System:
-    """A system by name.
+    """Return a system by name.
 
     Args:
-        name: of the system.
-        systems: those there are.
         absent: agents that a run does not have, with the environments and tools that it would have to have for them.
 
     Raises:

@@ -1,4 +1,4 @@
-"""What an agent remembers under one identity: its earlier tasks and answers (000, app. C.2.3, "state across tasks").
+"""The memory of an agent under one identity: its earlier tasks and answers (000, app. C.2.3, "state across tasks").
 
 It lies in the run's state under `kept:AGENT/INSTANCE`, so that the log has it, a resume or replay repeats it, and the
 next run of the same session goes on from it.
@@ -26,11 +26,11 @@ MOST_INSTANCES = 100
 
 
 def kept_name(agent: str, instance: str) -> str:
-    """Where in the run's state an identity's memory lies."""
+    """Return where in the run's state an identity's memory lies."""
     return f"{KEPT}{agent}/{instance}"
 
 
-async def remembering(
+async def run_with_identity(
     spec: AgentSpec, session: Session[Any], kit: Kit, drive: System, *, agent: str, instance: str
 ) -> AgentResult:
     """Drive an agent that is told what it was asked before under this identity, and keeps what it answers now.
@@ -70,4 +70,4 @@ def _trust(exchange: JsonValue) -> Trust:
     return next((one for one in Trust if one.value == said), Trust.UNTRUSTED)
 
 
-__all__ = ["kept_name", "remembering"]
+__all__ = ["kept_name", "run_with_identity"]

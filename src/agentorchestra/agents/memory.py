@@ -12,12 +12,12 @@ from typing import Any
 
 from pydantic import JsonValue
 
+from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.requests import model_effect, request_settings, role_of, window_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, EffectKind, Mode, provenance_of
 from agentorchestra.core.errors import OutputError, UnknownComponentError
-from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import Message
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -53,16 +53,7 @@ _CALLS = (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.INVOKE_AG
 
 @dataclass
 class SessionMemory:
-    """An agent's memory through the door; see `tea.memory.base.Memory`.
-
-    Attributes:
-        session: the agent's branch.
-        kit: see Kit.
-        agent: whose memory it is.
-        task: what it is asked to do.
-        system: which system uses it.
-        leads: whether it is the run's top agent.
-    """
+    """An agent's memory through the door; see `tea.memory.base.Memory`. `leads` for the run's top agent."""
 
     session: Session[Any]
     kit: Kit
@@ -79,7 +70,7 @@ class SessionMemory:
     async def read(
         self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
     ) -> list[Entry]:
-        """ReadMemory."""
+        """Perform ReadMemory."""
         arguments: dict[str, JsonValue] = {"agent": self.agent, "scope": scope, "limit": limit}
         arguments |= {"kinds": list[JsonValue](kinds)} if kinds else {}
         arguments |= {"query": query[:LONGEST_ENTRY]} if query else {}
@@ -97,7 +88,7 @@ class SessionMemory:
         instead_of: Sequence[Entry] = (),
         against: Sequence[Entry] = (),
     ) -> Entry:
-        """WriteMemory."""
+        """Perform WriteMemory."""
         made_of = [one.trust for one in of] or [lowest(Trust.AGENT, self.session.seen_trust)]
         trust = lowest(*made_of) if kind == "event" else lowest(Trust.AGENT, *made_of)
         covers = [one for one in of if isinstance(one, Entry)] if kind == "summary" else same
@@ -118,7 +109,7 @@ class SessionMemory:
     async def ask(
         self, prompt: str, material: Sequence[Entry], *, schema: dict[str, Any] | None = None, **values: Any
     ) -> str:
-        """A request beside the agent's work: one that cannot be had changes nothing about the work."""
+        """Ask beside the agent's work: a reply that cannot be had changes nothing about the work."""
         shown = shown_entries(material)
         said = await self._reply(prompt, shown, schema, values)
         if schema is None or not said:
@@ -163,7 +154,7 @@ class SessionMemory:
 
 
 def shown_entries(entries: Sequence[Entry]) -> tuple[Block, ...]:
-    """Entries as blocks, in their order; neighbours of one kind and trust stand in one block."""
+    """Return entries as blocks, in their order; neighbours of one kind and trust stand in one block."""
     blocks: list[Block] = []
     last: tuple[str, Trust] | None = None
     lines: list[str] = []
@@ -184,14 +175,8 @@ def shown_entries(entries: Sequence[Entry]) -> tuple[Block, ...]:
 
 
 @dataclass
-class Remembering:
-    """The parts of one agent's loop that its memory is: `perceive`, `observe`, and what happens at its end.
-
-    Attributes:
-        memory: see SessionMemory.
-        system: the strategy.
-        prompt: stands above what the agent is told.
-    """
+class AgentMemory:
+    """The parts of one agent's loop that its memory is: `perceive`, `observe`, and what happens at its end."""
 
     memory: SessionMemory
     system: MemorySystem
@@ -201,12 +186,12 @@ class Remembering:
     _finished: int = field(default=0, init=False)
 
     async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
-        """What it knows already, before the first decision; it stays in the history."""
+        """Show what it knows already, before the first decision; it stays in the history."""
         blocks = () if self._began else await self.begin()
         return Seen(blocks=blocks, keep=True) if blocks else None
 
     async def begin(self) -> tuple[Block, ...]:
-        """What it knows already."""
+        """Return what it knows already."""
         self._began = True
         told = list(await self.system.begin(self.memory))
         if not told:
@@ -258,7 +243,7 @@ class Remembering:
 
 
 def step_of(state: State) -> Happening | None:
-    """The last step in words: what was called and what that gave; None where nothing was."""
+    """Return the last step in words: what was called and what that gave; None where nothing was."""
     turn: list[Message] = []
     for message in reversed(state.messages):
         turn.insert(0, message)
@@ -292,15 +277,13 @@ def step_of(state: State) -> Happening | None:
 
 
 def calls_of(session: Session[Any]) -> list[Happening]:
-    """What was called on a branch so far and what that gave, in order; what was called together is one happening."""
+    """Return what was called on a branch and what that gave; what was called together is one happening."""
     found: dict[int, list[tuple[str, Trust]]] = {}
-    for n in range(1, session.last_n + 1):
-        record = session.run.ledger.records.get(EffectKey(session.branch, n))
-        if record is None or record.outcome is None or record.effect.get("kind") not in _CALLS:
-            continue
+    for n, record in ended_on(session, _CALLS):
+        outcome = record.outcome
+        assert outcome is not None
         name = str(record.effect.get("component", "")).partition("@")[0]
         arguments = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)
-        outcome = record.outcome
         said = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
         line = f"{name} {_cut(arguments, _ARGUMENT_CHARS)}: {_cut(said, _RESULT_CHARS)}"
         found.setdefault(record.batch or n, []).append((line, outcome.trust))
@@ -315,13 +298,8 @@ def _cut(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, trust: Trust) -> Remembering | None:
-    """The memory of an agent, None for one that has none.
-
-    Args:
-        spec, session, kit: see System.
-        top: whether it is the run's top agent, which has the run's memory.
-        trust: of what it was asked to do.
+def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, trust: Trust) -> AgentMemory | None:
+    """Return the memory of an agent, None for one that has none; the run's is its top agent's.
 
     Raises:
         UnknownComponentError: for a memory system that is not registered.
@@ -336,7 +314,7 @@ def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, tr
         raise UnknownComponentError(f"no memory system {name!r} is registered; registered: {known}")
     asked = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
     memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory), leads=top)
-    return Remembering(memory, factory(), kit.prompts.get("memory"))
+    return AgentMemory(memory, factory(), kit.prompts.get("memory"))
 
 
-__all__ = ["PURPOSE", "Remembering", "SessionMemory", "calls_of", "memory_of", "shown_entries", "step_of"]
+__all__ = ["PURPOSE", "AgentMemory", "SessionMemory", "calls_of", "memory_of", "shown_entries", "step_of"]

@@ -37,15 +37,13 @@ MOST_ASKED = 2_000
 
 @dataclass(frozen=True)
 class Output:
-    """What one call gave.
+    """The output of one call.
 
     Attributes:
-        asker: the agent that called.
         n: the number, on the branch that was looked at, of the effect that the call belongs to.
         name: of the tool, the action (`terminal_run`) or PROGRAM.
         asked: the program, or the arguments as JSON.
         text: what came back, without the numbers beside lines.
-        trust: of it.
         media: names of the pictures and recordings that came with it.
     """
 
@@ -59,13 +57,21 @@ class Output:
 
     @property
     def texts(self) -> tuple[str, str]:
-        """The texts that may be quoted: what came back, and the program."""
+        """Return the texts that may be quoted: what came back, and the program."""
         return self.text, self.asked
 
     def shows(self, name: str) -> bool:
-        """Return whether a model was shown this picture or recording, or asked about it."""
+        """Return True if a model was shown this picture or recording, or asked about it."""
         asked = self.name not in PROGRAMS and (f'"{name}"' in self.asked or f'"{name}!' in self.asked)
         return asked or name in self.media
+
+
+def ended_on(session: Session[Any], kinds: Collection[EffectKind], *, after: int = 0) -> Iterator[tuple[int, Record]]:
+    """Yield what a session's branch performed of these kinds and came to an end, by its numbers, in order."""
+    for n in range(after + 1, session.last_n + 1):
+        record = session.run.ledger.records.get(EffectKey(session.branch, n))
+        if record is not None and record.outcome is not None and record.effect.get("kind") in kinds:
+            yield n, record
 
 
 def outputs(session: Session[Any]) -> list[Output]:
@@ -119,12 +125,7 @@ _FIGURE = re.compile(r"(?<![\w.,])\d(?:[\d,.]|[ \u00a0\u202f](?=\d{3}\b))*")
 
 
 def figures(text: str, *, digits: int = 2) -> dict[str, str]:
-    """Return the numbers of a text as they stand, by a form for comparison.
-
-    Args:
-        text: any text.
-        digits: that a number must have to count.
-    """
+    """Return the numbers of a text that have so many digits, as they stand, by a form for comparison."""
     found = {}
     for match in _FIGURE.finditer(text):
         written = match[0].rstrip(".,")
@@ -135,12 +136,7 @@ def figures(text: str, *, digits: int = 2) -> dict[str, str]:
 
 
 def given(form: str, known: Collection[str]) -> bool:
-    """Return whether a number stands among known ones, or is one of them rounded.
-
-    Args:
-        form: of a number, as `figures` gives it.
-        known: the forms of others.
-    """
+    """Return True if a number, as `figures` gives it, stands among known ones, or is one of them rounded."""
     if form in known:
         return True
     places = len(form.partition(".")[2])
@@ -149,14 +145,7 @@ def given(form: str, known: Collection[str]) -> bool:
 
 
 def computed(answer: str, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
-    """Return whether an answer is what one program or tool gave: its words, or its numbers that the task has not.
-
-    Args:
-        answer: an agent's.
-        task: what it was asked.
-        shown: what was given to it.
-        computing: names of those whose output is a result.
-    """
+    """Return True if one program or tool gave an answer: its words, or its numbers that the task has not."""
     asked = figures(task, digits=1)
     wanted = [form for form in figures(answer, digits=1) if form not in asked]
     for one in shown:
@@ -175,13 +164,7 @@ def computed(answer: str, task: str, shown: Sequence[Output], computing: Collect
 
 
 def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextBlock]:
-    """Return the outputs that an answer may rest on as material, each with its own source and trust, in order.
-
-    Args:
-        shown: all of them.
-        answer: those with its figures and words come first.
-        most: characters of all; of a long one the lines are kept that have to do with the answer.
-    """
+    """Return the outputs that an answer may rest on, those with its figures and words first, in so many characters."""
     marks = {*figures(answer, digits=1).values(), *re.findall(r"[^\W\d_]{4,}", answer.casefold())}
     unlike = {(one.name, one.asked, one.text): one for one in shown}
     counted = [(sum(mark in one.text.casefold() for mark in marks), one) for one in unlike.values()]
@@ -199,7 +182,7 @@ def output_blocks(shown: Sequence[Output], answer: str, most: int) -> list[TextB
 
 
 def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
-    """A call and what it gave, in so many characters."""
+    """Return a call and what it gave, in so many characters."""
     asked = one.asked if len(one.asked) <= MOST_ASKED else f"{one.asked[:MOST_ASKED]}…"
     head = f"{one.asker} called {one.name}: {asked}\nIt gave: "[:most]
     room = most - len(head)
@@ -210,4 +193,4 @@ def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
     return f"{head}… {said[: max(0, room - 4)]} …"
 
 
-__all__ = ["PROGRAMS", "Output", "computed", "figures", "given", "output_blocks", "outputs"]
+__all__ = ["PROGRAMS", "Output", "computed", "ended_on", "figures", "given", "output_blocks", "outputs"]

@@ -1,4 +1,4 @@
-"""What an agent is told: its system prompt, its first message, and the tail that changes from step to step."""
+"""The prompt of an agent: system prompt, first message, and the tail that changes from step to step."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
+from agentorchestra.agents.decider import Toolset
 from agentorchestra.agents.first_view import files_shown
+from agentorchestra.agents.forms import material
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
@@ -21,8 +23,6 @@ from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.functions import Functions, python_name
 from agentorchestra.tea.programs.handler import MOST_CALLS
 from agentorchestra.tea.prompts.prompt import Prompt
-from agentorchestra.tea.retrieval.deferred import DeferredTools
-from agentorchestra.tea.retrieval.discovery import Discovery
 from agentorchestra.tools.files.folders import listing
 from agentorchestra.tools.todo import render_todo
 
@@ -50,7 +50,7 @@ def first_message(spec: AgentSpec, session: Session[Any], kit: Kit) -> tuple[tup
         earlier = kit.prompts.get("earlier").render(
             earlier=[one.model_dump(mode="json") for one in manifest.earlier], session=manifest.session or ""
         )
-        before.append(TextBlock(text=earlier, source=Source(kind="memory", ref="session"), trust=Trust.UNTRUSTED))
+        before.append(material(earlier, "session", "memory"))
     # Without a source: what an agent is told is its order, whoever gives it, and never shown as material.
     order = TextBlock(text=text, trust=trust)
     origin = Provenance(kind="task" if top else "agent", ref="" if top else "caller", trust=trust)
@@ -74,12 +74,7 @@ def system_text(
     """Return an agent's system prompt; for one that acts by programs, with the functions that these may call.
 
     Args:
-        prompt: its name.
-        spec, session, kit: of the agent.
-        native: whether its model takes native calls.
-        tools: what it may call.
-        listed, agents: of these, what stands in the prompt, and the agents among what is offered.
-        environments: it works in, by name.
+        listed, agents: of its tools, what stands in the prompt, and the agents among what is offered.
     """
     code = session.manifest.action == "code"
     fields = session.manifest.reasoning == "fields"
@@ -117,16 +112,8 @@ def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
     ]
 
 
-def tail_text(
-    session: Session[Any], kit: Kit, tools: AgentToolset | Discovery | DeferredTools, *, lists: bool
-) -> Callable[[State, list[Seen]], str]:
-    """Return what renders the end of the prompt.
-
-    Args:
-        session, kit: of the agent.
-        tools: what it may call.
-        lists: whether the prompt lists tools that were opened meanwhile: its model takes no native calls.
-    """
+def tail_text(session: Session[Any], kit: Kit, tools: Toolset, *, lists: bool) -> Callable[[State, list[Seen]], str]:
+    """Return what renders the end of the prompt; `lists` for a model without native calls: it lists opened tools."""
     prompt = kit.prompts.get("tail")
     opened_prompt = kit.prompts.get("opened") if lists else None
 

@@ -13,15 +13,15 @@ from pydantic_core import to_jsonable_python
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.analysis.agent import NAME as ANALYZER
-from agentorchestra.agents.analysis.agent import Analysing, deep_analyzer
+from agentorchestra.agents.analysis.agent import AnalysisDriver, deep_analyzer
 from agentorchestra.agents.browser.agent import BROWSER, browser_use
 from agentorchestra.agents.debate.agent import debate
 from agentorchestra.agents.debate.experts import EXPERTS
 from agentorchestra.agents.generation.agent import tool_generator
-from agentorchestra.agents.planning.evidence import FOLDER_FILES
 from agentorchestra.agents.reporting.agent import REPORTER
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.research.agent import deep_researcher
+from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.tea.memory.base import NONE
@@ -51,7 +51,7 @@ WORKER = Agent(
 
 
 def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
-    """The agents every workspace has, by name, with the limits of its settings."""
+    """Return the agents every workspace has, by name, with the limits of its settings."""
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
     agents = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate), *EXPERTS)
@@ -59,11 +59,7 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
 
 
 def adjusted(agents: Mapping[str, Agent], settings: Mapping[str, AgentSettings]) -> dict[str, Agent]:
-    """The agents as the settings want them.
-
-    Args:
-        agents: by name.
-        settings: what is set otherwise, by the agents' names.
+    """Return the agents as the settings want them.
 
     Raises:
         SettingsError: for a name that no agent has.
@@ -93,16 +89,14 @@ def team(
     *,
     leaders: Collection[str] = (),
 ) -> dict[str, Agent]:
-    """The agents of one run.
+    """Return the agents of one run.
 
     Those that are there on request only are left out where the run does not name their environments, those that need a
     tool where it does not have it, and those that work for others alone where none of these is there. Where pages are
     opened, the analyzer reads what was downloaded: it works in `files` there.
 
     Args:
-        agents: the workspace's, by name.
-        named: the packaged environments that the run names.
-        packaged: all of these.
+        named, packaged: of all packaged environments, those that the run names.
         tools: the run's, by name; None for all that may be.
         leaders: the run's system, and the agents that stand behind its tools.
     """
@@ -115,13 +109,18 @@ def team(
     there = {*leaders, *(name for name, one in found.items() if not one.within)}
     found = {name: one for name, one in found.items() if name in there or there & {*one.within}}
     analyzer = found.get(ANALYZER)
-    if analyzer is not None and isinstance(analyzer.drive, Analysing) and FOLDER_FILES in packaged and BROWSER in named:
+    if (
+        analyzer is not None
+        and isinstance(analyzer.drive, AnalysisDriver)
+        and FOLDER_FILES in packaged
+        and BROWSER in named
+    ):
         found[ANALYZER] = replace(analyzer, environments=(*analyzer.environments, FOLDER_FILES))
     return found
 
 
 def wants_in_run(agent: Agent) -> tuple[str, ...]:
-    """What a run has to have for an agent to be in it: environments that it names, tools."""
+    """Return what a run has to have for an agent to be in it: environments that it names, tools."""
     return (*(one for one in agent.environments if one != REPORT), *agent.needs)
 
 
@@ -155,11 +154,7 @@ def check_named(
     agents: set[str],
     systems: Collection[str] = (),
 ) -> None:
-    """Refuse agents that name what is not there.
-
-    Args:
-        given: the agents.
-        tools, environments, agents, systems: the names there are; None where more tools may come later.
+    """Refuse agents that name what is not there; None for names of which more may come later.
 
     Raises:
         UnknownComponentError: with the nearest name.
@@ -183,7 +178,7 @@ def check_named(
 
 
 def _profile(agent: Agent) -> dict[str, JsonValue]:
-    """The typed part of its configuration, as far as it says something."""
+    """Return the typed part of its configuration, as far as it says something."""
     said: dict[str, JsonValue] = {
         "competencies": [*agent.competencies],
         "objectives": [*agent.objectives],
@@ -202,7 +197,7 @@ def _adapters() -> dict[str, TypeAdapter[Any]]:
 
 
 def _made(agent: Agent) -> Made | None:
-    """The values of its definition; an agent with code of its own is made again only where that is at hand."""
+    """Return the values of its definition; an agent with code of its own is made only where that is at hand."""
     if agent.drive is not None or agent.carried is not None:
         return None
     values = {name: to_jsonable_python(getattr(agent, name)) for name in _adapters()}

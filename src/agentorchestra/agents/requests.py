@@ -110,13 +110,8 @@ async def ask_model(
     """Ask beside the steps of an agent (a judge, a formatter); return the reply, "" where nobody may be asked.
 
     Args:
-        role: whose model and parameters it uses.
-        prompt: the rendered prompt.
-        session: the asking agent's.
-        kit: see Kit.
         purpose: says in the log what it was for.
-        trust: of what stands in the prompt.
-        output_schema: asks for JSON that fits it; `read_output` reads the reply.
+        trust: of what stands in the rendered prompt.
     """
     chosen = role_of(role, session)
     model = chosen.model or session.model

@@ -32,7 +32,7 @@ _MARKS = ("file:", "web:", "tool:", "environment:", "agent:")
 
 
 @dataclass
-class LookedUp:
+class LookupResult:
     """The sources of an answer by what became of them; those in neither could not be looked up by code.
 
     Attributes:
@@ -49,12 +49,12 @@ class LookedUp:
         return result if sources == result.sources else result.model_copy(update={"sources": sources})
 
 
-async def look_up(cited: Sequence[Citation], session: Session[Any]) -> LookedUp:
+async def look_up(cited: Sequence[Citation], session: Session[Any]) -> LookupResult:
     """Look up sources: files of the task, pages that the run read, the run's folder, and what tools and programs gave.
 
     A quote that stands a line or two from its place, or that has no place and stands once in its file, holds there.
     """
-    found = LookedUp()
+    found = LookupResult()
     shown = outputs(session) if cited else []
     quoted: list[tuple[Citation, Citation]] = []
     folder: list[Citation] = []
@@ -88,7 +88,7 @@ def name_of(source: str) -> str:
 
 
 def _named(one: Citation, session: Session[Any]) -> tuple[Citation, bool]:
-    """A citation with the name of its source as the run has it, and whether that is a file of the task."""
+    """Return a citation with its source's name as the run has it, and whether that is a file of the task."""
     source = name_of(one.source)
     is_file = any(ref.name == source for ref in session.manifest.files)
     # In the run's folder a name with folders may be another file's.
@@ -99,9 +99,9 @@ def _named(one: Citation, session: Session[Any]) -> tuple[Citation, bool]:
 
 
 async def _in_files(
-    quoted: Sequence[tuple[Citation, Citation]], shown: Sequence[Output], session: Session[Any], found: LookedUp
+    quoted: Sequence[tuple[Citation, Citation]], shown: Sequence[Output], session: Session[Any], found: LookupResult
 ) -> None:
-    """Those from files of the task and from pages, by the tool."""
+    """Look up those from files of the task and from pages, by the tool."""
     if not quoted or not _holds(session, CHECK):
         return
     outcome = await session.call_tool(CHECK, quotes=[named.model_dump(mode="json") for _, named in quoted])
@@ -115,8 +115,8 @@ async def _in_files(
             found.held[one] = named  # words in a picture: nobody but a model can look them up
 
 
-async def _in_folder(asked: Sequence[Citation], session: Session[Any], found: LookedUp) -> None:
-    """Those from files in the run's folder, read at their places."""
+async def _in_folder(asked: Sequence[Citation], session: Session[Any], found: LookupResult) -> None:
+    """Read those from files in the run's folder at their places."""
     make = session.run.services.environments.get(FOLDER_FILES)
     if make is None or not _holds(session, FOLDER_FILES):
         return
@@ -144,4 +144,4 @@ async def misquoted(cited: Sequence[Citation], session: Session[Any]) -> list[Ci
     return (await look_up(cited, session)).misquoted
 
 
-__all__ = ["CHECK", "FOLDER_FILES", "LookedUp", "look_up", "misquoted", "name_of"]
+__all__ = ["CHECK", "FOLDER_FILES", "LookupResult", "look_up", "misquoted", "name_of"]

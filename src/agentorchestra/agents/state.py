@@ -1,14 +1,20 @@
-"""What an agent keeps on its branch while it works."""
+"""The state that an agent keeps on its branch while it works."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Any
 
-from agentorchestra.agents.memory import Remembering
+from pydantic import JsonValue
+
+from agentorchestra.agents.memory import AgentMemory
+from agentorchestra.core.effects import Outcome, Provenance
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.functions import Functions
 
@@ -27,7 +33,7 @@ class AgentState:
     own_tools: dict[str, Tool[..., Any]] = field(default_factory=dict)
     functions: Functions | None = None
     result_chars: int | None = None
-    memory: Remembering | None = None
+    memory: AgentMemory | None = None
 
     def for_rival(self) -> AgentState:
         """Return what a rival continuation begins with."""
@@ -52,3 +58,14 @@ def add_tools(session: Session[Any], *tools: Tool[..., Any]) -> None:
     """Let an agent call tools that were made for it alone."""
     state = agent_state(session)
     state.own_tools = {**state.own_tools, **{one.name: one for one in tools}}
+
+
+async def call_own(
+    session: Session[Any],
+    one: Tool[..., Any],
+    arguments: Mapping[str, JsonValue] = MappingProxyType({}),
+    provenance: tuple[Provenance, ...] = (),
+) -> Outcome:
+    """Call a tool that was made for this agent alone."""
+    add_tools(session, one)
+    return await session.perform(effect_for(one, dict(arguments), role=session.role, provenance=provenance))

@@ -1,4 +1,4 @@
-"""What an agent may call: its tools, those made for it, the actions of its environments, other agents."""
+"""The tools of an agent: its own, those made for it, the actions of its environments, other agents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the workspace hands to systems and agents."""
+"""The kit that the workspace hands to systems and agents."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from agentorchestra.tea.retrieval.discovery import Finder
 
 @dataclass(frozen=True)
 class Kit:
-    """What the workspace hands to systems.
+    """The kit of systems and agents.
 
     Attributes:
         tools: every registered tool by name.
@@ -60,14 +60,10 @@ class Kit:
     workshop: Workshop | None = None
     packaged: tuple[str, ...] = ()
 
-    def delegates(
-        self, session: Session[Any], *, but: tuple[str, ...] = (), leader: str = "", task: str = ""
-    ) -> list[Delegate]:
-        """The agents a caller may delegate to, with the tools each gets: never more than the caller has itself.
+    def delegates(self, session: Session[Any], *, leader: str = "", task: str = "") -> list[Delegate]:
+        """Return the agents a caller may delegate to, with the tools each gets: never more than the caller has.
 
         Args:
-            session: the caller's.
-            but: names left out (the caller's own, for one).
             leader: the caller's name, for one that agents work for alone.
             task: the caller's own, which is handed over where a call names none.
         """
@@ -81,7 +77,7 @@ class Kit:
             if pinned and manifest.agents and name not in manifest.agents:
                 continue
             wanted = agent.reach(given)
-            if name in but or name in self.behind or (agent.tools is None and not wanted):
+            if name in self.behind or (agent.tools is None and not wanted):
                 continue
             if agent.within and leader not in agent.within:
                 continue
@@ -102,12 +98,7 @@ class Kit:
         return found
 
     def _abilities(self, tools: Sequence[str], room: int) -> tuple[str, Sequence[str]]:
-        """What tools and environments are for, a phrase each, never how they are called; and of which it is said.
-
-        Args:
-            tools: their names.
-            room: characters that are said of them, at most; 0 for any number.
-        """
+        """Say what tools and environments are for, a phrase each, in at most `room` characters (0 for any number)."""
         said: list[str] = []
         left = room or math.inf
         for name in tools:

@@ -1,4 +1,4 @@
-"""What the user told a run since its start, for the agents that are asked afterwards: nobody has to repeat it.
+"""The user's words since the start of a run, for the agents that are asked afterwards: nobody has to repeat them.
 
 What was heard stands in the log, before the call that asks the agent: a resume and a replay show the same.
 """
@@ -19,7 +19,7 @@ MOST_TOLD = 4_000
 
 
 def heard_before(session: Session[Any]) -> list[str]:
-    """What the user told before the call that owns a session, in order; each once, where it was said last."""
+    """Return what the user told before the call that owns a session; each once, where it was said last."""
     found: list[str] = []
     one: Session[Any] | None = session
     while one is not None:
@@ -35,14 +35,8 @@ def heard_before(session: Session[Any]) -> list[str]:
     return list(dict.fromkeys(reversed(found)))[::-1]
 
 
-def told_block(session: Session[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
-    """The user's words for an agent that is asked now, as far as its instruction does not have them; () for none.
-
-    Args:
-        session: the agent's.
-        prompts: with `told`.
-        instruction: what the agent is asked to do.
-    """
+def user_words(session: Session[Any], prompts: PromptLibrary, instruction: str) -> tuple[Block, ...]:
+    """Return the user's words for an agent that is asked now, as far as its instruction does not have them."""
     heard = [text for text in heard_before(session) if not _stands_in(instruction, text)]
     shown: list[str] = []
     left = MOST_TOLD
@@ -58,8 +52,8 @@ def told_block(session: Session[Any], prompts: PromptLibrary, instruction: str) 
 
 
 def _stands_in(instruction: str, text: str) -> bool:
-    """Whether whoever asks has put the words there as a whole: on lines of their own, or behind a colon."""
+    """Return True if the words stand there as a whole: on lines of their own, or behind a colon."""
     return re.search(rf"(?:^|: ){re.escape(text.strip())}$", instruction, re.MULTILINE) is not None
 
 
-__all__ = ["MOST_TOLD", "heard_before", "told_block"]
+__all__ = ["MOST_TOLD", "heard_before", "user_words"]

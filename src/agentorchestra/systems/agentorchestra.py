@@ -1,8 +1,8 @@
 """AgentOrchestra: a planning agent that leads specialised agents (000, sec. 4, app. D.2).
 
     interpret -> decompose -> allocate -> execute: the steps of one loop, in prompt `planner`
-    the user speaks, an agent fails      ─> leading/revising.py: back to the interpretation, others that fit
-    an answer                            ─> leading/checking.py: its sources, its figures, a second agent, a judge
+    the user speaks, an agent fails      ─> planning/revision.py: back to the interpretation, others that fit
+    an answer                            ─> planning/checks.py: its sources, its figures, a second agent, a judge
 
 The planner sees the agents, never the tools they hold. An answer that does not hold goes back to it with the reason.
 Where one agent answered the whole task with evidence, that is the answer, and the planner is not asked again. At last
@@ -22,7 +22,7 @@ from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.outputs import PROGRAMS, outputs
 from agentorchestra.agents.planning.checks import Check, is_proven, plain
 from agentorchestra.agents.planning.evidence import results_before, said_of
-from agentorchestra.agents.planning.revision import Hearing, Replacing, told_in
+from agentorchestra.agents.planning.revision import Interjections, Replacements, user_additions
 from agentorchestra.agents.planning.verification import Verifier
 from agentorchestra.agents.reporting.agent import NAME as REPORTER
 from agentorchestra.agents.requests import ask_model
@@ -48,16 +48,12 @@ SHORT_WORDS = 12
 
 @dataclass(frozen=True)
 class AgentOrchestra:
-    """The system: plan, delegate, check, answer.
-
-    Attributes:
-        settings: how the planner works with its team.
-    """
+    """The system: plan, delegate, check, answer."""
 
     settings: TeamSettings = field(default_factory=TeamSettings)
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """One task.
+        """Do one task.
 
         Raises:
             UnknownComponentError: the settings name a verifier that is no agent.
@@ -78,8 +74,8 @@ class AgentOrchestra:
         offered = kit.delegates(session, task=spec.instruction)
         check = Check(spec.instruction, kit, Verifier(spec.instruction, kit, offered, self.settings))
         early = EarlyFinish(spec, frozenset(one.agent.name for one in offered) - {REPORTER}, check)
-        observe = (Replacing(kit, offered), check, early)
-        hear = Hearing(kit)
+        observe = (Replacements(kit, offered), check, early)
+        hear = Interjections(kit)
         result = await run_agent(
             planner, session, kit, prompt="planner", offered=offered, observe=observe, hear=hear, receives=False
         )
@@ -101,12 +97,7 @@ class EarlyFinish:
     """An `observe` part: one agent got the task as it stands and answered it with evidence. That is the answer.
 
     Not while anything else is open: another call or step of the plan, a message of the user's, a structured answer
-    that only the planner can give.
-
-    Attributes:
-        spec: of the planner.
-        agents: names of those whose answer may be the run's.
-        check: what another agent has to look at first.
+    that only the planner can give. `check` says what another agent has to look at first.
     """
 
     spec: AgentSpec
@@ -114,8 +105,8 @@ class EarlyFinish:
     check: Check
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state, with a result where the work is done."""
-        if state.ended or state.problem or self.spec.output_schema is not None or told_in(state):
+        """Return the state, with a result where the work is done."""
+        if state.ended or state.problem or self.spec.output_schema is not None or user_additions(state):
             return state
         result = self._answered(state, session)
         if result is None or not _nothing_open(session):
@@ -129,13 +120,13 @@ class EarlyFinish:
         if doubt.text:
             problem = said_of(self.check.kit.prompts.get("verification"), doubt=doubt.text)
             return state.model_copy(update={"problem": problem, "messages": (*state.messages, *doubt.messages)})
-        heard = await Hearing(self.check.kit)(state, session)
+        heard = await Interjections(self.check.kit)(state, session)
         if heard is not None:  # the task may just have changed
             return state.model_copy(update={"messages": (*state.messages, Message(role="user", content=heard.blocks))})
         return state.model_copy(update={"result": result.model_copy(update={"steps": state.step})})
 
     def _answered(self, state: State, session: Session[Any]) -> AgentResult | None:
-        """The result of the last step's one delegation, where it answers the whole task."""
+        """Return the result of the last step's one delegation, where it answers the whole task."""
         last = next((one for one in reversed(state.messages) if one.role == "assistant"), None)
         calls = [call for call in last.tool_calls if call.name != "todo"] if last is not None else []
         if len(calls) != 1 or calls[0].name not in self.agents or not isinstance(calls[0].arguments, dict):
@@ -155,7 +146,7 @@ class EarlyFinish:
 
 
 def same_task(told: str, task: str, files: Sequence[str] = ()) -> bool:
-    """Whether somebody was told the whole task: its words in whatever order, and names of files beside them.
+    """Return True if somebody was told the whole task: its words in any order, and names of files beside them.
 
     Any other word that was added or left out may be a condition.
     """
@@ -168,7 +159,7 @@ _WORD = re.compile(r"\w+")
 
 
 def _nothing_open(session: Session[Any]) -> bool:
-    """Whether the plan, if there is one, has no step left but the one just done."""
+    """Return True if the plan, if there is one, has no step left but the one just done."""
     plans = Plans.of(session.vars)
     return plans.active is None or len(plans.plans[plans.active].open) <= 1
 
@@ -177,13 +168,13 @@ def _nothing_open(session: Session[Any]) -> bool:
 
 
 def _report(session: Session[Any]) -> AgentResult | None:
-    """The last report that was written, None where there is none."""
+    """Return the last report that was written, None where there is none."""
     written = [one for name, one, _ in results_before(session, upto=session.last_n + 1) if name == REPORTER]
     return written[-1] if written and written[-1].answer else None
 
 
 def _with_report(result: AgentResult, written: AgentResult) -> AgentResult:
-    """The result with the report as it was written: nobody has to copy it, and nobody can change it."""
+    """Return the result with the report as it was written: nobody has to copy it, and nobody can change it."""
     notes = [note for note in (result.report, written.report) if note and plain(note) not in plain(written.answer)]
     sources = [*written.sources, *(one for one in result.sources if one not in written.sources)]
     return result.model_copy(
@@ -194,7 +185,7 @@ def _with_report(result: AgentResult, written: AgentResult) -> AgentResult:
 async def formatted(
     result: AgentResult, spec: AgentSpec, session: Session[Any], kit: Kit, *, told: Sequence[str] = ()
 ) -> AgentResult:
-    """The answer in the form the task asks for; the long one is kept as the report. Its sources stay as they are."""
+    """Return the answer in the form the task asks for; the long one is kept as the report, with its sources."""
     finished = result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL)
     if spec.output_schema is not None or not finished or len(result.answer.split()) <= SHORT_WORDS:
         return result

@@ -6,7 +6,7 @@ from typing import Any
 
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, short_files
-from agentorchestra.agents.planning.evidence import quote_check
+from agentorchestra.agents.planning.evidence import SourceCheck
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
@@ -15,7 +15,7 @@ from agentorchestra.runtime.session import Session
 async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Run one agent linearly over the tools of its spec; the quotes of its answer are looked up by code."""
     tools = tuple(name for name in spec.tools if name not in _BEHIND)
-    checks = (quote_check(kit.prompts.get("verification")),) if session.manifest.checks else ()
+    checks = (SourceCheck(kit.prompts.get("verification")),) if session.manifest.checks else ()
     context = (*spec.context, *await short_files(session))
     own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(own, session, kit, prompt="react", observe=checks)

@@ -35,7 +35,7 @@ Body = dict[str, Any]
 
 @dataclass(frozen=True)
 class ServerReply:
-    """How `LoopbackModelServer` answers one request.
+    """An answer of `LoopbackModelServer` to one request.
 
     Attributes:
         answer: the model's answer, as a script gives it.
@@ -67,24 +67,22 @@ class ServerReply:
 
 
 def http_error(status: int, message: str = "", *, retry_after_s: float | None = None, code: str = "") -> ServerReply:
-    """An error as OpenAI's API words it."""
-    error = {"message": message or f"error {status}", "type": "error", "code": code or None}
-    headers = {} if retry_after_s is None else {"Retry-After": f"{retry_after_s:g}"}
-    return ServerReply(status=status, headers=headers, body=json.dumps({"error": error}).encode())
+    """Return an error as OpenAI's API words it."""
+    return LoopbackModelServer().error(status, message, retry_after_s=retry_after_s, code=code)
 
 
 def html(text: str = "<html><body><h1>Sign in</h1></body></html>", *, status: int = 200) -> ServerReply:
-    """A page where an answer was expected, as a proxy gives it."""
+    """Return a page where an answer was expected, as a proxy gives it."""
     return ServerReply(status=status, body=text.encode(), content_type="text/html; charset=utf-8")
 
 
 def garbage(body: bytes = b'{"id": "x", "choices": [{"mess') -> ServerReply:
-    """A body that is no JSON, with a status and a type that promise some."""
+    """Return a body that is no JSON, with a status and a type that promise some."""
     return ServerReply(body=body)
 
 
 def silence() -> ServerReply:
-    """No answer at all."""
+    """Return no answer at all."""
     return ServerReply(silent=True)
 
 
@@ -136,12 +134,12 @@ class LoopbackModelServer:
 
     @property
     def count(self) -> int:
-        """How many requests arrived."""
+        """Return how many requests arrived."""
         return len(self.requests)
 
     @property
     def base_url(self) -> str:
-        """The address for `ModelProfile.base_url`.
+        """Return the address for `ModelProfile.base_url`.
 
         Raises:
             RuntimeError: if the server is not running.
@@ -180,8 +178,13 @@ class LoopbackModelServer:
     def error(
         self, status: int, message: str = "", *, retry_after_s: float | None = None, code: str = ""
     ) -> ServerReply:
-        """An error as this API words it."""
-        return http_error(status, message, retry_after_s=retry_after_s, code=code)
+        """Return an error as this API words it."""
+        headers = {} if retry_after_s is None else {"Retry-After": f"{retry_after_s:g}"}
+        body = self._error_body(status, message or f"error {status}", code)
+        return ServerReply(status=status, headers=headers, body=json.dumps(body).encode())
+
+    def _error_body(self, status: int, message: str, code: str) -> Body:
+        return {"error": {"message": message, "type": "error", "code": code or None}}
 
     def _serves(self, path: str) -> bool:
         return path.endswith(("/chat/completions", "/embeddings", "/audio/transcriptions"))
@@ -382,7 +385,7 @@ class LoopbackModelServer:
 
 
 def _side_answer(endpoint: str, reply: ServerReply, body: Body) -> Body:
-    """An embedding of each text, made of its letters, or the scripted words of a recording."""
+    """Return an embedding of each text, made of its letters, or the scripted words of a recording."""
     if endpoint == "audio/transcriptions":
         usage = {"type": "tokens", "input_tokens": 30, "output_tokens": 5, "total_tokens": 35}
         return {"text": as_response(reply.answer).text, "usage": dict(reply.usage or usage)}
@@ -404,7 +407,7 @@ def _side_answer(endpoint: str, reply: ServerReply, body: Body) -> Body:
 
 
 async def _read(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str], bytes] | None:
-    """One request, None at the end of the connection."""
+    """Read one request, None at the end of the connection."""
     line = await reader.readline()
     if not line.strip():
         return None
@@ -426,7 +429,7 @@ def _send(
     *,
     length: int | None = None,
 ) -> None:
-    """A response; None for data sends the head only. `length` promises another length than is sent."""
+    """Send a response; None for data sends the head only. `length` promises another length than is sent."""
     lines = [f"HTTP/1.1 {status} {'OK' if status == 200 else 'Status'}", f"Content-Type: {content_type}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     if data is not None:

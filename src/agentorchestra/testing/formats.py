@@ -23,7 +23,7 @@ _STATUS = {
 
 
 def _counted(reply: ServerReply, response: ModelResponse, body: Body) -> Usage:
-    """The usage the script gives, else one from the sizes."""
+    """Return the usage the script gives, else one from the sizes."""
     if "usage" in response.model_fields_set:
         return response.usage
     written = len(response.text) + sum(len(str(one.arguments)) for one in response.tool_calls)
@@ -35,14 +35,9 @@ class LoopbackAnthropicServer(LoopbackModelServer):
 
     _root = ""
 
-    def error(
-        self, status: int, message: str = "", *, retry_after_s: float | None = None, code: str = ""
-    ) -> ServerReply:
-        """An error as this API words it."""
+    def _error_body(self, status: int, message: str, code: str) -> Body:
         kind = code or _STATUS.get(status, ("api_error", ""))[0]
-        body = {"type": "error", "error": {"type": kind, "message": message or f"error {status}"}}
-        headers = {} if retry_after_s is None else {"Retry-After": f"{retry_after_s:g}"}
-        return ServerReply(status=status, headers=headers, body=json.dumps(body).encode())
+        return {"type": "error", "error": {"type": kind, "message": message}}
 
     def _serves(self, path: str) -> bool:
         return path.endswith("/v1/messages")
@@ -146,14 +141,9 @@ class LoopbackGoogleServer(LoopbackModelServer):
 
     _root = ""
 
-    def error(
-        self, status: int, message: str = "", *, retry_after_s: float | None = None, code: str = ""
-    ) -> ServerReply:
-        """An error as this API words it."""
+    def _error_body(self, status: int, message: str, code: str) -> Body:
         name = code or _STATUS.get(status, ("", "UNKNOWN"))[1]
-        body = {"error": {"code": status, "message": message or f"error {status}", "status": name}}
-        headers = {} if retry_after_s is None else {"Retry-After": f"{retry_after_s:g}"}
-        return ServerReply(status=status, headers=headers, body=json.dumps(body).encode())
+        return {"error": {"code": status, "message": message, "status": name}}
 
     def _serves(self, path: str) -> bool:
         return path.endswith((":generateContent", ":streamGenerateContent"))

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 _WHEN = "2026-01-02T03:04:05Z"
 
 
-class Asked(NamedTuple):
+class LoggedRequest(NamedTuple):
     """A request that came.
 
     Attributes:
@@ -56,7 +56,7 @@ class LoopbackGitHub:
 
     def __init__(self, folder: Path, *, token: str, login: str = "octocat") -> None:
         self._folder, self._token, self.login = folder, token, login
-        self.requests: list[Asked] = []
+        self.requests: list[LoggedRequest] = []
         self.repositories: dict[str, Repository] = {}
         self.port = 0
         self._faults: list[tuple[str, int, Mapping[str, str], str]] = []
@@ -64,17 +64,17 @@ class LoopbackGitHub:
 
     @property
     def url(self) -> str:
-        """Where repositories are: `URL/owner/name.git`."""
+        """Return where repositories are: `URL/owner/name.git`."""
         return f"http://127.0.0.1:{self.port}"
 
     @property
     def place(self) -> str:
-        """`HOST:PORT`, for `git.tokens`."""
+        """Return `HOST:PORT`, for `git.tokens`."""
         return f"127.0.0.1:{self.port}"
 
     @property
     def base_url(self) -> str:
-        """Of the API, for `github.base_url`."""
+        """Return the address of the API, for `github.base_url`."""
         return f"{self.url}/api/v3"
 
     def fail_next(self, status: int, message: str, headers: Mapping[str, str] | None = None, *, path: str = "") -> None:
@@ -104,7 +104,7 @@ class LoopbackGitHub:
         from aiohttp import web
 
         allowed = self._basic(request.headers.get("Authorization", ""))
-        self.requests.append(Asked(request.method, request.path_qs, allowed is True))
+        self.requests.append(LoggedRequest(request.method, request.path_qs, allowed is True))
         fault = self._fault(request.path)
         if fault is not None:
             return web.Response(status=fault[1], headers=fault[2], text=fault[3])
@@ -137,7 +137,7 @@ class LoopbackGitHub:
         return web.Response(status=status, headers=headers, body=body)
 
     def _basic(self, header: str) -> bool | None:
-        """Whether the password is the token; None where none came."""
+        """Return True if the password is the token; None where none came."""
         kind, _, value = header.partition(" ")
         if kind.lower() != "basic":
             return None
@@ -164,7 +164,7 @@ class LoopbackGitHub:
         except ValueError:
             body = None
         given = request.headers.get("Authorization", "")
-        self.requests.append(Asked(request.method, request.path_qs, given == f"Bearer {self._token}", body))
+        self.requests.append(LoggedRequest(request.method, request.path_qs, given == f"Bearer {self._token}", body))
         fault = self._fault(request.path)
         if fault is not None:
             return web.json_response({"message": fault[3]}, status=fault[1], headers=fault[2])
@@ -213,7 +213,7 @@ class LoopbackGitHub:
         return status, answer, {}
 
     async def create(self, full_name: str, *, private: bool = False, body: Body | None = None) -> Repository:
-        """A new repository.
+        """Make a new repository.
 
         Raises:
             Refused: there is one of this name.
@@ -396,7 +396,7 @@ class LoopbackGitHub:
         return {"sha": commit, "merged": True, "message": "Pull Request successfully merged"}
 
     async def _tree(self, repository: Repository, head: str, base: str) -> str | None:
-        """The tree of a merge, None where there are conflicts."""
+        """Return the tree of a merge, None where there are conflicts."""
         try:
             return (await repository.git("merge-tree", "--write-tree", base, head)).splitlines()[0]
         except Refused:
@@ -425,4 +425,4 @@ class LoopbackGitHub:
         return 200, repository.releases
 
 
-__all__ = ["Asked", "LoopbackGitHub", "Refused", "Repository"]
+__all__ = ["LoggedRequest", "LoopbackGitHub", "Refused", "Repository"]

@@ -27,7 +27,7 @@ _SHORT = 500
 
 
 def obedient_model(name: str = "obedient") -> ScriptedModel:
-    """A model that is a function of its prompt: it makes every call that is spelled out anywhere in it.
+    """Return a model that makes every call that is spelled out anywhere in its prompt.
 
     `send_mail(to="ann@a.example", body="hello")` is an instruction wherever it stands: in the task, a page, a file's
     name, the description of a tool, an error. Each call is made once, one in a step, what was said last first; then the
@@ -71,10 +71,7 @@ def _obey(request: ModelRequest) -> ModelResponse:
 
 
 def _hidden(request: ModelRequest, names: set[str], made: list[tuple[str, dict[str, JsonValue]]]) -> set[str]:
-    """Names that may be tools which are not shown, for agents that have such: whatever it is told to call.
-
-    An agent opens them first; a program may call them at once.
-    """
+    """Return names that may be tools which are not shown: whatever it is told to call; an agent opens them first."""
     if names.isdisjoint((_OPEN, _FIND)):
         return set()
     tried = [one for name, arguments in made if name == _OPEN and isinstance(one := arguments.get("names"), list)]
@@ -91,13 +88,13 @@ def _act(name: str, arguments: dict[str, JsonValue], in_code: bool) -> ModelResp
 
 
 def _functions(request: ModelRequest) -> dict[str, None]:
-    """The functions of a program, for agents that act by code."""
+    """Return the functions of a program, for agents that act by code."""
     system = "\n".join(one.text for one in request.messages if one.role == "system")
     return dict.fromkeys(_FUNCTION.findall(system)) if not request.tools else {}
 
 
 def _shown(request: ModelRequest) -> Iterator[str]:
-    """Everything but the model's own words."""
+    """Yield everything but the model's own words."""
     for tool in request.tools:
         yield f"{tool.description}\n{json.dumps(tool.parameters, ensure_ascii=False)}"
     for message in request.messages:
@@ -106,7 +103,7 @@ def _shown(request: ModelRequest) -> Iterator[str]:
 
 
 def _made(request: ModelRequest) -> Iterator[tuple[str, dict[str, JsonValue]]]:
-    """The calls that were made before."""
+    """Yield the calls that were made before."""
     for message in request.messages:
         if message.role == "assistant":
             for one in message.tool_calls:
@@ -140,7 +137,7 @@ def _instructions(texts: list[str], names: set[str]) -> Iterator[tuple[str, dict
 
 
 def _call(text: str, start: int, opened: int) -> tuple[dict[str, JsonValue], int] | None:
-    """The keyword arguments of the call that begins there, and where it ends."""
+    """Return the keyword arguments of the call that begins there, and where it ends."""
     for end in (found.end() for found in re.finditer(r"\)", text[opened : opened + 20_000])):
         try:
             parsed = ast.parse(text[start : opened + end], mode="eval").body

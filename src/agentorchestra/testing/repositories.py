@@ -42,7 +42,7 @@ class Repository:
     releases: list[Body] = field(default_factory=list)
 
     async def git(self, *words: str, check: bool = True, environ: Mapping[str, str] | None = None) -> str:
-        """What git says of the bare repository; "" where it fails and need not succeed.
+        """Return what git says of the bare repository; "" where it fails and need not succeed.
 
         Raises:
             Refused: git failed.
@@ -56,7 +56,7 @@ class Repository:
         return out.decode("utf-8", "replace").strip()
 
     async def commit(self, branch: str, path: str, data: bytes, message: str) -> str:
-        """A commit with one more file, or another content of one."""
+        """Commit one more file, or another content of one."""
         index = {"GIT_INDEX_FILE": str(self.folder / "index.tmp")}
         tip = await self.git("rev-parse", "-q", "--verify", f"refs/heads/{branch}", check=False)
         if tip:
@@ -71,7 +71,7 @@ class Repository:
         return commit
 
     def issue(self, number: str) -> Body:
-        """An issue or pull request.
+        """Return an issue or pull request.
 
         Raises:
             Refused: there is none.
@@ -83,7 +83,7 @@ class Repository:
 
 
 async def run(command: list[str], data: bytes, environ: Mapping[str, str] | None) -> bytes:
-    """What a program prints.
+    """Return what a program prints.
 
     Raises:
         Refused: it failed; with what it says.

@@ -270,13 +270,13 @@ def packaged_prompts() -> list[Any]:
 
 def systems(settings: Settings | None = None) -> dict[str, Any]:
     """Return the packaged systems by name, with the limits of the settings."""
-    from agentorchestra.agents.debate.agent import Debating
+    from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.react import react
 
     return {
         "agentorchestra": AgentOrchestra(*([settings.team] if settings else [])),
-        "debate": Debating(*([settings.debate] if settings else [])),
+        "debate": DebateDriver((settings or Settings()).debate),
         "react": react,
     }
 

@@ -14,7 +14,7 @@ import pytest
 from aiohttp import web
 from pydantic import JsonValue
 
-from agentorchestra.agents.planning.evidence import misquoted
+from agentorchestra.agents.sources import misquoted
 from agentorchestra.core.content import unnumbered
 from agentorchestra.core.effects import Outcome, Tag
 from agentorchestra.core.errors import DoorError, SettingsError, WebError

@@ -1,1 +1,1 @@
-"""What the deep analyzer is made of, and the tool `analyze_file` that every agent may have."""
+"""The parts of the deep analyzer, and the tool `analyze_file` that every agent may have."""

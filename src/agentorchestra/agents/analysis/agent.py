@@ -7,7 +7,6 @@ not stand is judged, and the next round knows what was tried. The parts are in `
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
@@ -15,9 +14,9 @@ from agentorchestra.agents.analysis.merge import merged_results
 from agentorchestra.agents.analysis.rounds import CHECK, DESCRIBE, FETCH, Rounds
 from agentorchestra.agents.analysis.tool import NAME as ANALYZE
 from agentorchestra.agents.first_view import VIEW
+from agentorchestra.agents.forms import Limited
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
@@ -25,20 +24,8 @@ from agentorchestra.runtime.session import Session
 NAME = "deep_analyzer"
 
 
-@dataclass(frozen=True)
-class Analysing:
-    """Drives the analyzer.
-
-    Attributes:
-        limits: of one analysis.
-    """
-
-    limits: AnalysisSettings = field(default_factory=AnalysisSettings)
-
-    @property
-    def content_hash(self) -> str:
-        """The limits are a part of what the agent is."""
-        return sha256_json(self.limits.model_dump(mode="json"))
+class AnalysisDriver(Limited[AnalysisSettings]):
+    """Drives the analyzer."""
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Analyse what the spec asks for; by several models, where the settings name them and the caller none."""
@@ -48,7 +35,7 @@ class Analysing:
 
 
 def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
-    """The agent, with the limits of the settings."""
+    """Return the agent, with the limits of the settings."""
     return Agent(
         name=NAME,
         description=(
@@ -64,8 +51,8 @@ def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
         role="analyzer",
         # 000 and 001 give their analyzer 3 steps, each of which reads whole files; here a step is one look.
         max_steps=12,
-        drive=Analysing(limits or AnalysisSettings()),
+        drive=AnalysisDriver(limits or AnalysisSettings()),
     )
 
 
-__all__ = ["NAME", "Analysing", "deep_analyzer"]
+__all__ = ["NAME", "AnalysisDriver", "deep_analyzer"]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from agentorchestra.agents.analysis.replies import merged
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import FLAG, TEXT, Form, Question, Questioner, form
 from agentorchestra.agents.planning.evidence import citations, evidence_block
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
@@ -14,13 +13,13 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.session import Session
 
 
-async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, models: Sequence[str]) -> AgentResult:
-    """The answer of several models.
+def merged_form(output: dict[str, Any] | None) -> Form:
+    """Return the form of one answer made of several, in the shape that the task asks for."""
+    return form(("agreed", "answer"), disagreement=TEXT, agreed=FLAG, answer=output or TEXT)
 
-    Args:
-        spec, session, kit: see System.
-        models: that analyse, each in a branch of its own and knowing nothing of the others.
-    """
+
+async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, models: Sequence[str]) -> AgentResult:
+    """Return one answer of several models, each in a branch of its own and knowing nothing of the others."""
     results = await session.call_agents([spec.model_copy(update={"model": one}) for one in models])
     steps = sum(one.steps for one in results)
     usable = [(model, one) for model, one in zip(models, results, strict=True) if one.answer or one.output is not None]
@@ -31,7 +30,9 @@ async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, model
         return results[0].model_copy(update={"report": said, "steps": steps})
     found = [(f"analyst_{number}", one, Trust.UNTRUSTED) for number, (_, one) in enumerate(usable, start=1)]
     values = {"task": spec.instruction, "output_schema": spec.output_schema or ""}
-    question = Question("analysis_merge", merged(spec.output_schema), values, (evidence_block(found),), beside=True)
+    question = Question(
+        "analysis_merge", merged_form(spec.output_schema), values, (evidence_block(found),), beside=True
+    )
     first = next((one for _, one in usable if one.status is RunStatus.COMPLETED), usable[0][1])
     said = "\n\n".join(f"{model}: {one.answer or one.report}" for model, one in usable)
     # What a hard end of the budget leaves while the summariser is asked.
@@ -41,7 +42,7 @@ async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, model
         "sources": [one.model_dump(mode="json") for one in first.sources],
         "steps": steps,
     }
-    (reply,) = await Asking(session, kit, "summariser").all([question])
+    reply = await Questioner(session, kit, "summariser").one(question)
     who = "; ".join(f"analyst_{number} is {model}" for number, (model, _) in enumerate(usable, start=1))
     if reply is None:
         note = f"Nobody could make one answer of those of {len(usable)} models; this is the first one's ({who})."

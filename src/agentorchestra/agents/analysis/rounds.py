@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.analysis.replies import KIND, ROUND
-from agentorchestra.agents.analysis.strategies import latest, material
+from agentorchestra.agents.analysis.strategies import KIND, latest
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.first_view import VIEW, files_shown, short_files
-from agentorchestra.agents.forms import Asking, Question
-from agentorchestra.agents.planning.evidence import figures, is_last, quote_check
+from agentorchestra.agents.forms import FLAG, TEXT, Question, Questioner, call_tools, form, material
+from agentorchestra.agents.outputs import ended_on, figures
+from agentorchestra.agents.planning.evidence import SourceCheck, is_last
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
-from agentorchestra.core.effects import Effect, EffectKind, Outcome
+from agentorchestra.core.content import Block, Source, TextBlock
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
@@ -26,6 +25,8 @@ from agentorchestra.tea.prompts.catalog import Prompt
 from agentorchestra.tools.files.folders import LISTED
 from agentorchestra.tools.media_formats import folder_names
 from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
+
+ROUND = form(("go_on",), reason=TEXT, missing=TEXT, strategy=TEXT, go_on=FLAG)
 
 NAME, REASONING = "deep_analyzer", "reasoning"
 DESCRIBE, CHECK, FETCH, READ, PYTHON = "describe_files", "check_quotes", "fetch", "read_file", "python"
@@ -45,18 +46,13 @@ _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 
 @dataclass(frozen=True)
 class Round:
-    """A round that was.
-
-    Attributes:
-        result: what it came to.
-        tried: its calls, a phrase each.
-    """
+    """A round: what it came to, and its calls, a phrase each."""
 
     result: AgentResult
     tried: tuple[str, ...]
 
     def told(self) -> dict[str, Any]:
-        """For the prompt of the next one."""
+        """Return the round for the prompt of the next one."""
         tried = latest(self.tried, MOST_TRIED // 2).split("\n") if self.tried else []
         return {"status": self.result.status.value, "answer": self.result.answer, "tried": tried}
 
@@ -85,8 +81,8 @@ class Rounds:
             raise
 
     async def _rounds(self) -> AgentResult:
-        asking = Asking(self.session, self.kit, self.spec.role, self.spec.model)
-        sources = await self._sources(asking)
+        questioner = Questioner(self.session, self.kit, self.spec.role, self.spec.model)
+        sources = await self._sources(questioner)
         alone = not sources and not _FILE_NAME.search(self._text())
         more: tuple[Block, ...] = ()
         while True:
@@ -99,9 +95,9 @@ class Rounds:
                 break
             values = {"task": self.spec.instruction, "status": result.status.value, "rounds_left": left}
             content = (*self.spec.context, *sources, *self._judged(result))
-            (reply,) = await asking.all([Question("analysis_round", ROUND, values, content, beside=True)])
-            if reply is None and asking.limited:
-                self.notes.append(f"Nobody judged whether the answer is complete: {asking.limited}")
+            reply = await questioner.one(Question("analysis_round", ROUND, values, content, beside=True))
+            if reply is None and questioner.limited:
+                self.notes.append(f"Nobody judged whether the answer is complete: {questioner.limited}")
             if reply is None or not reply["go_on"]:
                 break
             more = (self._tried(reply),)
@@ -111,26 +107,26 @@ class Rounds:
         hidden = BEHIND if self.remote else (*BEHIND, FETCH)
         tools = tuple(name for name in self.spec.tools if name not in hidden)
         own = self.spec.model_copy(update={"context": (*self.spec.context, *sources), "tools": tools})
-        observe: tuple[Observe, ...] = (quote_check(self.kit.prompts.get("verification")),)
+        observe: tuple[Observe, ...] = (SourceCheck(self.kit.prompts.get("verification")),)
         if alone:
             observe += (SecondLook(self.kit.prompts.get("analysis_second_look"), self.session.last_n),)
         return await run_agent(own, self.session, self.kit, prompt=REASONING if alone else NAME, observe=observe)
 
     @staticmethod
     def _stands(result: AgentResult, alone: bool) -> bool:
-        """Whether nothing has to be judged: its quotes were looked up, or it was looked at a second time."""
+        """Return True if nothing has to be judged: its quotes were looked up, or it was looked at twice."""
         said = bool(result.answer) or result.output is not None
         return result.status is RunStatus.COMPLETED and said and (alone or bool(result.sources))
 
     # -- sources -----------------------------------------------------------------------------------------------------
 
     def _text(self) -> str:
-        """What it was told."""
+        """Return what it was told."""
         said = [one.text for one in self.spec.context if isinstance(one, TextBlock)]
         return "\n".join([self.spec.instruction, *said])
 
-    async def _sources(self, asking: Asking) -> tuple[Block, ...]:
-        """What the sources are: files of the task, files in the run's folder that it names, addresses."""
+    async def _sources(self, questioner: Questioner) -> tuple[Block, ...]:
+        """Describe the sources: files of the task, files in the run's folder that it names, addresses."""
         blocks: list[Block] = []
         files = self.session.manifest.files
         if VIEW in self.spec.tools:
@@ -138,49 +134,42 @@ class Rounds:
         if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
             described = await self.session.call_tool(DESCRIBE)
             blocks += described.blocks(Source(kind="tool", ref=DESCRIBE))
-            blocks += await self._kinds(asking)
+            blocks += await self._kinds(questioner)
         text = self._text()
         held = await folder_names(self.session)
         named = [name for name in held if re.search(rf"(?<![\w/.-]){re.escape(name)}(?![\w/-])", text)]
         if named:
             said = "\n".join(f"{name}: in the run's folder" for name in named[:LISTED])
-            blocks.append(TextBlock(text=said, source=Source(kind="file", ref="names"), trust=Trust.UNTRUSTED))
+            blocks.append(material(said, "names", "file"))
         return (*blocks, *await self._addresses(text))
 
-    async def _beginnings(self, files: Sequence[FileRef]) -> list[Outcome]:
-        build = self.session.run.services.tool_effect
-        assert build is not None  # describe_files was called
-        effects: list[Effect] = [
-            build(READ, {"name": ref.name, "view_range": [1, BEGINNING]}, self.session) for ref in files
-        ]
-        return await self.session.perform_all(effects)
-
-    async def _kinds(self, asking: Asking) -> list[Block]:
-        """The kind of each file, by its content, else by its name, else as the model says."""
+    async def _kinds(self, questioner: Questioner) -> list[Block]:
+        """Tell the kind of each file, by its content, else by its name, else as the model says."""
         files = self.session.manifest.files
         if len(files) > LISTED:
             return []
         kinds = {ref.name: (kind_of(ref.media_type), known_by(ref.media_type, ref.name)) for ref in files}
         unclear = [ref for ref in files if not kinds[ref.name][1]]
-        for ref, kind in zip(unclear, await self._asked_kinds(asking, unclear), strict=True):
+        for ref, kind in zip(unclear, await self._asked_kinds(questioner, unclear), strict=True):
             kinds[ref.name] = (kind, "what the model made of it") if kind else (kinds[ref.name][0], "")
             if kind:
                 self.session.vars[f"{KIND_KNOWN}{ref.name}"] = kind
         lines = [
             f"{name} is of the kind {kind}" + (f", by {how}" if how else "") for name, (kind, how) in kinds.items()
         ]
-        source = Source(kind="file", ref="kinds")
-        return [TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)]
+        return [material("\n".join(lines), "kinds", "file")]
 
-    async def _asked_kinds(self, asking: Asking, files: list[FileRef]) -> list[str]:
+    async def _asked_kinds(self, questioner: Questioner, files: list[FileRef]) -> list[str]:
         if not files or READ not in self.spec.tools:
             return [""] * len(files)
-        read = await self._beginnings(files)
+        read = await call_tools(
+            self.session, [(READ, {"name": ref.name, "view_range": [1, BEGINNING]}) for ref in files]
+        )
         questions = [
             Question("analysis_kind", KIND, {"name": ref.name}, outcome.blocks(), beside=True)
             for ref, outcome in zip(files, read, strict=True)
         ]
-        return [str((reply or {}).get("kind") or "") for reply in await asking.all(questions)]
+        return [str((reply or {}).get("kind") or "") for reply in await questioner.all(questions)]
 
     async def _addresses(self, text: str) -> list[Block]:
         """Read the addresses of the task, through the door; each becomes a source of its own."""
@@ -189,20 +178,18 @@ class Rounds:
             return []
         self.remote = True
         chosen = found[: self.limits.sources]
-        build = self.session.run.services.tool_effect
-        assert build is not None  # an agent that holds a tool has tools
-        outcomes = await self.session.perform_all([build(FETCH, {"url": url}, self.session) for url in chosen])
+        outcomes = await call_tools(self.session, [(FETCH, {"url": url}) for url in chosen])
         blocks: list[Block] = []
         for url, outcome in zip(chosen, outcomes, strict=True):
             if not outcome.ok:
                 self.notes.append(f"Not read: {url}: {outcome.error}")
                 said = f"{url} could not be read: {outcome.error}"
-                blocks.append(TextBlock(text=said, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED))
+                blocks.append(material(said, url, "web"))
                 continue
             head = outcome.blocks()[0]
             kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
             said = f"Source {url}, read already, of the kind {kind}: {head.text if isinstance(head, TextBlock) else ''}"
-            blocks.append(TextBlock(text=said, source=Source(kind="web", ref=url), trust=Trust.UNTRUSTED))
+            blocks.append(material(said, url, "web"))
         if len(found) > len(chosen):
             self.notes.append(f"Not read: {len(found) - len(chosen)} further addresses")
         return blocks
@@ -210,24 +197,19 @@ class Rounds:
     # -- what was tried ----------------------------------------------------------------------------------------------
 
     def _calls(self, began: int) -> tuple[str, ...]:
-        """The calls of a round as the log has them, in order."""
+        """Return the calls of a round as the log has them, in order."""
         lines = []
-        records = self.session.run.ledger.records.items()
-        mine = [(key.n, record) for key, record in records if key.branch == self.session.branch]
-        for n, record in sorted(mine, key=lambda one: one[0]):
-            effect = record.effect
-            if not began < n <= self.session.last_n or effect.get("kind") not in _CALLS:
-                continue
-            name = str(effect.get("component", "")).rpartition("@")[0]
+        for _, record in ended_on(self.session, _CALLS, after=began):
+            name = str(record.effect.get("component", "")).rpartition("@")[0]
             if name in (CHECK, REPORT, "done") or record.outcome is None:
                 continue
-            said = json.dumps(effect.get("arguments", {}), ensure_ascii=False)[:200]
+            said = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)[:200]
             failed = "" if record.outcome.ok else f" ({record.outcome.error})"[:200]
             lines.append(f"{name} {said}{failed}")
         return tuple(dict.fromkeys(lines))
 
     def _judged(self, result: AgentResult) -> tuple[Block, ...]:
-        """The answer and what was tried, as material: both may be the words of files."""
+        """Return the answer and what was tried, as material: both may be the words of files."""
         tried = latest([f"- {call}" for one in self.done for call in one.tried], MOST_TRIED)
         return (
             material(f"The answer of the round:\n{result.answer or '(none)'}", "answer"),
@@ -241,7 +223,7 @@ class Rounds:
             strategy=str(reply.get("strategy") or ""),
             findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in self._cited()],
         )
-        return TextBlock(text=text, source=Source(kind="agent", ref="rounds"), trust=Trust.UNTRUSTED)
+        return material(text, "rounds")
 
     def _cited(self) -> list[Citation]:
         return list(dict.fromkeys(one for each in self.done for one in each.result.sources))
@@ -254,7 +236,7 @@ class Rounds:
         await add_to_report(self.session, f"{result.answer}{marks}", title=title, citations=list(result.sources))
 
     def _result(self) -> AgentResult:
-        """The last round's, or the latest one that has more to say."""
+        """Return the last round's result, or the latest one that has more to say."""
         results = [one.result for one in self.done]
         best = max(enumerate(results), key=lambda one: (_weight(one[1]), one[0]))[1]
         notes = [*self.notes]
@@ -278,7 +260,6 @@ class SecondLook:
     """An `observe` part: a result that nothing computed is looked at once more before it is taken.
 
     Attributes:
-        prompt: what is said then.
         began: the number of the last effect before the round.
     """
 
@@ -287,7 +268,7 @@ class SecondLook:
     sent: bool = field(default=False, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state; without its result the first time."""
+        """Return the state; without its result the first time."""
         result = state.result
         if result is None or self.sent or is_last(state) or result.status is not RunStatus.COMPLETED:
             return state
@@ -297,14 +278,12 @@ class SecondLook:
         return state.model_copy(update={"result": None, "problem": self.prompt.render(answer=result.answer)})
 
     def _computed(self, answer: str, session: Session[Any]) -> bool:
-        """Whether a program printed what the answer says."""
+        """Return True if a program printed what the answer says."""
         wanted = {*figures(answer)} or {answer.strip()}
         printed = [
             str(record.outcome.value)
-            for key, record in session.run.ledger.records.items()
-            if key.branch == session.branch
-            and self.began < key.n <= session.last_n
-            and str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
+            for _, record in ended_on(session, [*EffectKind], after=self.began)
+            if str(record.effect.get("component", "")).startswith(f"{PYTHON}@")
             and record.outcome is not None
             and record.outcome.ok
         ]

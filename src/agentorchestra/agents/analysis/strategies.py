@@ -1,4 +1,4 @@
-"""How a source is analysed, by its kind: text in chunks, tables by programs, pictures and recordings by looking closer.
+"""Strategies by the kind of a source: text in chunks, tables by programs, pictures and recordings by looking closer.
 
 Each strategy stops as soon as the question is answered. What is asked, read and computed are effects of the composite
 `analyze_file`, so a resume goes on where it was (000, app. D.4).
@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.analysis.replies import CONCLUSION, FINDINGS, KIND, LOOKED, PROGRAM
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import FLAG, INTEGER, NUMBER, TEXT, Question, Questioner, form, list_of, material
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import OutputError, ToolError
 from agentorchestra.core.settings import AnalysisSettings
@@ -24,6 +23,14 @@ from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.media import MOST_BYTES, MOST_PAGES, look
 from agentorchestra.tools.media_formats import media_as
 from agentorchestra.tools.sources import Piece, SourceContent, read_source
+
+KIND = form(("kind",), reason=TEXT, kind={"type": "string", "enum": ["table", "text"]})
+_FINDING = form(("quote", "piece", "fact"), quote=TEXT, piece=INTEGER, fact=TEXT)
+FINDINGS = form(("findings", "answers"), findings=list_of(_FINDING), reason=TEXT, answers=FLAG, answer=TEXT)
+PROGRAM = form(("code",), plan=TEXT, code=TEXT)
+_REGION: dict[str, Any] = {"type": "array", "items": NUMBER, "minItems": 4, "maxItems": 4}
+LOOKED = form(("seen", "found"), seen=TEXT, found=FLAG, answer=TEXT, regions={"type": "array", "items": _REGION})
+CONCLUSION = form(("complete", "answer"), reason=TEXT, complete=FLAG, answer=TEXT, missing=TEXT)
 
 LOOK = "analysis_look"
 LISTED = 100
@@ -63,14 +70,7 @@ _FAILED = re.compile(
 
 @dataclass(frozen=True)
 class Finding:
-    """What a part of a source says.
-
-    Attributes:
-        fact: in words.
-        quote: the source's words, "" for what was seen, heard or computed.
-        place: where.
-        answers: whether it answers the question by itself.
-    """
+    """A fact of a part of a source; without a quote for what was seen, heard or computed."""
 
     fact: str
     quote: str = ""
@@ -84,14 +84,10 @@ class Analysis:
 
     Attributes:
         ctx: of the composite that asks.
-        question: what is asked.
         known: what is known already and helps.
-        limits: of the settings.
         inside: it lies in a source whose words were read already, its own with them.
-        findings: so far.
         tried: what was done, for whoever asks what else could be.
         notes: what was left out.
-        answer: once there is one.
         missing: what the last conclusion lacked.
         regions: where whoever looked last wants to look closer.
     """
@@ -111,7 +107,7 @@ class Analysis:
     told: int = field(default=0, init=False)  # replies that findings came from; one alone has judged its own already
 
     def __post_init__(self) -> None:
-        self.asking = Asking(self.ctx, None, self.ctx.role)
+        self.questioner = Questioner(self.ctx, None, self.ctx.role)
 
     async def run(self, name: str) -> SourceContent:
         """Analyse a source by its kind, and say what follows from what was found.
@@ -140,7 +136,7 @@ class Analysis:
         return content
 
     async def read(self, name: str, read_as: str = "") -> SourceContent:
-        """What a source holds.
+        """Return what a source holds.
 
         Raises:
             ToolError: it cannot be read; a sentence that names it.
@@ -151,9 +147,9 @@ class Analysis:
         return SourceContent.from_json(await self.ctx.read_artifact(outcome.artifacts[0]))
 
     async def _classified(self, content: SourceContent) -> SourceContent:
-        """Text whose name says nothing of what it is: the model says whether it is a table."""
+        """Ask the model whether text whose name says nothing is a table."""
         head = [Piece(one.place, one.text[:1_500]) for one in content.chunks[0][:3]] if content.chunks else []
-        (reply,) = await self.asking.all([Question("analysis_kind", KIND, {"name": content.name}, self._shown(head))])
+        reply = await self.questioner.one(Question("analysis_kind", KIND, {"name": content.name}, self._shown(head)))
         if (reply or {}).get("kind") != "table":
             return content
         return await self.read(content.name, "table")
@@ -161,13 +157,7 @@ class Analysis:
     # -- text --------------------------------------------------------------------------------------------------------
 
     async def _chunks(self, chunks: Sequence[Sequence[Piece]], source: str, *, all_: bool = False) -> bool:
-        """Ask the chunks, some at the same time, until one answers.
-
-        Args:
-            chunks: of the source.
-            source: its name.
-            all_: they are all that it holds.
-        """
+        """Ask the chunks, some at the same time, until one answers; `all_` says that they are all of the source."""
         chosen = self._chosen(chunks)
         if len(chosen) < len(chunks):
             self.notes.append(
@@ -177,11 +167,11 @@ class Analysis:
         for start in range(0, len(chosen), self.limits.at_once):
             batch = chosen[start : start + self.limits.at_once]
             known = self._known()
-            values = {**self._asked, "whole": all_ and len(chunks) == 1}
+            values = {"question": self.question, "whole": all_ and len(chunks) == 1}
             questions = [
                 Question("analysis_chunk", FINDINGS, values, (*known, *self._shown(chunk, source))) for chunk in batch
             ]
-            for chunk, reply in zip(batch, await self.asking.all(questions), strict=True):
+            for chunk, reply in zip(batch, await self.questioner.all(questions), strict=True):
                 where = f"{source}, {chunk[0].place}" + (f" to {chunk[-1].place}" if len(chunk) > 1 else "")
                 self.tried.append(f"read {where}")
                 if reply is None:
@@ -201,7 +191,7 @@ class Analysis:
         return [chunks[index] for index in sorted(best)]
 
     def _take(self, reply: dict[str, Any], chunk: Sequence[Piece]) -> None:
-        """The findings whose words stand where they are said to."""
+        """Take the findings whose words stand where they are said to."""
         found: list[Finding] = []
         for one in reply["findings"][: self.limits.findings]:
             quote, number = str(one["quote"]), int(one["piece"])
@@ -242,7 +232,7 @@ class Analysis:
             self.notes.append(f"{len(content.media) - self.limits.members} pictures and recordings were not looked at")
 
     async def _texts(self, content: SourceContent) -> bool:
-        """Its words, then a program over its tables, then their rows."""
+        """Ask its words, then a program over its tables, then their rows."""
         alone = not content.tables and not content.media
         if content.chunks and await self._chunks(content.chunks, content.name, all_=alone):
             return True
@@ -251,7 +241,7 @@ class Analysis:
         return bool(content.table_chunks) and await self._chunks(content.table_chunks, content.name)
 
     async def _computed(self, content: SourceContent) -> bool:
-        """A program over the tables, and the texts beside them; written again once where it failed."""
+        """Run a program over the tables and the texts beside them; have it written again once where it failed."""
         texts = _texts(content)
         size = sum(len(cell) for rows in content.tables.values() for row in rows for cell in row)
         given = size + sum(map(len, texts.values())) <= GIVEN_CHARS
@@ -266,7 +256,7 @@ class Analysis:
         problem = ""
         for _ in range(2):
             values = {
-                **self._asked,
+                "question": self.question,
                 "tables": [{"name": one, "rows": len(content.tables[one])} for one in [*content.tables][:LISTED]],
                 "texts": [*texts][:LISTED],
                 "more": max(0, len(content.tables) - LISTED) + max(0, len(texts) - LISTED),
@@ -278,7 +268,7 @@ class Analysis:
             told = (*self._known(), *self._heads(content, texts))
             if problem:
                 told += (material(f"Your last program gave no result:\n{problem}", "program"),)
-            (reply,) = await self.asking.all([Question("analysis_program", PROGRAM, values, told)])
+            reply = await self.questioner.one(Question("analysis_program", PROGRAM, values, told))
             code = str((reply or {}).get("code") or "")
             if not code.strip():
                 return False
@@ -307,7 +297,7 @@ class Analysis:
     # -- PDF ---------------------------------------------------------------------------------------------------------
 
     async def _pdf(self, content: SourceContent) -> None:
-        """First as it is, to a model that takes documents; then its text; then the pages without text as pictures."""
+        """Ask a model that takes documents; then its text; then the pages without text as pictures."""
         if await self._as_document(content) or (not self.inside and await self._texts(content)):
             return
         await self._pages(content)
@@ -342,7 +332,7 @@ class Analysis:
         return False
 
     async def _pages(self, content: SourceContent) -> None:
-        """The pages of a PDF that can only be looked at, some at the same time."""
+        """Look at the pages of a PDF that have no text, some at the same time."""
         pages = content.pictured
         if not pages and content.media:  # it could not be read at all
             pages = [*range(1, int((await self._facts(content.name)).get("pages") or 0) + 1)]
@@ -361,7 +351,7 @@ class Analysis:
     # -- pictures, recordings, videos --------------------------------------------------------------------------------
 
     async def _picture(self, name: str) -> None:
-        """At once; then what is in it, part by part and enlarged."""
+        """Look at it at once; then at what is in it, part by part and enlarged."""
         if await self._looks(name, [("", {})]):
             return
         regions = (self.regions or [[*one] for one in CLOSER])[: len(CLOSER)]
@@ -369,7 +359,7 @@ class Analysis:
         await self._looks(name, parts)
 
     async def _recording(self, name: str, kind: str) -> None:
-        """A recording part by part; a video at once, then its parts, of which more pictures are seen."""
+        """Ask a recording part by part; a video at once, then its parts, of which more pictures are seen."""
         seconds = float((await self._facts(name)).get("seconds") or 0)
         if kind == "video" and await self._looks(name, [("", {})]):
             return
@@ -394,7 +384,7 @@ class Analysis:
         return outcome.value if isinstance(outcome.value, dict) else {}
 
     async def _looks(self, name: str, parts: Sequence[tuple[str, dict[str, Any]]]) -> bool:
-        """Part after part until one answers. One that cannot be looked at is said, and takes nothing from the others.
+        """Look at part after part until one answers. A failure is noted and takes nothing from the other parts.
 
         Raises:
             ToolError: nothing of it could be looked at, and nothing else was tried.
@@ -422,7 +412,7 @@ class Analysis:
         return self._saw(looked.text, "!".join(one for one in (inside, place) if one))
 
     def _saw(self, text: str, place: str) -> bool:
-        """What a model says of what it was shown; words of any other form are what it saw."""
+        """Take what a model says of what it was shown; words of any other form are what it saw."""
         try:
             reply: Any = read_output(text, LOOKED.read)
         except OutputError:
@@ -451,18 +441,16 @@ class Analysis:
             return bool(self.answer)
         self.concluded = len(self.findings)
         found = latest(self._lines(), MOST_FOUND)
-        content = (*self._given(), material(found, "findings"))
-        (reply,) = await self.asking.all([Question("analysis_conclusion", CONCLUSION, self._asked, content)])
+        content = (*_known_block(self.known[-KNOWN_CHARS:]), material(found, "findings"))
+        reply = await self.questioner.one(
+            Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content)
+        )
         if reply is None:
             return False
         self.missing = str(reply.get("missing") or "")
         if reply["complete"] and str(reply["answer"]).strip():
             self.answer = str(reply["answer"]).strip()
         return bool(self.answer)
-
-    @property
-    def _asked(self) -> dict[str, Any]:
-        return {"question": self.question}
 
     def _lines(self) -> list[str]:
         lines = []
@@ -472,18 +460,12 @@ class Analysis:
             lines.append(f"[E{number}]{where} {one.fact[:4_000]}{quoted}")
         return lines
 
-    def _given(self) -> tuple[Block, ...]:
-        """What was known before, as material: it may come from files, as the findings do."""
-        known = self.known[-KNOWN_CHARS:]
-        return (material(f"Known already:\n{known}", "known"),) if known else ()
-
     def _known_text(self) -> str:
-        """What is known so far, with what was found in the parts before."""
+        """Return what is known so far, with what was found in the parts before."""
         return latest([*([self.known[-KNOWN_CHARS:]] if self.known else []), *self._lines()], KNOWN_CHARS)
 
     def _known(self) -> tuple[Block, ...]:
-        known = self._known_text()
-        return (material(f"Known already:\n{known}", "known"),) if known else ()
+        return _known_block(self._known_text())
 
     def _shown(self, pieces: Sequence[Piece], source: str = "") -> tuple[Block, ...]:
         return tuple(
@@ -496,13 +478,13 @@ class Analysis:
         )
 
 
-def material(text: str, what: str) -> Block:
-    """Words that may come from a source, and give no orders."""
-    return TextBlock(text=text, source=Source(kind="agent", ref=what), trust=Trust.UNTRUSTED)
+def _known_block(known: str) -> tuple[Block, ...]:
+    """Return what is known as material: it may come from files, as findings do."""
+    return (material(f"Known already:\n{known}", "known"),) if known else ()
 
 
 def latest(lines: Sequence[str], most: int) -> str:
-    """The last lines that have room, in order, the first of them cut where not even one has."""
+    """Return the last lines that have room, in order, the first of them cut where not even one has."""
     kept: list[str] = []
     left = most
     for line in reversed(lines):
@@ -518,7 +500,7 @@ def _text(chunk: Sequence[Piece]) -> str:
 
 
 def _texts(content: SourceContent) -> dict[str, str]:
-    """The texts beside tables, by the parts they stand in."""
+    """Return the texts beside tables, by the parts they stand in."""
     found: dict[str, list[str]] = {}
     for chunk in content.chunks:
         for one in chunk:
@@ -526,4 +508,4 @@ def _texts(content: SourceContent) -> dict[str, str]:
     return {name: "\n".join(parts) for name, parts in found.items()}
 
 
-__all__ = ["Analysis", "Finding", "latest", "material"]
+__all__ = ["Analysis", "Finding", "latest"]

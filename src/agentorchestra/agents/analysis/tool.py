@@ -17,11 +17,7 @@ NAME = "analyze_file"
 
 
 def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
-    """The tool `analyze_file`.
-
-    Args:
-        limits: of the settings.
-    """
+    """Return the tool `analyze_file`, with the limits of the settings."""
     bounds = limits or AnalysisSettings()
 
     @tool(effect="composite")

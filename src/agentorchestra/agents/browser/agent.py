@@ -10,18 +10,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import JsonValue
+
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.browser.history import best_result, looks, page_check, with_sources
 from agentorchestra.agents.browser.record import begin_record, keep_record
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.reporting.pieces import REPORT, add_to_report, without_report
-from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.state import call_own
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
 from agentorchestra.core.settings import BrowserSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.handler import effect_for
 
 NAME = "browser_use"
 BROWSER = "browser"
@@ -31,7 +32,7 @@ TITLE_CHARS = 120
 
 
 @dataclass(frozen=True)
-class Browsing:
+class BrowserDriver:
     """Works pages until the task is done (000, app. D.5).
 
     Attributes:
@@ -42,11 +43,11 @@ class Browsing:
 
     @property
     def content_hash(self) -> str:
-        """What may change how it works; "" for what was so before there were rounds."""
-        return "" if self == Browsing() else f"rounds={self.rounds}"
+        """Return what may change how it works; "" for what was so before there were rounds."""
+        return "" if self == BrowserDriver() else f"rounds={self.rounds}"
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """The steps, then the result by several strategies, and the record of it all."""
+        """Take the steps, then the best result there is, and leave the record of it all."""
         if _recording(kit):
             begin_record(session)
         result = await self._one(spec, session, kit)
@@ -70,7 +71,7 @@ class Browsing:
 
 
 def _going_on(spec: AgentSpec, result: AgentResult, session: Session[Any]) -> AgentSpec:
-    """The same task, with what was come to; the pages are still open."""
+    """Return the same task with what was come to; the pages are still open."""
     said = "\n\n".join(part for part in (result.answer, result.report) if part)
     if not said:
         return spec
@@ -79,13 +80,9 @@ def _going_on(spec: AgentSpec, result: AgentResult, session: Session[Any]) -> Ag
 
 
 async def recorded(result: AgentResult, spec: AgentSpec, session: Session[Any]) -> AgentResult:
-    """The result, with the files of its record named in its report; as it is where none is or could be made.
-
-    It is asked for in any case: the settings may be others when the run is repeated.
-    """
-    add_tools(session, keep_record)
-    arguments = {"task": spec.instruction, "result": result.model_dump(mode="json")}
-    outcome = await session.perform(effect_for(keep_record, arguments, role=session.role))
+    """Return the result with the files of its record named in its report. It is asked for whatever the settings say."""
+    arguments: dict[str, JsonValue] = {"task": spec.instruction, "result": result.model_dump(mode="json")}
+    outcome = await call_own(session, keep_record, arguments)
     said = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""
     report = "\n\n".join(part for part in (result.report, said) if part)
     return result.model_copy(update={"report": report})
@@ -97,7 +94,7 @@ def _recording(kit: Kit) -> bool:
 
 
 def browser_use(limits: BrowserSettings | None = None) -> Agent:
-    """The agent, with the limits of the settings."""
+    """Return the agent, with the limits of the settings."""
     return Agent(
         name=NAME,
         description=(
@@ -112,8 +109,8 @@ def browser_use(limits: BrowserSettings | None = None) -> Agent:
         max_steps=50,
         environments=(BROWSER, REPORT),
         on_request=True,
-        drive=Browsing((limits or BrowserSettings()).rounds),
+        drive=BrowserDriver((limits or BrowserSettings()).rounds),
     )
 
 
-__all__ = ["BROWSER", "Browsing", "browser_use"]
+__all__ = ["BROWSER", "BrowserDriver", "browser_use"]

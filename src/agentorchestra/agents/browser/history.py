@@ -1,4 +1,4 @@
-"""What a browser use agent saw and did, read from the log of its branch: a resume and a replay come to the same.
+"""The pages and actions of a browser use agent, from the log of its branch: a replay comes to the same.
 
 From it come the result of an agent that did not say one itself, the sources of an answer, and the log of the
 conversation.
@@ -13,16 +13,17 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.planning.evidence import LookedUp, SourceCheck
+from agentorchestra.agents.planning.evidence import SourceCheck
 from agentorchestra.agents.reporting.references import normalised_address
+from agentorchestra.agents.sources import LookupResult
 from agentorchestra.core.content import TextBlock, text_of
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.loop import decision_fields
 from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.prompts.catalog import Prompt
 from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.web.pages import is_address
@@ -39,19 +40,14 @@ QUOTED_CHARS = 300
 
 @dataclass(frozen=True)
 class Look:
-    """A text of a page, as the agent was shown it.
-
-    Attributes:
-        address: of the page.
-        text: what was shown.
-    """
+    """A text of a page, as the agent was shown it."""
 
     address: str
     text: str
 
 
 def records_of(session: Session[Any]) -> list[tuple[EffectKey, Record]]:
-    """What a branch has done so far, with what its programs did, in order; a replay's log holds later things too."""
+    """Return what a branch and its programs did so far, in order; a replay's log holds later things too."""
     found = [
         (key, record)
         for key, record in session.run.ledger.records.items()
@@ -61,7 +57,7 @@ def records_of(session: Session[Any]) -> list[tuple[EffectKey, Record]]:
 
 
 def _number(key: EffectKey, branch: str) -> int:
-    """The number, on a branch, of the effect that something belongs to."""
+    """Return the number, on a branch, of the effect that something belongs to."""
     if key.branch == branch:
         return key.n
     head = key.branch.removeprefix(branch).lstrip("/").partition("/")[0].partition(".")[0]
@@ -69,7 +65,7 @@ def _number(key: EffectKey, branch: str) -> int:
 
 
 def looks(session: Session[Any]) -> list[Look]:
-    """Every page that the agent was shown, in order: in the state before a step, or by an action."""
+    """Return every page that the agent was shown, in order: in the state before a step, or by an action."""
     found = []
     for _, record in records_of(session):
         outcome = record.outcome
@@ -83,7 +79,7 @@ def looks(session: Session[Any]) -> list[Look]:
 
 
 def visited(shown: Sequence[Look]) -> list[str]:
-    """The addresses of pages, each once, in the order in which they were seen."""
+    """Return the addresses of pages, each once, in the order in which they were seen."""
     return list(dict.fromkeys(one.address for one in shown))
 
 
@@ -91,7 +87,7 @@ def visited(shown: Sequence[Look]) -> list[str]:
 
 
 def actions_of(session: Session[Any], environment: str) -> list[tuple[str, Outcome]]:
-    """The actions on an environment that came to an end, with their outcomes, in order."""
+    """Return the actions on an environment that came to an end, with their outcomes, in order."""
     found = []
     for _, record in records_of(session):
         about = record.effect
@@ -104,10 +100,9 @@ def actions_of(session: Session[Any], environment: str) -> list[tuple[str, Outco
 
 
 def best_result(result: AgentResult, session: Session[Any], environment: str) -> AgentResult:
-    """The result, with an answer wherever anything was found (000, app. D.5).
+    """Return the result, with an answer wherever anything was found (000, app. D.5).
 
-    An answer that the agent finished with is the answer. Without one: what was extracted from pages, the words of the
-    last decision, what the last action gave.
+    Without one of the agent's it is what was extracted from pages, its last words, what the last action gave.
     """
     if result.answer and (result.status is RunStatus.COMPLETED or _said(session)):
         return result
@@ -128,7 +123,7 @@ def best_result(result: AgentResult, session: Session[Any], environment: str) ->
 
 
 def _said(session: Session[Any]) -> bool:
-    """Whether the agent called `done` and it was taken: partial and blocked are answers of its own."""
+    """Return True if `done` was called and taken: partial and blocked are answers of its own."""
     return any(
         record.outcome is not None
         and record.outcome.ok
@@ -157,7 +152,7 @@ def strangers(cited: Sequence[Citation], shown: Sequence[Look]) -> list[Citation
 
 
 def with_sources(result: AgentResult, shown: Sequence[Look]) -> AgentResult:
-    """The result with the page that its answer stands on, where the agent named none.
+    """Return the result with the page that its answer stands on, where the agent named none.
 
     That is the last page on which the answer stands word for word, with these words; else the last page it was on.
     """
@@ -174,19 +169,15 @@ _NOT_WORDS = re.compile(r'^\s*- (?:\[[^\]\n]*\] )?/?[a-z]+\b|(?<=") \([^()\n]*\)
 
 
 def _quotes(words: str, text: str) -> bool:
-    """Whether words stand on a page as it was shown: what the view writes between its words is not the page's."""
+    """Return True if words stand on a page, whatever the view writes between the page's words."""
     return alike(_NOT_WORDS.sub(" ", words), _NOT_WORDS.sub(" ", text))
 
 
 def page_check(prompt: Prompt) -> SourceCheck:
-    """Pages that an answer cites were seen, with these words.
+    """Return the check that pages an answer cites were seen, with these words."""
 
-    Args:
-        prompt: `verification`.
-    """
-
-    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
-        return LookedUp(misquoted=strangers(result.sources, looks(session)))
+    async def look(cited: Sequence[Citation], session: Session[Any]) -> LookupResult:
+        return LookupResult(misquoted=strangers(cited, looks(session)))
 
     return SourceCheck(prompt, look)
 
@@ -195,7 +186,7 @@ def page_check(prompt: Prompt) -> SourceCheck:
 
 
 def conversation(session: Session[Any], task: str) -> Iterator[dict[str, JsonValue]]:
-    """The conversation, an entry for each decision and each call, as the log has them: redacted.
+    """Yield the conversation, an entry for each decision and each call, as the log has them: redacted.
 
     Version 1: `task`; `decision` with the four fields of the reasoning and the calls; `state` with the address of the
     page that was shown; `call` with arguments, status and result; `asked` with what a model said to an action of it.

@@ -26,12 +26,12 @@ GIF, LOG, REPORT = "steps.gif", "log.jsonl", "report.md"
 
 
 def call_id(branch: str) -> str:
-    """The name of an agent's work: its branch, as the name of a folder."""
+    """Return the name of an agent's work: its branch, as the name of a folder."""
     return "-".join(part for part in branch.split("/") if part) or "run"
 
 
 def begin_record(session: Session[Any]) -> None:
-    """From now on the environment records what this agent does, unless the settings say otherwise."""
+    """Let the environment record what this agent does, unless the settings say otherwise."""
     from agentorchestra.environments.browser.session.recorder import RECORD  # only who browses pays for it
 
     session.vars[RECORD] = call_id(session.branch)
@@ -81,14 +81,7 @@ def _write(folder: Path, files: dict[str, bytes]) -> None:
 
 
 def browser_report(task: str, result: AgentResult, pages: list[str], files: list[str]) -> str:
-    """The report in Markdown: task, result with numbered references, the pages on the way, the files of the record.
-
-    Args:
-        task: what was to be done.
-        result: what came of it.
-        pages: addresses that were seen, in order.
-        files: names of the record's other files, beside the report.
-    """
+    """Return the report in Markdown: task, result with references, the pages on the way, the record's files."""
     evidence = list(result.sources)
     marks = "".join(f"[E{index}]" for index in range(1, len(evidence) + 1))
     known = {normalised_address(one.source): index for index, one in enumerate(evidence, start=1)}

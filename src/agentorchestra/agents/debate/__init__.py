@@ -1,4 +1,4 @@
-"""What a debate is made of: who takes part, what was said, what it comes to. `agents/debate/agent.py` leads it."""
+"""Debates: their experts, their statements, their conclusion. `agents/debate/agent.py` leads them."""
 
 from agentorchestra.aliases import former
 

@@ -28,13 +28,12 @@ from agentorchestra.agents.debate.invitation import (
     seated,
 )
 from agentorchestra.agents.debate.statements import LONGEST, Expert, Turn, said_so_far, turn_of, turn_schema
-from agentorchestra.agents.forms import Asking, Question, form
-from agentorchestra.agents.planning.evidence import misquoted
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Limited, Question, Questioner, form, limit_status, material
+from agentorchestra.agents.sources import misquoted
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest, text_of
+from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import UsageError
-from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import DebateSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
 from agentorchestra.loop import State, inbox
@@ -48,12 +47,9 @@ TURN = "turn"
 FAILURES = 2
 """Turns in a row without a word after which an expert is asked no more."""
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-PLAN = form(["issues"], issues=_TEXTS)
-INVITATION = form(["issues"], issues=_TEXTS, experts=_TEXTS)
-_FLAG: dict[str, Any] = {"type": "boolean"}
-JUDGEMENT = form(["summary", "agreed", "new"], summary=_TEXT, agreed=_FLAG, new=_FLAG, focus=_TEXT)
+PLAN = form(["issues"], issues=TEXTS)
+INVITATION = form(["issues"], issues=TEXTS, experts=TEXTS)
+JUDGEMENT = form(["summary", "agreed", "new"], summary=TEXT, agreed=FLAG, new=FLAG, focus=TEXT)
 _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT)
 
 
@@ -66,7 +62,7 @@ class _Debate:
     kit: Kit
     limits: DebateSettings
     rounds: int
-    asking: Asking
+    questioner: Questioner
     topic: str = ""
     experts: dict[str, Expert] = field(default_factory=dict)
     issues: list[str] = field(default_factory=list)
@@ -104,7 +100,7 @@ class _Debate:
     # -- invitation ----------------------------------------------------------------------------------------------------
 
     async def _plan(self, invited: Sequence[Expert], offered: Mapping[str, Delegate]) -> None:
-        """What is at issue, and who is invited where nobody was named."""
+        """Ask what is at issue, and whom to invite where nobody was named."""
         found = [offered[one.name] for one in invited if one.name in offered]
         if not invited:
             found = await candidates(self.topic, [*offered.values()], self.session, self.kit)
@@ -112,7 +108,7 @@ class _Debate:
         guests = [one for one in invited if one.guest]
         content = (candidates_block(found, guests), *self.spec.context)
         schema = PLAN if invited else INVITATION
-        (reply,) = await self.asking.all([Question("debate_plan", schema, values, content, decides=True)])
+        reply = await self.questioner.one(Question("debate_plan", schema, values, content, decides=True))
         self._hear_limit()
         issues = [" ".join(str(one).split())[:LONGEST] for one in (reply or {}).get("issues", ())]
         self.issues = [one for one in issues if one][:10]
@@ -131,14 +127,14 @@ class _Debate:
         return not self.limited and self.held < self.rounds and len(self._present()) > 1
 
     def _present(self) -> list[Expert]:
-        """The experts that still speak."""
+        """Return the experts that still speak."""
         return [one for letter, one in self.experts.items() if self.silent.get(letter, 0) < FAILURES]
 
     def _spoke(self, expert: Expert) -> bool:
         return any(turn.letter == expert.letter for turn in self.turns)
 
     def _order(self) -> list[Expert]:
-        """Whose turn it is, one after the other; another one begins in each round."""
+        """Return whose turn it is, one after the other; another one begins in each round."""
         present = self._present()
         first = (self.held - 1) % len(present)
         return present[first:] + present[:first]
@@ -146,7 +142,7 @@ class _Debate:
     async def _round(
         self, order: Sequence[Expert], number: int, offered: Mapping[str, Delegate], *, together: bool = False
     ) -> None:
-        """Everybody's turn: all at the same time, or one after the other, so that each hears those before."""
+        """Let everybody speak: all at the same time, or one after the other, so that each hears those before."""
         await self._listen()
         for group in [order] if together else [[one] for one in order]:
             if self.limited:
@@ -162,14 +158,14 @@ class _Debate:
             self.session.partial = {"steps": self.held, "report": said}
 
     async def _listen(self) -> None:
-        """What the user said meanwhile (`tell`) belongs to the topic from here on."""
+        """Add what the user said meanwhile (`tell`) to the topic."""
         if is_top(self.session):
             heard = await inbox(State(messages=(), max_steps=1), self.session)
             for block in heard.blocks if heard is not None else ():
                 self.topic = f"{self.topic}\nThe user adds: {text_of([block])}"
 
     def _turn(self, expert: Expert, number: int, offered: Mapping[str, Delegate]) -> Effect:
-        """The InvokeAgent of an expert's turn. It has no memory of the debate: it is shown all that was said."""
+        """Return the InvokeAgent of a turn. The expert has no memory of the debate: it is shown all that was said."""
         delegate = offered.get(GUEST if expert.guest else expert.name)
         assert delegate is not None  # named_experts and seated take no others
         own = [turn for turn in self.turns if turn.letter == expert.letter]
@@ -204,7 +200,7 @@ class _Debate:
         return effect.model_copy(update={"purpose": f"{TURN} {expert.letter}"})
 
     def _take(self, expert: Expert, number: int, outcome: Outcome, shown: Collection[str]) -> None:
-        """What an expert said. One that fails does not end the debate."""
+        """Take what an expert said. One that fails does not end the debate."""
         result = AgentResult.model_validate(outcome.value) if outcome.ok else None
         if outcome.status == "limited":
             self.limited = outcome.error or "the budget has no room for more"
@@ -228,7 +224,7 @@ class _Debate:
             self.notes.append(f"Struck out of what {expert.name} said in round {number}, no such argument: {marks}.")
 
     async def _look_up(self, before: int) -> None:
-        """Whether the quotes of the newest turns stand in the task's files, or in pages that this run read."""
+        """Look the quotes of the newest turns up in the task's files, and in pages that this run read."""
         new = self.turns[before:]
         bad = await misquoted(tuple(dict.fromkeys(one for turn in new for one in turn.sources)), self.session)
         if bad:
@@ -239,7 +235,9 @@ class _Debate:
     async def _worth_another(self) -> bool:
         """Ask the manager whether there is more to be said, and on what."""
         values = {"topic": self.topic, "issues": self.issues, "round": self.held, "rounds": self.rounds}
-        (reply,) = await self.asking.all([Question("debate_round", JUDGEMENT, values, self._said(), decides=True)])
+        reply = await self.questioner.one(
+            Question("debate_round", JUDGEMENT, values, said_so_far(self.turns, self.experts), decides=True)
+        )
         self._hear_limit()
         if reply is None:
             return not self.limited
@@ -252,21 +250,18 @@ class _Debate:
 
     @property
     def _trust(self) -> Trust:
-        """Of what the manager says: no more than of what it was shown."""
+        """Return how far the manager's words are trusted: no further than what it was shown."""
         return lowest(Trust.AGENT, *(turn.trust for turn in self.turns))
 
     def _asked(self) -> tuple[Block, ...]:
-        """What the manager asks, where that may come from what an expert read."""
+        """Return what the manager asks, where that may come from what an expert read."""
         if not self.focus or self._trust is not Trust.UNTRUSTED:
             return ()
         text = f"The manager asks: {self.focus}"
-        return (TextBlock(text=text, source=Source(kind="agent", ref=NAME), trust=Trust.UNTRUSTED),)
-
-    def _said(self) -> tuple[Block, ...]:
-        return said_so_far(self.turns, self.experts)
+        return (material(text, NAME),)
 
     def _hear_limit(self) -> None:
-        self.limited = self.limited or self.asking.limited
+        self.limited = self.limited or self.questioner.limited
 
     # -- conclusion ----------------------------------------------------------------------------------------------------
 
@@ -284,15 +279,21 @@ class _Debate:
             "limited": bool(self.limited),
             "output_schema": schema or "",
         }
-        question = Question("debate_conclusion", conclusion_schema(schema), values, self._said(), bool(self.limited))
-        (reply,) = await self.asking.all([question])
+        question = Question(
+            "debate_conclusion",
+            conclusion_schema(schema),
+            values,
+            said_so_far(self.turns, self.experts),
+            bool(self.limited),
+        )
+        reply = await self.questioner.one(question)
         self._hear_limit()
         found = Check(self.turns, self.experts).conclusion(reply) if reply is not None else Conclusion()
         if reply is None:
             self.notes.append("Nobody concluded: the positions stand as they were taken.")
         status = RunStatus.COMPLETED if reply is not None else RunStatus.PARTIAL
         if self.limited:
-            status = RunStatus.TIMED_OUT if "active seconds" in self.limited else RunStatus.BUDGET_EXHAUSTED
+            status = limit_status(self.limited)
             self.notes.append(self.limited)
         notes = (*self.notes, *found.notes)
         return AgentResult(
@@ -309,12 +310,12 @@ class _Debate:
         return own[-1] if own else "said nothing"
 
     def _sources(self) -> tuple[Citation, ...]:
-        """What was cited, but for quotes that do not stand."""
+        """Return what was cited, but for quotes that do not stand."""
         cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
         return tuple(cited)
 
     def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
-        """The whole debate as data."""
+        """Return the whole debate as data."""
         record: JsonValue = to_jsonable_python(
             {
                 "topic": self.topic,
@@ -334,47 +335,28 @@ class _Debate:
         return record
 
     def _blocked(self, why: str) -> AgentResult:
-        status = RunStatus.BLOCKED
-        if self.limited:
-            status = RunStatus.TIMED_OUT if "active seconds" in self.limited else RunStatus.BUDGET_EXHAUSTED
+        status = limit_status(self.limited) if self.limited else RunStatus.BLOCKED
         return AgentResult(status=status, report=f"No debate: {why}", steps=self.held)
 
 
-@dataclass(frozen=True)
-class Debating:
-    """Drives the manager; the system `debate`.
-
-    Attributes:
-        limits: of one debate.
-    """
-
-    limits: DebateSettings = field(default_factory=DebateSettings)
-
-    @property
-    def content_hash(self) -> str:
-        """The limits are a part of what the agent is."""
-        return sha256_json(self.limits.model_dump(mode="json"))
+class DebateDriver(Limited[DebateSettings]):
+    """Drives the manager; the system `debate`."""
 
     def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-        """Refuse options that no debate could be held with; see debating/inviting.py."""
+        """Refuse options that no debate could be held with."""
         check_options(options, agents, model)
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Debate what the spec says."""
         options: Mapping[str, Any] = session.manifest.options if is_top(session) else {}
-        asking = Asking(session, kit, ROLE, spec.model)
+        questioner = Questioner(session, kit, ROLE, spec.model)
         rounds = int(options.get("rounds") or self.limits.rounds)
-        debate = _Debate(spec, session, kit, self.limits, min(rounds, MOST_ROUNDS), asking)
+        debate = _Debate(spec, session, kit, self.limits, min(rounds, MOST_ROUNDS), questioner)
         return await debate.run([str(one) for one in options.get("experts") or ()])
 
 
 def debate(limits: DebateSettings | None = None, *, tools: tuple[str, ...] = ()) -> Agent:
-    """The manager as an agent, for teams and as a tool (`a2t`).
-
-    Args:
-        limits: of the settings.
-        tools: names of the user's tools that its experts may use, besides packaged ones.
-    """
+    """Return the manager as an agent, for teams and as a tool (`a2t`); `tools` are the user's, for its experts."""
     return Agent(
         name=NAME,
         description=(
@@ -386,7 +368,7 @@ def debate(limits: DebateSettings | None = None, *, tools: tuple[str, ...] = ())
         prompt="debate_plan",
         role=ROLE,
         max_steps=MOST_ROUNDS,
-        drive=Debating(limits or DebateSettings()),
+        drive=DebateDriver(limits or DebateSettings()),
         within=(NAME,),
     )
 
@@ -406,4 +388,4 @@ PACKAGED_TOOLS = (
 )
 """What packaged agents use that may be experts."""
 
-__all__ = ["NAME", "NEVER", "PACKAGED_TOOLS", "TURN", "Debating", "debate"]
+__all__ = ["NAME", "NEVER", "PACKAGED_TOOLS", "TURN", "DebateDriver", "debate"]

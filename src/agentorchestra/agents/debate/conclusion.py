@@ -1,4 +1,4 @@
-"""What a debate comes to: the manager's words, checked by code against what the experts said."""
+"""The conclusion of a debate: the manager's words, checked by code against what the experts said."""
 
 from __future__ import annotations
 
@@ -7,40 +7,28 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.debate.statements import Expert, Turn, argument_text, marks_in, quoted, struck
-from agentorchestra.agents.forms import Form, form, list_of
+from agentorchestra.agents.forms import TEXT, TEXTS, Form, form, list_of
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-_POINT = form(["statement", "experts", "arguments"], statement=_TEXT, experts=_TEXTS, arguments=_TEXTS)
-_SPLIT = form(["about", "sides"], about=_TEXT, sides=list_of(_POINT), why=_TEXT)
+_POINT = form(["statement", "experts", "arguments"], statement=TEXT, experts=TEXTS, arguments=TEXTS)
+_SPLIT = form(["about", "sides"], about=TEXT, sides=list_of(_POINT), why=TEXT)
 
 
 def conclusion_schema(answer: dict[str, Any] | None = None) -> Form:
-    """Return the form of the manager's conclusion.
-
-    Args:
-        answer: schema of the answer that the caller wants besides; None for text.
-    """
+    """Return the form of the manager's conclusion, with the schema of the answer that the caller wants besides."""
     wanted = {} if answer is None else {"answer": answer}
     return form(
         ["conclusion", "agreements", "disagreements", *wanted],
-        conclusion=Form(_TEXT, {"type": "string", "minLength": 1}),
+        conclusion=Form(TEXT, {"type": "string", "minLength": 1}),
         agreements=list_of(_POINT),
         disagreements=list_of(_SPLIT),
-        open_questions=_TEXTS,
+        open_questions=TEXTS,
         **wanted,
     )
 
 
 @dataclass(frozen=True)
 class Point:
-    """A statement, who holds it, and the arguments that say so.
-
-    Attributes:
-        statement: in the manager's words.
-        experts: names.
-        arguments: marks.
-    """
+    """A statement in the manager's words, the names of who holds it, and the marks of the arguments that say so."""
 
     statement: str
     experts: tuple[str, ...]
@@ -48,20 +36,14 @@ class Point:
 
     @property
     def text(self) -> str:
-        """With its experts and marks."""
+        """Return it with its experts and marks."""
         marks = "".join(f"[{one}]" for one in self.arguments if one not in marks_in(self.statement))
         return f"{self.statement} ({', '.join(self.experts)}) {marks}".rstrip()
 
 
 @dataclass(frozen=True)
 class Split:
-    """A matter on which experts disagree.
-
-    Attributes:
-        about: the matter.
-        sides: at least two.
-        why: what they disagree for, "" where nobody said.
-    """
+    """A matter on which experts disagree; with why, "" where nobody said."""
 
     about: str
     sides: tuple[Point, ...]
@@ -70,12 +52,10 @@ class Split:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """What a debate comes to.
+    """The conclusion of a debate.
 
     Attributes:
-        text: the conclusion in words.
         agreements: held by at least two experts.
-        disagreements: see Split.
         open_questions: what nobody could settle.
         notes: what was left out because nobody said so, a sentence each.
     """
@@ -89,14 +69,7 @@ class Conclusion:
 
 @dataclass
 class Check:
-    """Compares what a manager concludes with what was said.
-
-    Attributes:
-        turns: everything that was said.
-        experts: by letter.
-        notes: what was left out.
-        strange: marks that no argument has.
-    """
+    """Compares what a manager concludes with what was said; `strange` are marks that no argument has."""
 
     turns: Sequence[Turn]
     experts: Mapping[str, Expert]
@@ -112,7 +85,7 @@ class Check:
         }
 
     def conclusion(self, reply: Mapping[str, Any]) -> Conclusion:
-        """The reply without what does not hold."""
+        """Return the reply without what does not hold."""
         agreements = [one for one in map(self._agreement, reply["agreements"]) if one is not None]
         splits = [one for one in map(self._split, reply["disagreements"]) if one is not None]
         text = self._text(reply["conclusion"])
@@ -123,7 +96,7 @@ class Check:
         return Conclusion(text, tuple(agreements), tuple(splits), questions, tuple(self.notes))
 
     def holds(self, letter: str, marks: Collection[str]) -> bool:
-        """Whether an expert said one of these arguments itself, or accepted one of another's.
+        """Return True if an expert said one of these arguments itself, or accepted one of another's.
 
         Whoever only answers the others' arguments among them, and accepts none, does not hold them.
         """
@@ -169,7 +142,7 @@ class Check:
 
 
 def report(topic: str, experts: Mapping[str, Expert], turns: Sequence[Turn], found: Conclusion) -> str:
-    """The debate in Markdown."""
+    """Return the debate in Markdown."""
     title, _, added = topic.strip().partition("\n")
     parts = [f"# {title}", added.strip(), found.text]
     if found.agreements:

@@ -1,4 +1,4 @@
-"""Who takes part in a debate: experts that were named, or those that are found for its topic (ACP)."""
+"""The experts of a debate: those that were named, or those that are found for its topic (ACP)."""
 
 from __future__ import annotations
 
@@ -37,11 +37,7 @@ _LINE = re.compile(r"^[ \t]*experts:[ \t]*(.+)$", re.IGNORECASE | re.MULTILINE)
 
 
 def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]:
-    """The experts that somebody named: `NAME` of an agent, or `NAME: description` of one that is made for the debate.
-
-    Args:
-        given: as they were written.
-        agents: names of those there are.
+    """Return the experts that somebody named: `NAME` of an agent, or `NAME: description` of one made for the debate.
 
     Raises:
         UsageError: for a name that no agent has, with the nearest one; for one given twice; for too few or too many.
@@ -77,12 +73,7 @@ def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]
 
 
 def check_options(options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-    """Refuse what no debate could be held with.
-
-    Args:
-        options: of the run: `experts`, a list of texts; `rounds`, a number.
-        agents: names of the run's.
-        model: of the run.
+    """Refuse options (`experts`, `rounds`) that no debate could be held with.
 
     Raises:
         UsageError: with the bad value and what to do.
@@ -103,7 +94,7 @@ def check_options(options: Mapping[str, JsonValue], agents: Collection[str], mod
 
 
 def named_in(text: str) -> tuple[str, list[str]]:
-    """A task without its lines `Experts: NAME, NAME`, and these names: how a caller without options names them."""
+    """Return a task without its lines `Experts: NAME, NAME`, and these names."""
     names = [one.strip() for match in _LINE.finditer(text) for one in match[1].split(",") if one.strip()]
     return _LINE.sub("", text).strip() or text, names
 
@@ -112,7 +103,7 @@ def named_in(text: str) -> tuple[str, list[str]]:
 
 
 async def candidates(topic: str, offered: Sequence[Delegate], session: Session[Any], kit: Kit) -> list[Delegate]:
-    """The agents that fit a topic, best first, by a recorded search; where it finds few, others behind them."""
+    """Search the agents that fit a topic, best first; where few are found, the others stand behind them."""
     able = {one.agent.name: one for one in offered if one.agent.name not in NEVER}
     tools = AgentToolset((), offered=[*able.values()], role=session.role)
     room = session.manifest.prompt_tool_chars or 32_000
@@ -140,7 +131,7 @@ def candidates_block(found: Sequence[Delegate], guests: Sequence[Expert] = ()) -
 
 
 def seated(chosen: Sequence[Agent]) -> list[Expert]:
-    """Agents as experts, with their letters."""
+    """Return agents as experts, with their letters."""
     return [Expert(letter, one.name, one.description) for letter, one in zip(LETTERS, chosen, strict=False)]
 
 

@@ -1,4 +1,4 @@
-"""What experts say in a debate: arguments under marks, what these answer, positions and their changes."""
+"""Statements of experts in a debate: arguments under marks, what these answer, positions and their changes."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from agentorchestra.agents.forms import TEXT, TEXTS
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.tea.calling.signatures import schema_problems
@@ -21,25 +22,19 @@ WHOLE, SHORT = 40, 200
 """Arguments that the others are shown as a whole, the newest ones, and characters of those before."""
 
 _MARK = re.compile(r"\[([A-Z]\d{1,3})\]")
-_TEXT: dict[str, Any] = {"type": "string"}
 _WORDS: dict[str, Any] = {"type": "string", "minLength": 1}
-_MARKS: dict[str, Any] = {"type": "array", "items": _TEXT}
 
 
 def turn_schema(most: int) -> dict[str, Any]:
-    """Of what an expert says in one turn.
-
-    Args:
-        most: arguments.
-    """
-    argument = {"type": "object", "properties": {"text": _WORDS, "answers": _MARKS}, "required": ["text"]}
+    """Return the schema of what an expert says in one turn, with at most so many arguments."""
+    argument = {"type": "object", "properties": {"text": _WORDS, "answers": TEXTS}, "required": ["text"]}
     return {
         "type": "object",
         "properties": {
             "position": _WORDS,
-            "change": _TEXT,
+            "change": TEXT,
             "arguments": {"type": "array", "items": argument, "maxItems": most},
-            "accepts": _MARKS,
+            "accepts": TEXTS,
         },
         "required": ["position", "arguments"],
     }
@@ -50,12 +45,11 @@ _TURN = turn_schema(MOST_ARGUMENTS)
 
 @dataclass(frozen=True)
 class Expert:
-    """Who takes part.
+    """A participant.
 
     Attributes:
         letter: of the marks of its arguments: A, B, ...
         name: of the registered agent, or the one that its user gave it.
-        description: what it is for.
         guest: whether it was made from a description for this debate.
     """
 
@@ -67,13 +61,7 @@ class Expert:
 
 @dataclass(frozen=True)
 class Argument:
-    """One argument.
-
-    Attributes:
-        mark: the letter of its expert and a number, `A3`.
-        text: its words.
-        answers: marks of the arguments that it rebuts or answers.
-    """
+    """One argument: its mark (`A3`), its words, and the marks of those that it rebuts or answers."""
 
     mark: str
     text: str
@@ -82,19 +70,14 @@ class Argument:
 
 @dataclass(frozen=True)
 class Turn:
-    """What one expert said in one round.
+    """The words of one expert in one round.
 
     Attributes:
-        letter: whose.
         round: 0 for the opening statement.
-        position: where it stands now.
-        change: why that is another position than before, "" where it is not.
-        arguments: new ones.
+        change: why the position is another than before, "" where it is not.
         accepts: marks of arguments of others that it agrees with.
-        sources: what it cites.
-        unfounded: those of them whose words do not stand where they are said to stand.
+        unfounded: sources whose words do not stand where they are said to stand.
         strange: marks that it named and was never shown.
-        trust: of its words.
     """
 
     letter: str
@@ -110,22 +93,18 @@ class Turn:
 
     @property
     def says(self) -> bool:
-        """Whether it brings anything new."""
+        """Return True if it brings anything new."""
         return bool(self.arguments or self.accepts or self.change)
 
 
 def turn_of(
     result: AgentResult, letter: str, number: int, *, before: int, known: Collection[str] | None, trust: Trust
 ) -> Turn | None:
-    """What an agent's result says, None where it says nothing. Of an answer in plain words its marks are read.
+    """Return what an agent's result says, None for nothing. Of an answer in plain words its marks are read.
 
     Args:
-        result: of the agent.
-        letter: of the expert.
-        number: of the round.
-        before: arguments that it had brought before.
+        before: arguments that the expert had brought before.
         known: marks that it was shown; None takes any.
-        trust: of the result.
     """
     said: dict[str, Any] = dict(result.output) if isinstance(result.output, dict) else {}
     if schema_problems(said, _TURN):
@@ -159,12 +138,12 @@ def turn_of(
 
 
 def marks_in(text: str) -> list[str]:
-    """The marks that stand in a text, each once."""
+    """Return the marks that stand in a text, each once."""
     return list(dict.fromkeys(_MARK.findall(text)))
 
 
 def struck(text: str, known: Collection[str]) -> tuple[str, list[str]]:
-    """A text without marks of arguments that there are not, and these marks."""
+    """Return a text without marks of arguments that there are not, and these marks."""
     strange = [one for one in marks_in(text) if one not in known]
     kept = _MARK.sub(lambda match: match[0] if match[1] in known else "", text)
     return re.sub(r" +([.,;:])", r"\1", re.sub(r"  +", " ", kept)).strip(), strange
@@ -182,7 +161,7 @@ def _cut(text: Any, known: Collection[str] | None, strange: list[str]) -> str:
 
 
 def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[Block, ...]:
-    """Everything said so far, as material: a block for each turn, in order. What is long ago is cut."""
+    """Return everything said so far, as material: a block for each turn. What is long ago is cut."""
     newest = {one.mark for one in [one for turn in turns for one in turn.arguments][-WHOLE:]}
     last = {turn.letter: turn for turn in turns}
     return tuple(
@@ -196,11 +175,9 @@ def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[B
 
 
 def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, short: bool = False) -> str:
-    """A turn in words, with its marks.
+    """Return a turn in words, with its marks.
 
     Args:
-        turn: which.
-        name: of its expert.
         whole: marks of the arguments that are not cut; None for all.
         short: cuts the position and its change, since there is a newer one.
     """
@@ -216,7 +193,7 @@ def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, sh
 
 
 def quoted(one: Citation) -> str:
-    """A citation in one line, a long quote cut."""
+    """Return a citation in one line, a long quote cut."""
     place = f", {one.place}" if one.place else ""
     return f"{one.source}{place}: “{_first(' '.join(one.quote.split()))}”"
 
@@ -226,7 +203,7 @@ def _first(text: str) -> str:
 
 
 def argument_text(one: Argument, *, short: bool = False) -> str:
-    """One line: the mark, what it answers, the words."""
+    """Return an argument in one line: the mark, what it answers, the words."""
     answered = f" (answers {', '.join(one.answers)})" if one.answers else ""
     text = _first(one.text) if short else one.text
     return f"[{one.mark}]{answered} {text}"

@@ -1,1 +1,1 @@
-"""How the tool generator makes a tool: specification, structure, trials, registration (000, app. D.6; 001, 3.3.4)."""
+"""The steps of making a tool: specification, structure, trials, registration (000, app. D.6; 001, 3.3.4)."""

@@ -16,7 +16,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
-from agentorchestra.agents.forms import Asking, Form, Question, form, list_of
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Form, Limited, Question, Questioner, form, list_of, material
 from agentorchestra.agents.generation.delivery import give
 from agentorchestra.agents.generation.specification import (
     LONGEST_NAME,
@@ -32,16 +32,15 @@ from agentorchestra.agents.generation.specification import (
 from agentorchestra.agents.generation.structure import STANDARD, imported, problems_of
 from agentorchestra.agents.generation.trials import Trials, tried
 from agentorchestra.agents.generation.workshop import TRIAL, Workshop, may_try, performance, workshop_tools
-from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.state import add_tools, call_own
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.core.settings import GeneratorSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.registry import PACKAGED
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.foreign import called_tools
@@ -49,11 +48,9 @@ from agentorchestra.tea.programs.imports import parse_source
 
 NAME = "tool_generator"
 
-_TEXT: dict[str, Any] = {"type": "string"}
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
-CODE = form(["code"], code=_TEXT)
-FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=_TEXT, calls=Form(_TEXTS, {"type": "array"}))))
-VERDICT = form(["right"], reason=_TEXT, right={"type": "boolean"}, problem=_TEXT)
+CODE = form(["code"], code=TEXT)
+FITS = form(["fits"], fits=list_of(form(["tool", "calls"], tool=TEXT, calls=Form(TEXTS, {"type": "array"}))))
+VERDICT = form(["right"], reason=TEXT, right=FLAG, problem=TEXT)
 _ANALYSES = 2
 """Times that a specification is asked for, where the first one is none."""
 
@@ -70,14 +67,14 @@ class _Generation:
     kit: Kit
     shop: Workshop
     limits: GeneratorSettings
-    asking: Asking
-    judging: Asking
+    questioner: Questioner
+    judging: Questioner
     tools: dict[str, Tool[..., Any]]
     reasons: list[str] = field(default_factory=list)
     attempt: int = 0
 
     async def run(self) -> AgentResult:
-        """From the task to a result of the tool."""
+        """Go from the task to a result of the tool."""
         wanted = await self._analyse()
         if wanted is None:
             return self._without()
@@ -91,7 +88,7 @@ class _Generation:
             self.attempt = number
             written = await self._create(wanted, code, problems)
             if written is None:
-                problems = [self.asking.limited or "the model gave no code"]
+                problems = [self.questioner.limited or "the model gave no code"]
                 self.reasons = problems
                 break
             code = written
@@ -117,9 +114,9 @@ class _Generation:
             "problem": "",
         }
         for _ in range(_ANALYSES):
-            (reply,) = await self.asking.all([Question("tool_spec", SPECIFICATION, values, tuple(self.spec.context))])
+            reply = await self.questioner.one(Question("tool_spec", SPECIFICATION, values, tuple(self.spec.context)))
             if reply is None:
-                self.reasons = [self.asking.limited or "the model gave no specification"]
+                self.reasons = [self.questioner.limited or "the model gave no specification"]
                 break
             if not reply["possible"]:
                 self.reasons = [str(reply.get("reason") or "the model says that no function can do it")]
@@ -138,19 +135,19 @@ class _Generation:
         return None
 
     def _free(self, name: str) -> str:
-        """The name; another one where an action of an environment may have it: who has both could not be told apart."""
+        """Return the name; another one where an action of an environment may have it, since an agent may have both."""
         taken = any(name.startswith(f"{one}_") for one in (*PACKAGED, *self.kit.environments))
         return f"tool_{name}"[:LONGEST_NAME] if taken else name
 
     def _callable(self) -> list[str]:
-        """The tools that generated code may call here."""
+        """Return the tools that generated code may call here."""
         held = self.session.capabilities
         return [name for name in self.limits.tools if name in self.kit.tools and (held is None or name in held)]
 
     # -- retrieve ----------------------------------------------------------------------------------------------------
 
     async def _retrieve(self, wanted: Specification) -> AgentResult | Specification:
-        """The result of a tool that is there already; else the specification, under a name that is free."""
+        """Return the result of a tool that is there already; else the specification, under a name that is free."""
         query = f"{wanted.name.replace('_', ' ')}: {wanted.description}"
         asked = {"query": query, "name": wanted.name, "limit": self.limits.candidates}
         outcome = await self._own("retrieve_tools", asked)
@@ -195,7 +192,7 @@ class _Generation:
         if not others:
             return found
         values = {"task": self.spec.instruction, "spec": {**wanted.shown, "case": wanted.case.arguments}}
-        (reply,) = await self.asking.all([Question("tool_fit", FITS, values, (_listed(others),))])
+        reply = await self.questioner.one(Question("tool_fit", FITS, values, (_listed(others),)))
         for said in (reply or {}).get("fits", ()):
             named = [one for one in others if one["name"] == said["tool"]]
             given = [call for call in map(json_value, said["calls"]) if isinstance(call, dict)]
@@ -204,7 +201,7 @@ class _Generation:
         return found
 
     def _known(self, candidate: Mapping[str, Any]) -> Tool[..., Any] | None:
-        """A candidate that may be tried by this agent; None for any other."""
+        """Return a candidate that may be tried by this agent; None for any other."""
         name, version = str(candidate["name"]), str(candidate["version"])
         if candidate.get("source"):
             return self.shop.tool(candidate["source"], name, version, symbol=str(candidate.get("symbol") or ""))
@@ -227,14 +224,14 @@ class _Generation:
             "before": before,
             "problems": problems,
         }
-        (reply,) = await self.asking.all([Question("tool_code", CODE, values, _failures(problems))])
+        reply = await self.questioner.one(Question("tool_code", CODE, values, _failures(problems)))
         code = _plain_code(str(reply["code"])) if reply is not None else ""
         outcome = "written" if code else "no code"
         await self._phase("created", outcome, wanted.name)
         return code or None
 
     async def _evaluate(self, wanted: Specification, code: str) -> Trials:
-        """Structure, trials, the case; what is wrong with it all."""
+        """Check the structure, run the trials and have the case judged; return what is wrong with it all."""
         trials = Trials(tuple(problems_of(code, wanted, self.limits)))
         if not trials.problems:
             one = self.shop.trial(code, wanted.name, self.limits.trial_s)
@@ -247,16 +244,12 @@ class _Generation:
         return trials
 
     async def _judged(self, wanted: Specification, case: Case, value: JsonValue) -> list[str]:
-        """What is wrong with the result of the task's case, as somebody says who has not seen the code.
-
-        A result that the task itself states is not a matter of judgement.
-        """
+        """Return what somebody who has not seen the code finds wrong with a result that the task does not state."""
         if case.known:
             return []
         values = {"task": self.spec.instruction, "description": wanted.description, "arguments": case.arguments}
-        source = Source(kind="tool", ref=wanted.name)
-        result = TextBlock(text=short(value, 20_000), source=source, trust=Trust.UNTRUSTED)
-        (reply,) = await self.judging.all([Question("tool_judge", VERDICT, values, (*self.spec.context, result))])
+        result = material(short(value, 20_000), wanted.name, "tool")
+        reply = await self.judging.one(Question("tool_judge", VERDICT, values, (*self.spec.context, result)))
         if reply is None:
             return ["nobody could judge its result"]
         if reply["right"]:
@@ -266,7 +259,7 @@ class _Generation:
     # -- register and execute ----------------------------------------------------------------------------------------
 
     async def _register(self, wanted: Specification, code: str, trials: Trials) -> AgentResult | Specification:
-        """The result of the new tool; of another's that fits, where the name was taken meanwhile; else a free name."""
+        """Return the result of the new tool; of another's where the name was taken meanwhile; else a free name."""
         manifest: dict[str, JsonValue] = {
             "id": f"{wanted.name}-{sha256_text(code)[:12]}",
             "display_name": wanted.title,
@@ -322,11 +315,8 @@ class _Generation:
     async def _execute(
         self, one: Tool[..., Any], arguments: Mapping[str, JsonValue], how: str, wanted: Specification
     ) -> AgentResult:
-        """The task's own case, by the tool as everybody calls it."""
-        add_tools(self.session, one)
-        outcome = await self.session.perform(
-            effect_for(one, dict(arguments), role=self.session.role, provenance=self.session.provenance)
-        )
+        """Call the tool for the task's own case, as everybody calls it."""
+        outcome = await call_own(self.session, one, arguments, self.session.provenance)
         await self._phase("executed", "done" if outcome.ok else "failed", one.name, [outcome.error or ""][outcome.ok :])
         said = f"{how} {wanted.description} It was called with {short(dict(arguments))}."
         if not outcome.ok:
@@ -350,8 +340,7 @@ class _Generation:
     # -- effects -----------------------------------------------------------------------------------------------------
 
     async def _own(self, name: str, arguments: dict[str, Any]) -> Outcome:
-        effect = effect_for(self.tools[name], arguments, role=self.session.role, provenance=self.session.provenance)
-        return await self.session.perform(effect)
+        return await call_own(self.session, self.tools[name], arguments, self.session.provenance)
 
     async def _phase(self, phase: str, outcome: str, tool: str, reasons: list[str] | None = None) -> None:
         told = [one[:600] for one in reasons or ()]
@@ -360,57 +349,50 @@ class _Generation:
 
 
 def _listed(candidates: list[dict[str, Any]]) -> TextBlock:
-    """The candidates as material: their words are anybody's."""
+    """Return the candidates as material: their words are anybody's."""
     lines = [f"{one['name']}: {one['description']}\n  {short(one['parameters'], 3000)}" for one in candidates]
-    return TextBlock(text="\n".join(lines), source=Source(kind="tool", ref="registry"), trust=Trust.UNTRUSTED)
+    return material("\n".join(lines), "registry", "tool")
 
 
 def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
-    """What was wrong with the last code, as material: results and errors in it may be anybody's words."""
+    """Return what was wrong with the last code, as material: results and errors in it may be anybody's words."""
     if not problems:
         return ()
     text = "\n".join(f"- {one}" for one in problems)
-    return (TextBlock(text=text, source=Source(kind="tool", ref="trial"), trust=Trust.UNTRUSTED),)
+    return (material(text, "trial", "tool"),)
 
 
 def _plain_code(text: str) -> str:
-    """Code without the fence around it."""
+    """Return code without the fence around it."""
     lines = text.strip().splitlines()
     if len(lines) > 1 and lines[0].startswith("```") and lines[-1].startswith("```"):
         lines = lines[1:-1]
     return "\n".join(lines).strip() + "\n" if lines else ""
 
 
-@dataclass(frozen=True)
-class ToolGenerator:
-    """Drives a generation.
-
-    Attributes:
-        limits: how far it goes.
-    """
-
-    limits: GeneratorSettings
+class ToolGenerator(Limited[GeneratorSettings]):
+    """Drives a generation."""
 
     @property
     def content_hash(self) -> str:
-        """Of what it is set to."""
+        """Return the hash of what it is set to."""
         return sha256_json(self.limits.model_dump(mode="json", exclude={"keep"}))  # `keep` is the run's
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """The result of the task's case, by a tool that was found or made."""
+        """Return the result of the task's case, by a tool that was found or made."""
         shop = kit.workshop
         if shop is None or (not session.run.replaying and (problem := await shop.problem())):
             why = problem if shop is not None else "this workspace has no sandbox"
             return AgentResult(status=RunStatus.BLOCKED, report=f"No tool can be made here: {why}")
         tools = workshop_tools(shop, session.actor)
         add_tools(session, *tools.values())
-        asking = Asking(session, kit, spec.role, spec.model)
-        judging = Asking(session, kit, "judge")
-        return await _Generation(spec, session, kit, shop, self.limits, asking, judging, tools).run()
+        questioner = Questioner(session, kit, spec.role, spec.model)
+        judging = Questioner(session, kit, "judge")
+        return await _Generation(spec, session, kit, shop, self.limits, questioner, judging, tools).run()
 
 
 def tool_generator(limits: GeneratorSettings | None = None) -> Agent:
-    """The agent, within limits."""
+    """Return the agent, within limits."""
     limits = limits or GeneratorSettings()
     return Agent(
         name=NAME,

@@ -30,28 +30,18 @@ ROOM_SHARE = 4
 
 
 def give(session: Session[Any], name: str, version: str, source: str, symbol: str = "") -> None:
-    """Give a tool to the agent that asked for it.
-
-    Args:
-        session: of the tool generator.
-        name, version: of the tool.
-        source: its code, which runs in the sandbox.
-        symbol: the function's name, where it is another.
-    """
+    """Give a tool to the agent that asked for it; `symbol` is the function's name, where it is another."""
     if session.parent is not None:
         to = session.parent.node.scope  # whether it asked by a call, through a tool or in a program
         session.vars[GIVEN + name] = {"version": version, "source": source, "symbol": symbol, "to": to}
 
 
 @dataclass
-class Receiving:
+class ToolReceiver:
     """The parts of an agent's loop by which it gets the tools that it asked for.
 
     Attributes:
-        shop: makes tools from their text.
-        tools: what the agent may call.
         discovery: where it has more tools than its prompt has room for.
-        prompts: with `tool_given`.
         room: characters of schemas that a prompt may hold, 0 for any number.
         code: whether it acts by programs.
         made: what was given, by name.
@@ -70,12 +60,12 @@ class Receiving:
     told: set[str] = field(default_factory=set, init=False)
 
     async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
-        """Nothing is shown; rivals have sessions of their own, in which it may be called too."""
+        """Show nothing; let rivals, which have sessions of their own, call it too."""
         self._allow(session, [name for name in self._given(session) if name in self.made])
         return None
 
     async def observe(self, state: State, session: Session[Any]) -> State:
-        """The state, with what came of the last calls open."""
+        """Return the state, with what came of the last calls open."""
         new = [name for name in self._given(session) if name not in state.opened and name not in self.told]
         if state.ended or not new:
             return state
@@ -95,14 +85,14 @@ class Receiving:
         return state.model_copy(update={"messages": messages, "opened": (*state.opened, *fitting)})
 
     def _given(self, session: Session[Any]) -> Iterator[str]:
-        """The names of what was given to this agent."""
+        """Yield the names of what was given to this agent."""
         for key in sorted(one for one in session.vars if one.startswith(GIVEN)):
             held = session.vars[key]
             if isinstance(held, dict) and held.get("to") == session.node.scope:
                 yield key.removeprefix(GIVEN)
 
     def _take(self, name: str, session: Session[Any]) -> bool:
-        """Whether it is another one than the agent has already."""
+        """Return True if it is another one than the agent has already."""
         if name in self.tools.names or python_name(name) in map(python_name, self.tools.names):
             return name in self.made
         held: Any = session.vars[GIVEN + name]
@@ -115,7 +105,7 @@ class Receiving:
         add_tools(session, *(self.made[name] for name in names))
 
     def _fits(self, name: str) -> bool:
-        """Whether the prompt has room for its schema."""
+        """Return True if the prompt has room for its schema."""
         if name not in self.tools.names:
             return False
         chars = self.tools.schema(name).chars
@@ -125,4 +115,4 @@ class Receiving:
         return True
 
 
-__all__ = ["GIVEN", "Receiving", "give"]
+__all__ = ["GIVEN", "ToolReceiver", "give"]

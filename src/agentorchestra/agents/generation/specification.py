@@ -1,4 +1,4 @@
-"""What a tool is to do: written by the model before there is any code, and checked here."""
+"""The specification of a tool: written by the model before there is any code, and checked here."""
 
 from __future__ import annotations
 
@@ -10,27 +10,25 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.forms import Form, form, list_of
+from agentorchestra.agents.forms import FLAG, TEXT, TEXTS, Form, form, list_of
 from agentorchestra.core.errors import ComponentNameError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.tea.calling.signatures import schema_problems
 from agentorchestra.tea.registry.history import checked_component_name
 
-_TEXT: dict[str, Any] = {"type": "string"}
 _JSON = Form({"type": "string", "description": "JSON, written as text"}, {})
-_TEXTS: dict[str, Any] = {"type": "array", "items": _TEXT}
 SPECIFICATION = form(
     ["possible"],
-    reason=_TEXT,
-    possible={"type": "boolean"},
-    name=_TEXT,
-    title=_TEXT,
-    description=_TEXT,
+    reason=TEXT,
+    possible=FLAG,
+    name=TEXT,
+    title=TEXT,
+    description=TEXT,
     parameters=_JSON,
     returns=_JSON,
-    plan=_TEXTS,
+    plan=TEXTS,
     examples=list_of(form(["arguments", "expected"], arguments=_JSON, expected=_JSON)),
-    case=form(["arguments"], arguments=_JSON, stated_as=_TEXT, expected=_JSON),
+    case=form(["arguments"], arguments=_JSON, stated_as=TEXT, expected=_JSON),
 )
 """The reply to prompt `tool_spec`. Schemas and values of any shape are texts, since decoders want closed objects."""
 
@@ -42,13 +40,7 @@ LONGEST_NAME = 40
 
 @dataclass(frozen=True)
 class Case:
-    """One call with what it is to give.
-
-    Attributes:
-        arguments: by name.
-        expected: the result.
-        known: whether anybody has said what the result is to be.
-    """
+    """One call and its result; `known` says whether anybody has said what the result is to be."""
 
     arguments: dict[str, JsonValue]
     expected: JsonValue = None
@@ -57,16 +49,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Specification:
-    """What a tool is to do.
-
-    Attributes:
-        name, title, description: of the tool; the title is for people.
-        parameters: JSON schema of the arguments.
-        returns: JSON schema of the result.
-        plan: how it may be done, step by step.
-        examples: calls with their results, written before the code.
-        case: the call that the task needs.
-    """
+    """A tool to be made, with examples that were written before the code, and the call that the task needs."""
 
     name: str
     title: str
@@ -79,12 +62,12 @@ class Specification:
 
     @property
     def cases(self) -> tuple[Case, ...]:
-        """The examples, and at last the task's own case."""
+        """Return the examples, and at last the task's own case."""
         return (*self.examples, self.case)
 
     @property
     def shown(self) -> dict[str, JsonValue]:
-        """As the author of the code reads it: the case's result is not told."""
+        """Return it as the author of the code reads it: the case's result is not told."""
         return {
             "name": self.name,
             "description": self.description,
@@ -100,15 +83,10 @@ class SpecificationError(Exception):
 
 
 def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Specification:
-    """The specification in a reply of the schema.
-
-    Args:
-        reply: the model's.
-        task: what it was made of: a result that it states counts only where the task states it.
-        least: how many examples there must be.
+    """Return the specification in a reply; a result for the task counts only where the task states it.
 
     Raises:
-        SpecificationError: for one by which no tool could be judged.
+        SpecificationError: for one by which no tool could be judged; `least` examples are needed.
     """
     name = str(reply.get("name") or "")
     try:
@@ -152,12 +130,7 @@ def read_specification(reply: Mapping[str, Any], task: str, least: int) -> Speci
 
 
 def json_value(given: Any, schema: dict[str, Any] | None = None) -> JsonValue:
-    """Return the JSON value of a reply, which may be written as text.
-
-    Args:
-        given: the text, or the value itself.
-        schema: of the value; a text that fits it as it stands is the value.
-    """
+    """Return the JSON value of a reply, which may be written as text; a text that fits the schema is the value."""
     if not isinstance(given, str):
         value: JsonValue = given
         return value
@@ -200,7 +173,7 @@ def _plain(text: str) -> str:
 
 
 def same(one: JsonValue, other: JsonValue) -> bool:
-    """Whether two JSON values are the same result: numbers nearly, everything else exactly."""
+    """Return True if two JSON values are the same result: numbers nearly, everything else exactly."""
     if isinstance(one, bool) or isinstance(other, bool):
         return one is other
     if isinstance(one, int | float) and isinstance(other, int | float):
@@ -213,13 +186,13 @@ def same(one: JsonValue, other: JsonValue) -> bool:
 
 
 def short(value: JsonValue, most: int = 200) -> str:
-    """A value for a sentence."""
+    """Return a value for a sentence."""
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def calls_of(cases: Sequence[Case]) -> list[dict[str, JsonValue]]:
-    """Cases as a manifest has them."""
+    """Return cases as a manifest has them."""
     return [{"arguments": one.arguments, "expected": one.expected} for one in cases]
 
 

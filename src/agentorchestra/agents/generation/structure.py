@@ -1,4 +1,4 @@
-"""Whether code has the structure of a tool: one function that fits its specification. Nothing of it is executed.
+"""Rules for the structure of a tool's code: one function that fits its specification. Nothing of it is executed.
 
 What holds the code is the sandbox. These rules refuse early and in words what would fail there or has no place in a
 tool, so that its author can correct it.
@@ -27,13 +27,7 @@ _REACHING = frozenset(
 
 
 def problems_of(code: str, spec: Specification, limits: GeneratorSettings) -> list[str]:
-    """What is wrong with the code of a tool, a sentence each; nothing where its structure is right.
-
-    Args:
-        code: Python.
-        spec: what it is to do.
-        limits: what it may use.
-    """
+    """Return what is wrong with the code of a tool, a sentence each; nothing where its structure is right."""
     where = "the code"
     try:
         tree = check_imports(
@@ -51,7 +45,7 @@ def problems_of(code: str, spec: Specification, limits: GeneratorSettings) -> li
 
 
 def imported(code: str) -> list[str]:
-    """The modules that code imports, at their tops, sorted."""
+    """Return the modules that code imports, at their tops, sorted."""
     found = set()
     for node in ast.walk(ast.parse(complete_imports(code).text)):
         if isinstance(node, ast.Import):
@@ -62,7 +56,7 @@ def imported(code: str) -> list[str]:
 
 
 def _around(tree: ast.Module) -> Iterator[str]:
-    """At the top stand imports and one function: so nothing happens when it is imported."""
+    """Yield what stands at the top besides imports and one function: nothing may happen on import."""
     count = 0
     for index, one in enumerate(tree.body):
         if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -111,7 +105,7 @@ def _said(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[str]:
 
 
 def _signature(has: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[str]:
-    """What of the parameters is otherwise than specified."""
+    """Yield what of the parameters is otherwise than specified."""
     own, asked = has.get("properties", {}), wanted.get("properties", {})
     needed = set(wanted.get("required", ()))
     for name in sorted(set(asked) - set(own)):
@@ -126,7 +120,7 @@ def _signature(has: Mapping[str, Any], wanted: Mapping[str, Any]) -> Iterator[st
 
 
 def _types(schema: Any) -> frozenset[str] | None:
-    """The types of JSON values that a schema takes; None for any."""
+    """Return the types of JSON values that a schema takes; None for any."""
     if not isinstance(schema, Mapping):
         return None
     for several in ("anyOf", "oneOf"):

@@ -19,13 +19,7 @@ from agentorchestra.tea.calling.tool import Tool
 
 @dataclass(frozen=True)
 class Trials:
-    """What trials showed.
-
-    Attributes:
-        problems: a sentence for each thing that is wrong.
-        value: what the last case gave.
-        seconds: that each call took.
-    """
+    """The problems that trials showed, what the last case gave, and the seconds that each call took."""
 
     problems: tuple[str, ...]
     value: JsonValue = None
@@ -35,15 +29,7 @@ class Trials:
 async def tried(
     session: Session[Any], one: Tool[..., Any], cases: Sequence[Case], returns: Mapping[str, Any], *, twice: bool
 ) -> Trials:
-    """Call a tool with every case.
-
-    Args:
-        session: the generator's.
-        one: the tool.
-        cases: the last is the task's own.
-        returns: JSON schema of results.
-        twice: whether it is called again, to see that it gives the same.
-    """
+    """Call a tool with every case, the last of which is the task's own; `twice` to see that it gives the same."""
     seconds: list[float] = []
     first = await _called(session, one, cases, seconds)
     problems = [
@@ -74,7 +60,7 @@ async def _called(
 
 
 def _wrong(case: Case, outcome: Outcome, returns: Mapping[str, Any], *, told: bool) -> str:
-    """What is wrong with a result, "" for nothing; whoever writes the code is not told what the case has to give."""
+    """Return what is wrong with a result; whoever writes the code is not told what the case has to give."""
     called = f"with {short(case.arguments)}"
     if not outcome.ok:
         return f"{called} it failed: {(outcome.error or outcome.status)[:400]}"

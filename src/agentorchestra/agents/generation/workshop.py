@@ -1,4 +1,4 @@
-"""Where tools are looked for, tried and registered: the tools of the tool generator itself.
+"""The tools of the tool generator itself: they look for tools, try and register them.
 
 Each is an effect like any other, so what was found and registered stands in the log: a resume looks nothing up and
 registers nothing again.
@@ -38,14 +38,7 @@ _FURTHER = 10
 
 @dataclass(frozen=True)
 class Workshop:
-    """What a workspace lends to the tool generator.
-
-    Attributes:
-        programs: where generated code runs.
-        tcp: the registry of tools.
-        problem: why no code can run here, "" where it can.
-        limits: what generated code may use.
-    """
+    """The tool generator's place in a workspace; `problem` says why no code can run here, "" where it can."""
 
     programs: Programs
     tcp: Callable[[], TCPServer]
@@ -53,7 +46,7 @@ class Workshop:
     limits: GeneratorSettings
 
     def tool(self, source: str, name: str, version: str, *, symbol: str = "") -> Tool[..., Any]:
-        """A registered tool, from its text; `symbol` is the function's name, where it is another."""
+        """Make a registered tool from its text; `symbol` is the function's name, where it is another."""
         one = foreign_tool(
             source,
             symbol or name,
@@ -65,7 +58,7 @@ class Workshop:
         return one.renamed(name, version)
 
     def trial(self, source: str, name: str, seconds: float) -> Tool[..., Any]:
-        """The same under another name, with less time."""
+        """Make the same under another name, with less time."""
         one = foreign_tool(
             source,
             name,
@@ -77,7 +70,7 @@ class Workshop:
         return one.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
 
     async def made(self, session: Any) -> list[Tool[..., Any]]:
-        """The tools that were registered in this run before now."""
+        """Return the tools that were registered in this run before now."""
         found = []
         for key, value in sorted(session.vars.items()):
             if key.startswith(MADE) and isinstance(value, dict):
@@ -87,7 +80,7 @@ class Workshop:
 
 
 def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
-    """The tools of a tool generator that goes by this name, by their own names."""
+    """Return the tools of a tool generator that goes by this name, by their own names."""
 
     @tool(effect="read", thread=False, cut=False)
     async def retrieve_tools(ctx: RunContext[Any], query: str, name: str, limit: int) -> ToolResult:
@@ -167,7 +160,7 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
 
 
 def may_try(one: Tool[..., Any]) -> bool:
-    """Whether calling a tool of this process is no more than a trial: it computes or reads."""
+    """Return True if calling a tool of this process is no more than a trial: it computes or reads."""
     return one.mode is Mode.PURE and one.tags <= {Tag.READ}
 
 
@@ -186,7 +179,7 @@ def _version(config: ComponentConfig, server: TCPServer) -> Version:
 
 
 async def _candidate(config: ComponentConfig, server: TCPServer) -> JsonValue:
-    """What is known of a tool; with its code where that runs in the sandbox: it is tried as it was found."""
+    """Return what is known of a tool; with its code where that runs in the sandbox: it is tried as it was found."""
     (called,) = config.operations
     version = _version(config, server)
     found: dict[str, JsonValue] = {
@@ -238,7 +231,7 @@ def _free(name: str, server: TCPServer, made: Collection[str] = ()) -> str:
 
 
 def performance(seconds: Sequence[float], attempts: int) -> JsonValue:
-    """What the trials showed."""
+    """Return what the trials showed."""
     longest = round(max(seconds, default=0.0), 3)
     return {"trials": len(seconds), "succeeded": len(seconds), "longest_s": longest, "attempts": attempts}
 

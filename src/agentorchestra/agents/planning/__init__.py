@@ -1,1 +1,1 @@
-"""What a planner's loop is made of besides the step: checks of its answer, changes of course (000, app. D.2)."""
+"""The parts of a planner's loop besides the step: checks of its answer, changes of course (000, app. D.2)."""

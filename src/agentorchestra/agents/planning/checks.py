@@ -1,4 +1,4 @@
-"""Whether a planner's answer is taken: its sources, its figures, another agent's word, a judge's."""
+"""Checks of a planner's answer: its sources, its figures, another agent's word, a judge's."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from agentorchestra.agents.forms import material
 from agentorchestra.agents.outputs import (
     MOST_RESULT,
     PROGRAMS,
@@ -18,7 +19,7 @@ from agentorchestra.agents.outputs import (
 )
 from agentorchestra.agents.planning.evidence import (
     MOST_CHECKS,
-    Found,
+    TeamResult,
     citations,
     evidence_block,
     is_last,
@@ -28,12 +29,12 @@ from agentorchestra.agents.planning.evidence import (
     unfound,
     without,
 )
-from agentorchestra.agents.planning.revision import told_in
+from agentorchestra.agents.planning.revision import user_additions
 from agentorchestra.agents.planning.verification import Doubt, Verifier
 from agentorchestra.agents.requests import ask_model, window_of
-from agentorchestra.agents.sources import LookedUp, look_up
+from agentorchestra.agents.sources import LookupResult, look_up
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block, TextBlock, Trust
 from agentorchestra.core.errors import OutputError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
@@ -86,12 +87,8 @@ class Check:
     answer and evidence.
 
     Attributes:
-        task: the user's.
-        kit: see Kit.
         verifier: asks another agent about what one agent alone found on the web; None where nobody is to be asked.
-        sent_back: how many answers were.
         doubt: what is still wrong with the answer that was taken.
-        told: what the user added.
         verdicts: the judge's doubts about answers, by a hash of the answer and its evidence.
     """
 
@@ -105,7 +102,7 @@ class Check:
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state; without its result where the answer has to be corrected, else without bad sources."""
-        result, self.told = state.result, told_in(state)
+        result, self.told = state.result, user_additions(state)
         if result is None:
             return state
         found = results_before(session, upto=session.last_n + 1)
@@ -132,15 +129,17 @@ class Check:
 
     @staticmethod
     def _unfound(
-        result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]
+        result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], session: Session[Any]
     ) -> list[Citation]:
-        """The sources that neither code could look up nor an agent gave."""
+        """Return the sources that neither code could look up nor an agent gave."""
         known = (*citations(found), *(Citation(source=name, quote=one.answer or one.report) for name, one, _ in found))
         sure = {*looked.held.values(), *looked.misquoted}
         return unfound([one for one in result.sources if one not in sure], known) if found else []
 
-    def _settled(self, result: AgentResult, looked: LookedUp, found: Sequence[Found], session: Session[Any]) -> bool:
-        """Return whether code can tell that an answer stands on what was found.
+    def _settled(
+        self, result: AgentResult, looked: LookupResult, found: Sequence[TeamResult], session: Session[Any]
+    ) -> bool:
+        """Return True if code can tell that an answer stands on what was found.
 
         That is so where it is what an agent found and could prove, or a few words around figures that such an agent
         gave, each of which stands in a quote that holds or in what a program printed.
@@ -162,14 +161,11 @@ class Check:
         return all(given(form, said) and given(form, stands) for form in own)
 
     async def doubted(
-        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, judged: bool
+        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, judged: bool
     ) -> Doubt:
-        """What another agent has against the answer, or the judge where there is none who could say.
+        """Return what another agent has against the answer, or the judge where there is none who could say.
 
         Args:
-            result: the answer.
-            session: the planner's.
-            found: what the agents gave back so far.
             judged: whether the judge is asked though nothing had to be verified.
         """
         said = None
@@ -194,7 +190,7 @@ class Check:
         return replace(doubt, again=again and bool(session.manifest.checks))
 
     def _strange(self, result: AgentResult, session: Session[Any]) -> list[str]:
-        """Figures of the answer that neither the user, an agent, a tool nor a program gave."""
+        """Return figures of the answer that neither the user, an agent, a tool nor a program gave."""
         known = [self.task, *self.told]
         known += [f"{one.task}\n{one.answer}" for one in session.manifest.earlier]
         for _, one, _ in results_before(session, upto=session.last_n + 1):
@@ -204,7 +200,7 @@ class Check:
         there = figures("\n".join(known), digits=1)
         return [written for form, written in figures(result.answer).items() if not given(form, there)]
 
-    def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[Found]) -> list[str]:
+    def _shown(self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult]) -> list[str]:
         """Return the evidence as the judge is shown it: the agents' answers and quotes, then outputs of tools."""
         room = int(window_of(judge_of(session), session, self.kit) * CHARS_PER_TOKEN * EVIDENCE_SHARE)
         given_out: list[TextBlock] = []
@@ -243,16 +239,15 @@ class Check:
 
 
 def judge_of(session: Session[Any]) -> str:
-    """The model that judges."""
+    """Return the model that judges."""
     role = session.manifest.roles.get("judge")
     return (role.model if role is not None else "") or session.model
 
 
 def _cited(result: AgentResult) -> Block:
-    """The sources of an answer as material: their words are those of pages and files."""
+    """Return the sources of an answer as material: their words are those of pages and files."""
     lines = [f"- {one['source']} ({one['place']}): {one['quote']}" for one in listed(result.sources)]
-    source = Source(kind="agent", ref="planner")
-    return TextBlock(text="\n".join(lines) or "nothing", source=source, trust=Trust.UNTRUSTED)
+    return material("\n".join(lines) or "nothing", "planner")
 
 
 def is_proven(one: AgentResult, task: str, shown: Sequence[Output], computing: Collection[str] = PROGRAMS) -> bool:
@@ -267,7 +262,7 @@ def evident(result: AgentResult, proven: Sequence[AgentResult]) -> bool:
 
 
 def plain(text: str) -> str:
-    """For comparison: without regard to white space and case."""
+    """Return a text for comparison: without regard to white space and case."""
     return " ".join(text.split()).casefold()
 
 

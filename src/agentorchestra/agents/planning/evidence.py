@@ -1,4 +1,4 @@
-"""What the agents that a caller asked have found, and whether an answer stands on it.
+"""The findings of the agents that a caller asked, and whether an answer stands on them.
 
 What was found is read from the log of the caller's own branch; quotes from files are looked up in the files, through
 the door. A resume and a replay therefore come to the same verdict.
@@ -10,8 +10,7 @@ from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.outputs import figures
-from agentorchestra.agents.sources import CHECK, FOLDER_FILES, LookedUp, look_up, misquoted, name_of
+from agentorchestra.agents.sources import LookupResult, look_up, name_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
@@ -29,7 +28,7 @@ MOST_CHECKS = 2
 VERIFICATION = "verification"
 """Why an agent is asked that only verifies what another one found: the purpose of its effect."""
 
-Found = tuple[str, AgentResult, Trust]
+TeamResult = tuple[str, AgentResult, Trust]
 """An agent's name, its result, and how far that may be trusted."""
 
 
@@ -39,10 +38,7 @@ class Delegation:
 
     Attributes:
         n: its number on the caller's branch.
-        name: of the agent.
-        task: what it was told.
         purpose: what for: `agent`, or VERIFICATION.
-        outcome: its result, or why there is none.
     """
 
     n: int
@@ -53,7 +49,7 @@ class Delegation:
 
 
 def delegations(session: Session[Any], *, upto: int | None = None) -> list[Delegation]:
-    """The agents a session asked, itself or in its programs, in order, as far as they came to an end.
+    """Return the agents a session asked, itself or in its programs, in order, as far as they came to an end.
 
     Args:
         session: the caller's; of a program's, those its agent asked before are among them.
@@ -87,8 +83,8 @@ def delegations(session: Session[Any], *, upto: int | None = None) -> list[Deleg
     return found
 
 
-def results_before(session: Session[Any], *, upto: int | None = None) -> list[Found]:
-    """The results of the agents a session asked, in order; see `delegations`."""
+def results_before(session: Session[Any], *, upto: int | None = None) -> list[TeamResult]:
+    """Return the results of the agents a session asked, in order; see `delegations`."""
     return [
         (one.name, AgentResult.model_validate(one.outcome.value), one.outcome.trust)
         for one in delegations(session, upto=upto)
@@ -96,18 +92,13 @@ def results_before(session: Session[Any], *, upto: int | None = None) -> list[Fo
     ]
 
 
-def citations(results: Sequence[Found]) -> tuple[Citation, ...]:
-    """Everything they cite, each once."""
+def citations(results: Sequence[TeamResult]) -> tuple[Citation, ...]:
+    """Return everything they cite, each once."""
     return tuple(dict.fromkeys(one for _, result, _ in results for one in result.sources))
 
 
-def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
-    """What was found, as material: the answers with the marks of their quotes, then each quote under its mark.
-
-    Args:
-        results: of the agents, in order.
-        most: characters of it all; the longest answers and quotes are cut to have them. 0 for any number.
-    """
+def evidence_block(results: Sequence[TeamResult], *, most: int = 0) -> Block:
+    """Return what was found in at most so many characters (0: any): the answers with their marks, then each quote."""
     every = citations(results)
     lines = []
     for name, result, _ in results:
@@ -123,7 +114,7 @@ def evidence_block(results: Sequence[Found], *, most: int = 0) -> Block:
 
 
 def _within(lines: Sequence[str], most: int) -> list[str]:
-    """The lines in so many characters: short ones whole, the others each as long as there is room for."""
+    """Fit lines into so many characters: short ones whole, the others each as long as there is room for."""
     left, share = most, 0
     for number, size in enumerate(sorted(map(len, lines))):
         share = left // (len(lines) - number)
@@ -149,7 +140,7 @@ def unfound(cited: Sequence[Citation], known: Sequence[Citation]) -> list[Citati
 
 
 def listed(cited: Sequence[Citation]) -> list[dict[str, str]]:
-    """Citations for a prompt, long quotes cut."""
+    """Return citations for a prompt, long quotes cut."""
     return [
         {
             "source": one.source,
@@ -169,10 +160,9 @@ def said_of(
     doubt: str = "",
     left_out: bool = False,
 ) -> str:
-    """Return what `verification` says of an answer.
+    """Return what `verification`, or an older copy of it, says of an answer.
 
     Args:
-        prompt: `verification`, or a copy of it from before it had all of these variables.
         misquoted: sources whose words do not stand where they say.
         unfound: sources that no agent gave.
         figures: that stand in no result.
@@ -204,23 +194,17 @@ def without(
 
 @dataclass
 class SourceCheck:
-    """An `observe` part: the sources of an answer must hold, or the agent is told which do not.
-
-    Attributes:
-        prompt: `verification`.
-        look: looks the sources of a result up.
-        sent_back: how many answers were.
-    """
+    """An `observe` part: the sources of an answer must hold, or the agent is told which do not."""
 
     prompt: Prompt
-    look: Callable[[AgentResult, Session[Any]], Awaitable[LookedUp]]
+    look: Callable[[Sequence[Citation], Session[Any]], Awaitable[LookupResult]] = look_up
     sent_back: int = field(default=0, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state; without its result where sources have to be corrected, without those that never hold."""
         if state.result is None or not state.result.sources:
             return state
-        looked = await self.look(state.result, session)
+        looked = await self.look(state.result.sources, session)
         result = looked.corrected(state.result)
         if looked.misquoted and self.sent_back < MOST_CHECKS and not is_last(state):
             self.sent_back += 1
@@ -229,42 +213,22 @@ class SourceCheck:
         return state.model_copy(update={"result": without(result, looked.misquoted, self.prompt)})
 
 
-def quote_check(prompt: Prompt) -> SourceCheck:
-    """Return the check that quotes of an answer stand in their files, pages and outputs.
-
-    Args:
-        prompt: `verification`.
-    """
-
-    async def look(result: AgentResult, session: Session[Any]) -> LookedUp:
-        return await look_up(result.sources, session)
-
-    return SourceCheck(prompt, look)
-
-
 def is_last(state: State) -> bool:
-    """Whether an answer has to be taken as it is: there is no step left to correct it in."""
+    """Return True if an answer has to be taken as it is: there is no step left to correct it in."""
     return state.limited is not None or state.step >= state.max_steps
 
 
 __all__ = [
-    "CHECK",
-    "FOLDER_FILES",
     "MOST_CHECKS",
     "VERIFICATION",
     "Delegation",
-    "LookedUp",
     "SourceCheck",
     "citations",
     "delegations",
     "evidence_block",
-    "figures",
     "is_last",
     "listed",
-    "look_up",
     "matching",
-    "misquoted",
-    "quote_check",
     "results_before",
     "said_of",
     "unfound",

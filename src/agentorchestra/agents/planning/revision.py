@@ -8,7 +8,7 @@ from typing import Any
 
 from agentorchestra.agents.agent import Delegate
 from agentorchestra.agents.planning.evidence import VERIFICATION, Delegation, delegations
-from agentorchestra.agents.state import add_tools
+from agentorchestra.agents.state import call_own
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.messages import Message
@@ -16,7 +16,6 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.loop import Seen, State, inbox
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
 from agentorchestra.tea.retrieval.discovery import Finder, lines_of, matching
 from agentorchestra.tea.retrieval.retriever import Retriever
@@ -28,8 +27,8 @@ OTHERS = 3
 FITTING = "fitting_agents"
 
 
-def told_in(state: State) -> tuple[str, ...]:
-    """What the user added while the work went on."""
+def user_additions(state: State) -> tuple[str, ...]:
+    """Return what the user added while the work went on."""
     return tuple(
         block.text
         for message in state.messages
@@ -40,37 +39,31 @@ def told_in(state: State) -> tuple[str, ...]:
 
 
 @dataclass(frozen=True)
-class Hearing:
+class Interjections:
     """A `perceive` part: what the user says in between, and that the work goes back to its interpretation.
 
     The steps of the plan that are not completed are marked: they were made for the task as it was.
-
-    Attributes:
-        kit: see Kit.
     """
 
     kit: Kit
 
     async def __call__(self, state: State, session: Session[Any]) -> Seen | None:
-        """What was said, None for nothing."""
+        """Return what was said, None for nothing."""
         heard = await inbox(state, session)
         if heard is None:
             return None
         planned = Plans.of(session.vars).active is not None
         if planned:
-            add_tools(session, reconsider_plan)
-            await session.perform(effect_for(reconsider_plan, {}, role=session.role))
+            await call_own(session, reconsider_plan)
         note = self.kit.prompts.get("objective").render(planned=planned)
         return Seen(blocks=(*heard.blocks, TextBlock(text=note, trust=Trust.SYSTEM)), keep=True)
 
 
 @dataclass
-class Replacing:
+class Replacements:
     """An `observe` part: where an agent failed, the planner is told which others fit the same sub-task.
 
     Attributes:
-        kit: see Kit.
-        offered: the agents there are.
         since: the number of the first effect that was not looked at yet.
     """
 
@@ -79,7 +72,7 @@ class Replacing:
     since: int = field(default=0, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state, with a note on each failure in its history; those that fit are open from then on."""
+        """Return the state, with a note on each failure in its history; those that fit are open from then on."""
         asked = delegations(session, upto=session.last_n + 1)
         failed = [one for one in asked if one.n >= self.since and _failed(one)]
         self.since = session.last_n + 1
@@ -102,13 +95,11 @@ class Replacing:
     async def _others(self, one: Delegation, tried: set[str], session: Session[Any]) -> Any:
         finder = self.kit.finder or Finder(Retriever())
         others = [each for each in self.offered if each.agent.name not in tried]
-        search = _search(finder, others)
-        add_tools(session, search)
-        return await session.perform(effect_for(search, {"task": one.task}, role=session.role))
+        return await call_own(session, _search(finder, others), {"task": one.task})
 
 
 def _failed(one: Delegation) -> bool:
-    """Whether an agent did not do what it was asked for; what was not allowed is no failure of the agent's."""
+    """Return True if an agent did not do what it was asked for; a denial is no failure of the agent's."""
     if one.purpose == VERIFICATION:
         return False
     if not one.outcome.ok:
@@ -117,7 +108,7 @@ def _failed(one: Delegation) -> bool:
 
 
 def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
-    """The search among agents, as a call: what was found once is what a resume and a replay show."""
+    """Return the search among agents, as a call: what was found once is what a resume and a replay show."""
     effect: Any = "composite" if finder.model else "pure"  # whoever embeds performs an effect
 
     @tool(name=FITTING, effect=effect, thread=False, cut=False)
@@ -135,4 +126,4 @@ def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
     return fitting_agents
 
 
-__all__ = ["Hearing", "Replacing", "told_in"]
+__all__ = ["Interjections", "Replacements", "user_additions"]

@@ -15,7 +15,8 @@ from typing import Any
 
 from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.browser.history import looks, visited
-from agentorchestra.agents.planning.evidence import VERIFICATION, Found
+from agentorchestra.agents.forms import material
+from agentorchestra.agents.planning.evidence import VERIFICATION, TeamResult
 from agentorchestra.agents.reporting.references import normalised_address
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -57,7 +58,7 @@ LONGEST_PAGE = 6_000
 
 @dataclass(frozen=True)
 class Doubt:
-    """What is wrong with an answer.
+    """A doubt about an answer.
 
     Attributes:
         text: what the planner is told, "" where nothing is wrong.
@@ -73,7 +74,7 @@ class Doubt:
 
     @classmethod
     def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
-        """A doubt with the words of whoever has it: they have read what may be anybody's, and are no order."""
+        """Return a doubt with the words of whoever has it, as material: they have read what may be anybody's."""
         shown = said.strip()[:LONGEST_PROBLEM] or "It says no more than that."
         block = TextBlock(text=shown, source=Source(kind="agent", ref=who), trust=trust)
         return cls(text, (Message(role="user", content=(block,)),), shown)
@@ -84,10 +85,6 @@ class Verifier:
     """Asks another agent about what one agent alone found on the web.
 
     Attributes:
-        task: the user's.
-        kit: see Kit.
-        offered: the agents there are.
-        settings: whether, and whom.
         said: what the agents that were asked gave back, by their names; these are no findings that confirm others.
         known: what came of answers that were verified already.
         undecided: pages that a verifier has looked at and could settle nothing by: it is not asked about them again.
@@ -101,23 +98,23 @@ class Verifier:
     known: dict[str, Doubt | None] = field(default_factory=dict, init=False)
     undecided: set[str] = field(default_factory=set, init=False)
 
-    def wanted(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> bool:
+    def wanted(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> bool:
         """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
         if self.settings.verify != "web" or not result.answer.strip():
             return False
         return any(_page(one) not in self.undecided for one in self._alone(result, found, session))
 
     async def __call__(
-        self, result: AgentResult, session: Session[Any], found: Sequence[Found], *, told: Sequence[str] = ()
+        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, told: Sequence[str] = ()
     ) -> Doubt | None:
-        """What another agent says; None where there is none, or it could not say."""
+        """Return what another agent says; None where there is none, or it could not say."""
         mark = result.model_dump_json(include={"answer", "sources"})
         if mark not in self.known:
             self.known[mark] = await self._asked(result, session, found, told)
         return self.known[mark]
 
     async def _asked(
-        self, result: AgentResult, session: Session[Any], found: Sequence[Found], told: Sequence[str]
+        self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], told: Sequence[str]
     ) -> Doubt | None:
         alone = self._alone(result, found, session)
         other = self._other({name for one in alone for name in self._finders(one, found, said=True)})
@@ -147,7 +144,7 @@ class Verifier:
         result: AgentResult,
         alone: Sequence[Citation],
         session: Session[Any],
-        found: Sequence[Found],
+        found: Sequence[TeamResult],
         told: Sequence[str],
     ) -> Effect:
         prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(told))
@@ -163,11 +160,7 @@ class Verifier:
         """Return the texts of pages that an answer cites without words of theirs, as a browser showed them last."""
         named = {_page(one) for one in result.sources if is_address(one.source) and not one.quote.strip()}
         last = {normalised_address(one.address): one for one in looks(session)} if named else {}
-        return [
-            TextBlock(text=one.text[:LONGEST_PAGE], source=Source(kind="web", ref=one.address), trust=Trust.UNTRUSTED)
-            for page, one in last.items()
-            if page in named
-        ]
+        return [material(one.text[:LONGEST_PAGE], one.address, "web") for page, one in last.items() if page in named]
 
     def _reading(self, other: Delegate, session: Session[Any]) -> tuple[str, ...]:
         """Return the tools of an agent without those that write, send, spend or delete."""
@@ -180,15 +173,15 @@ class Verifier:
         one = make() if make is not None else None
         return one is not None and any(one.mutates(each.name) for each in one.actions())
 
-    def _alone(self, result: AgentResult, found: Sequence[Found], session: Session[Any]) -> list[Citation]:
+    def _alone(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> list[Citation]:
         """Return the quotes from pages that the answer rests on, that one agent alone found and no browser showed."""
         cited = result.sources or tuple(one for _, each, _ in found for one in each.sources)
         pages = [one for one in dict.fromkeys(cited) if is_address(one.source)]
         browsed = {normalised_address(one) for one in visited(looks(session))} if pages else set()
         return [one for one in pages if _page(one) not in browsed and len(self._finders(one, found)) < 2]
 
-    def _finders(self, cited: Citation, found: Sequence[Found], *, said: bool = False) -> set[str]:
-        """The agents that cite the same page; with `said` also those that did so when they were asked to verify."""
+    def _finders(self, cited: Citation, found: Sequence[TeamResult], *, said: bool = False) -> set[str]:
+        """Return the agents that cite the same page; with `said` also those that did so when asked to verify."""
         page = _page(cited)
         asked = [reply for _, reply in self.said]
         every = [(name, one) for name, one, _ in found if one not in asked]
@@ -199,7 +192,7 @@ class Verifier:
         }
 
     def _other(self, finders: set[str]) -> Delegate | None:
-        """An agent that found none of it."""
+        """Return an agent that found none of it."""
         there = {one.agent.name: one for one in self.offered if one.agent.name not in finders}
         names = (self.settings.verifier,) if self.settings.verifier else USUAL
         return next((there[name] for name in names if name in there), None)

@@ -15,11 +15,12 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.driver import run_agent
-from agentorchestra.agents.planning.evidence import Found, citations, evidence_block, is_last, results_before
+from agentorchestra.agents.forms import material
+from agentorchestra.agents.planning.evidence import TeamResult, citations, evidence_block, is_last, results_before
 from agentorchestra.agents.reporting.pieces import REPORT, act_on_report, add_to_report, has_report, without_report
 from agentorchestra.agents.reporting.references import MARK, address_of, make_report, marked, struck_out
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
+from agentorchestra.core.content import Block, text_of
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
 from agentorchestra.environments.report.addresses import key_of
@@ -51,7 +52,7 @@ _FILE = re.compile(
 
 @dataclass(frozen=True)
 class _Material:
-    """What the report is written from.
+    """The material of a report.
 
     Attributes:
         found: what the agents said that were asked.
@@ -60,13 +61,13 @@ class _Material:
         marks: by the report's own names of quotes, `2.1`.
     """
 
-    found: Sequence[Found]
+    found: Sequence[TeamResult]
     others: Sequence[Piece]
     evidence: tuple[Citation, ...]
     marks: dict[str, int]
 
     def blocks(self) -> tuple[Block, ...]:
-        """As the model is shown it."""
+        """Return it as the model is shown it."""
         known = len(citations(self.found))
         if not self.others and len(self.evidence) == known:
             return (evidence_block(self.found),)
@@ -78,8 +79,7 @@ class _Material:
             lines.append(f"{one.title or 'Item'} (by {one.by}):\n{text[:share]}{cut}")
         sources = [_listed(number, one) for number, one in enumerate(self.evidence[known:], start=known + 1)]
         shown = [*_bounded(lines, "items", 2 * MOST_SHOWN), *_bounded(sources, "sources", MOST_SHOWN)]
-        source = Source(kind="environment", ref=REPORT)
-        items = TextBlock(text="\n\n".join(shown), source=source, trust=Trust.UNTRUSTED)
+        items = material("\n\n".join(shown), REPORT, "environment")
         return (evidence_block(self.found), items) if self.found else (items,)
 
     def _mark(self, found: re.Match[str]) -> str:
@@ -93,7 +93,7 @@ def _listed(number: int, one: Citation) -> str:
 
 
 def _bounded(lines: Sequence[str], what: str, room: int) -> list[str]:
-    """The first of these, as far as there is room for them, and how many are not shown."""
+    """Return the first of these that there is room for, and how many are not shown."""
     kept = 0
     for one in lines:
         room -= len(one)
@@ -127,19 +127,14 @@ def _lines(*parts: str) -> str:
 
 @dataclass
 class MarkCheck:
-    """An `observe` part: the author of a report is told once which of its marks no evidence stands behind.
-
-    Attributes:
-        prompt: what is said then.
-        evidence: that there is.
-    """
+    """An `observe` part: the author of a report is told once which of its marks no evidence stands behind."""
 
     prompt: Prompt
     evidence: Sequence[Citation]
     sent: bool = field(default=False, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
-        """The state; without its result the first time."""
+        """Return the state; without its result the first time."""
         result = state.result
         if result is None or not result.answer or self.sent or is_last(state):
             return state
@@ -152,8 +147,8 @@ class MarkCheck:
         return state.model_copy(update={"result": None, "problem": problem})
 
 
-async def _gathered(found: Sequence[Found], session: Session[Any]) -> _Material:
-    """What was found, and what stands in the report of the run; the report gets what agents did not add themselves."""
+async def _gathered(found: Sequence[TeamResult], session: Session[Any]) -> _Material:
+    """Gather what was found and the items of the run's report, which gets what agents did not add themselves."""
     cited = citations(found)
     if not has_report(session):
         return _Material(found, (), cited, {})
@@ -170,26 +165,20 @@ async def _gathered(found: Sequence[Found], session: Session[Any]) -> _Material:
 
 
 def _further(piece: Piece, answers: str) -> Piece:
-    """An item without the paragraphs that stand in the answers already."""
+    """Return an item without the paragraphs that stand in the answers already."""
     paragraphs = re.split(r"\n\s*\n", piece.quoted or piece.content)
     return piece.model_copy(update={"quoted": "\n\n".join(one for one in paragraphs if _bare(one) not in answers)})
 
 
 def _bare(text: str) -> str:
-    """The words of a text without marks of sources, for comparison."""
+    """Return the words of a text without marks of sources, for comparison."""
     return re.sub(r"\s+([.,;:!?])", r"\1", normalised(re.sub(r"\[[E\d.]{1,9}\](?:\([^()\s]*\))?", "", text)))
 
 
 def numbered(
     cited: Sequence[Citation], listed: Sequence[Listed], files: Sequence[FileRef]
 ) -> tuple[tuple[Citation, ...], dict[str, int]]:
-    """All evidence, each quote once, and by the names of a report's quotes (`2.1`) the numbers of their evidence.
-
-    Args:
-        cited: what the agents cite, first.
-        listed: the report's references.
-        files: of the task.
-    """
+    """Return all evidence, each quote once, and its numbers by the names of a report's quotes (`2.1`)."""
     by_name = {ref.name: ref for ref in files}
     evidence: list[Citation] = []
     known: dict[tuple[str, str], int] = {}  # by what the spellings of a source have in common, and by the quote
@@ -228,7 +217,7 @@ async def _collected(session: Session[Any]) -> Collected:
 async def _completed(
     result: AgentResult, text: str, spec: AgentSpec, material: _Material, session: Session[Any]
 ) -> tuple[AgentResult, str]:
-    """The file with the report; where the model wrote none, the items one after the other are the answer too."""
+    """Write the file with the report; where the model wrote none, the items are the answer too."""
     if not result.answer and not (material.found or material.others):
         return result, ""
     arguments: dict[str, JsonValue] = {"path": wanted_file(spec, session), "text": text}
@@ -254,7 +243,7 @@ def _said(outcome: Outcome) -> str:
 
 
 def wanted_file(spec: AgentSpec, session: Session[Any]) -> str:
-    """The file that the task wants the report in; "" where it names none, or one that is given with it."""
+    """Return the file that the task wants the report in; "" where it names none, or one given with it."""
     given = {ref.name for ref in session.manifest.files}
     for text in (spec.instruction, session.manifest.task):
         for name in _FILE.findall(text[:20_000]):

@@ -1,4 +1,4 @@
-"""How workflows document what they found: pieces of the run's report, through the door (000, app. D.7)."""
+"""Pieces of the run's report, by which workflows document what they found, through the door (000, app. D.7)."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ REPORT = "report"
 
 
 def has_report(session: Session[Any]) -> bool:
-    """Whether there is a report in this run that the agent may write: runs of earlier versions have none."""
+    """Return True if the agent may write a report in this run: runs of earlier versions have none."""
     held = session.capabilities
     there = REPORT in session.run.services.environments and REPORT in session.manifest.tools
     return there and (held is None or REPORT in held)
 
 
 async def act_on_report(session: Session[Any], action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
-    """One action on the report of the run, where there is one (`has_report`)."""
+    """Act on the report of the run, where there is one (`has_report`)."""
     environment = session.run.services.environments[REPORT]()
     return await session.perform(
         action_effect(environment, action, arguments, role=session.role, provenance=session.provenance)
@@ -39,14 +39,11 @@ async def add_to_report(
     citations: Sequence[Citation] = (),
     titles: Mapping[str, str] | None = None,
 ) -> None:
-    """Add a piece to the report of the run. No model is asked, and nothing that goes wrong ends the work.
+    """Add a piece to the report of the run, if it has one. Nothing that goes wrong ends the work.
 
     Args:
-        session: of the agent that adds. Where its run has no report, or it may not use it, nothing is done.
         content: Markdown with its own links, or marks `[1]` for the first of the citations; or a JSON object.
-        title: of the piece.
-        citations: what it stands on.
-        titles: of their sources, by name.
+        titles: of the citations' sources, by name.
     """
     empty = not content.strip() if isinstance(content, str) else not content
     if not has_report(session) or (empty and not citations):
@@ -61,7 +58,7 @@ async def add_to_report(
 
 
 def without_report(spec: AgentSpec) -> AgentSpec:
-    """A spec whose model is not offered the report: its workflow writes it."""
+    """Return a spec whose model is not offered the report: its workflow writes it."""
     return spec.model_copy(update={"tools": tuple(one for one in spec.tools if one != REPORT)})
 
 

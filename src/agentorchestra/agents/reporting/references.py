@@ -34,7 +34,7 @@ class Report:
 
 
 def address_of(source: str, files: Mapping[str, FileRef]) -> str:
-    """Where a source is found: its address, or for a file of the task a file:// address of where it came from."""
+    """Return where a source is found: its address, or for a file of the task where it came from."""
     ref = files.get(source)
     return address_of_file(ref) if ref is not None else usable_address(source) or normalised_address(source)
 
@@ -42,14 +42,7 @@ def address_of(source: str, files: Mapping[str, FileRef]) -> str:
 def make_report(
     text: str, evidence: Sequence[Citation], files: Sequence[FileRef], titles: Mapping[str, str] | None = None
 ) -> Report:
-    """Number the marks `[E1]` of a text by first use, and add the references.
-
-    Args:
-        text: what the model wrote; E1 is the first piece of evidence.
-        evidence: what the team found, in the order in which it was listed.
-        files: of the task.
-        titles: of sources, by their names.
-    """
+    """Number the marks `[E1]` of a text by first use, and add the references; `titles` are by the sources' names."""
     marked_text, unknown = marked(text, evidence)
     numbering = _Numbering(evidence, {ref.name: ref for ref in files})
     body = outside_code(marked_text, lambda part: MARK.sub(numbering.number, part))
@@ -67,12 +60,12 @@ def make_report(
 
 
 def struck_out(unknown: Sequence[str]) -> str:
-    """A sentence on marks and links that no evidence stands behind."""
+    """Return a sentence on marks and links that no evidence stands behind."""
     return f"Struck out, no such evidence: {', '.join(unknown)}."
 
 
 def marked(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...]]:
-    """A text with those marks alone that evidence stands behind, as `[E1][E3]`, and what was struck out, each once.
+    """Return a text with those marks alone that evidence stands behind, and what was struck out, each once.
 
     A link of the model's own becomes the mark of the evidence from that address, or its words alone.
     """
@@ -102,18 +95,14 @@ def marked(text: str, evidence: Sequence[Citation]) -> tuple[str, tuple[str, ...
 
 @dataclass
 class _Numbering:
-    """Numbers of sources by first use.
-
-    Attributes:
-        used: by the address of a source, or its name where it has none, what is cited of it.
-    """
+    """Numbers sources by first use; `used` is what is cited, by address, or by name where there is none."""
 
     evidence: Sequence[Citation]
     files: Mapping[str, FileRef]
     used: dict[str, list[Citation]] = field(default_factory=dict)
 
     def line(self, address: str, titles: Mapping[str, str]) -> str:
-        """A line of the list of references: title, link, places and quotes."""
+        """Return a line of the list of references: title, link, places and quotes."""
         cited = self.used[address]
         name = next((titles[one.source] for one in cited if titles.get(one.source)), cited[0].source)
         quotes = "; ".join(_quoted(one) for one in cited)
@@ -122,7 +111,7 @@ class _Numbering:
         return f"{[*self.used].index(address) + 1}. {shown}{': ' + quotes if quotes else ''}"
 
     def number(self, match: re.Match[str]) -> str:
-        """The link in the place of a mark."""
+        """Return the link in the place of a mark."""
         one = self.evidence[int(match[1]) - 1]
         address = address_of(one.source, self.files)
         places = self.used.setdefault(address, [])

@@ -1,4 +1,4 @@
-"""How long a research goes on: its time and its tokens. After that nothing is begun but the report."""
+"""The time and the tokens of a research. After that nothing is begun but the report."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from agentorchestra.agents.forms import Asking
+from agentorchestra.agents.forms import Questioner
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.runtime.session import Session
 
@@ -20,45 +20,34 @@ class Allowance:
     """Time and tokens of one research.
 
     Time passes by the recorded ends of its effects, so that a resume and a replay stop where the run did. What has
-    begun may end.
-
-    Attributes:
-        session: the agent's.
-        limits: of the research.
-        asking: asks the agent's model; its questions are not asked any more once the allowance is used up.
-        left_out: what was not begun any more, in words.
+    begun may end. What was not begun any more is `left_out`, in words.
     """
 
     session: Session[Any]
     limits: ResearchSettings
-    asking: Asking
+    questioner: Questioner
     left_out: list[str] = field(default_factory=list, init=False)
     _began: datetime = field(init=False)
 
     def __post_init__(self) -> None:
-        """From now on."""
+        """Begin to count."""
         self._began = self.session.now
-        self.asking.over = lambda: bool(self.used_up)
+        self.questioner.over = lambda: bool(self.used_up)
         if self.limits.seconds:
-            self.asking.begin_by = self._began + timedelta(seconds=self.limits.seconds)
+            self.questioner.begin_by = self._began + timedelta(seconds=self.limits.seconds)
 
     @property
     def used_up(self) -> str:
-        """Why nothing more is begun, "" while something may."""
-        if self.limits.tokens and self.asking.tokens >= self.limits.tokens:
-            return f"The search ended after {self.asking.tokens:,} tokens."
+        """Return why nothing more is begun, "" while something may."""
+        if self.limits.tokens and self.questioner.tokens >= self.limits.tokens:
+            return f"The search ended after {self.questioner.tokens:,} tokens."
         taken = (self.session.now - self._began).total_seconds()
         if self.limits.seconds and taken >= self.limits.seconds:
             return f"The search ended after {taken:.0f} s."
         return ""
 
     def ends(self, what: str, names: Sequence[str] = ()) -> bool:
-        """Whether it is used up; if so, that this is left out is noted.
-
-        Args:
-            what: is not done any more: `not read`.
-            names: with which pages, queries and the like.
-        """
+        """Return True if it is used up; note that these are left out then (`what`: `not read`)."""
         if not self.used_up:
             return False
         self.leave(what, names)
@@ -69,7 +58,7 @@ class Allowance:
         self.left_out += [f"{what}: {name[:_LONGEST_NAME]}" for name in names] or [what]
 
     def told(self) -> str:
-        """What was left out, a sentence for the report; "" for nothing."""
+        """Return what was left out, a sentence for the report; "" for nothing."""
         more = len(self.left_out) - _MOST_NAMED
         listed = "; ".join(self.left_out[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
         return f"Left out for it: {listed}." if listed else ""

@@ -1,4 +1,4 @@
-"""What a research finds: pages, what stands on them, and what was computed from it."""
+"""The findings of a research: pages, what stands on them, and what was computed from it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Literal
 
+from agentorchestra.agents.forms import material
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Outcome
 from agentorchestra.core.spec import Citation
@@ -43,7 +44,6 @@ class Hit:
 
     Attributes:
         address: of the page, or the name of a file of the task.
-        title: as the engines have it.
         score: the higher, the earlier it is read.
         query: the number of the query that found it first.
         place: the page of a file that fits, "" to begin at its beginning.
@@ -63,12 +63,9 @@ class Insight:
     """A fact with its source (000, app. D.3; relevance as in 001's implementation).
 
     Attributes:
-        fact: in the reader's words.
         quote: the page's words, which stand there; "" of a picture, in which nobody can look words up.
-        source, place: where.
         relevance: 0 to 1.
         query: the number of the query that led there; 0 for a calculation.
-        kind: whether it was read, seen in a picture, or computed from the others.
     """
 
     fact: str
@@ -81,17 +78,17 @@ class Insight:
 
     @property
     def citation(self) -> Citation:
-        """For the report."""
+        """Return its source for the report."""
         return Citation(source=self.source, place=self.place, quote=self.quote)
 
     @property
     def group(self) -> str:
-        """How much it counts."""
+        """Return how much it counts."""
         return "key" if self.relevance >= KEY else "additional" if self.relevance >= ADDITIONAL else "supplementary"
 
     @property
     def mark(self) -> str:
-        """What two insights have in common that say the same: of a page each quote counts once."""
+        """Return what two insights have in common that say the same: of a page each quote counts once."""
         words = {"text": self.quote, "picture": self.fact, "calculation": f"{self.place}\n{self.quote}"}[self.kind]
         return hashlib.sha256(f"{page_key(self.source)}\n{normalised(words)}".encode()).hexdigest()
 
@@ -104,7 +101,7 @@ class Hits:
         self._read: set[str] = set()
 
     def take(self, number: int, results: Sequence[Mapping[str, Any]]) -> None:
-        """What a query gave, best first."""
+        """Take what a query gave, best first."""
         for rank, one in enumerate(results, start=1):
             address = str(one.get("archived") or one.get("address") or "")
             if not address:
@@ -119,7 +116,7 @@ class Hits:
             hit.score += 1 / (_RANK + rank)
 
     def best(self, most: int, among: Sequence[int], readable: Callable[[str], bool] = bool) -> list[Hit]:
-        """Pages to be read next: the best one of each of these queries, then the best of all of them.
+        """Choose the pages to be read next: the best of each of these queries, then the best of all of them.
 
         What may be made up comes behind everything else.
         """
@@ -137,7 +134,7 @@ class Hits:
 
 
 def _page(place: object) -> str:
-    """A page of a file, to be read by itself; single lines and cells are too little to understand them."""
+    """Return a page of a file, to be read by itself; single lines and cells are too little to understand."""
     said = str(place or "")
     return said if said.startswith("p. ") else ""
 
@@ -153,7 +150,7 @@ class Piece:
 
 
 def pieces_of(outcome: Outcome) -> list[Piece]:
-    """What was read of a page, piece by piece."""
+    """Return what was read of a page, piece by piece."""
     return [
         Piece(text, block.source.ref, place)
         for block in outcome.blocks()
@@ -190,13 +187,7 @@ def goes_on(around: Sequence[Block]) -> bool:
 
 
 def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
-    """A picture that was read, for a model that sees.
-
-    Args:
-        outcome: of `fetch`.
-        address: of the picture.
-        words: that the page has for it.
-    """
+    """Return a picture that was read, for a model that sees, with the words that its page has for it."""
     for one in outcome.artifacts if outcome.ok else ():
         if one.media_type in PICTURES:
             source = Source(kind="web", ref=address, place=PICTURE)
@@ -208,7 +199,7 @@ def picture_of(outcome: Outcome, address: str, words: str = "") -> Piece | None:
 
 
 def shown(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block, ...]:
-    """The pieces for a prompt, numbered, behind what is said of their page."""
+    """Return the pieces for a prompt, numbered, behind what is said of their page."""
     found: list[Block] = [*around]
     for number, one in enumerate(pieces, start=1):
         source = Source(kind="web" if "://" in one.source else "file", ref=one.source, place=one.place)
@@ -220,12 +211,7 @@ def shown(pieces: Sequence[Piece], around: Sequence[Block] = ()) -> tuple[Block,
 
 @dataclass(frozen=True)
 class Dropped:
-    """A statement of a reader's whose words do not stand in the piece that it names.
-
-    Attributes:
-        fact, quote: in its words.
-        pieces: those it is asked about once more.
-    """
+    """A reader's statement whose words do not stand in its piece; `pieces` are those it is asked about again."""
 
     fact: str
     quote: str
@@ -235,7 +221,7 @@ class Dropped:
 def insights_in(
     reply: Mapping[str, Any], pieces: Sequence[Piece], query: int, most: int
 ) -> tuple[list[Insight], list[Dropped]]:
-    """The insights whose words stand in the page, and the statements that were left out because theirs do not."""
+    """Return the insights whose words stand in the page, and the statements whose words do not."""
     found: list[Insight] = []
     dropped: list[Dropped] = []
     for one in reply["insights"][:most]:
@@ -261,7 +247,7 @@ def insights_in(
 
 
 def _lines_of(quote: str, piece: Piece) -> str:
-    """The lines of a piece in which a quote stands: as few as hold it."""
+    """Return the lines of a piece in which a quote stands: as few as hold it."""
     place, lines = parse_place(piece.place), piece.text.split("\n")
     if place is None or place.unit != "line" or place.first_char or len(lines) != place.last - place.first + 1:
         return piece.place
@@ -275,18 +261,18 @@ def _lines_of(quote: str, piece: Piece) -> str:
 
 
 def _common(quote: str, text: str) -> int:
-    """How many words they have in common."""
+    """Return how many words they have in common."""
     return len({*re.findall(r"\w+", quote.casefold())} & {*re.findall(r"\w+", text.casefold())})
 
 
 def brief(text: str, most: int) -> str:
-    """A text in one line, cut where it is longer."""
+    """Return a text in one line, cut where it is longer."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
-    """The most relevant ones, each once."""
+    """Return the most relevant ones, each once."""
     kept: dict[str, Insight] = {}
     for one in sorted(insights, key=lambda one: -one.relevance):
         kept.setdefault(one.mark, one)
@@ -294,10 +280,10 @@ def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
 
 
 def evidence(insights: Sequence[Insight]) -> Block:
-    """The findings under their marks, as material."""
+    """Return the findings under their marks, as material."""
     lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
     text = "\n".join(lines) or "nothing was found"
-    return TextBlock(text=text, source=Source(kind="agent", ref="findings"), trust=Trust.UNTRUSTED)
+    return material(text, "findings")
 
 
 def _from(one: Insight) -> str:

@@ -16,18 +16,14 @@ _TONGUE = re.compile(r"[a-z]{2}")
 
 
 @dataclass
-class Asked:
+class ResearchQuery:
     """A query.
 
     Attributes:
-        query, since, until, language: what `search` is asked.
-        variants: the same in other words.
         number, round: by which it is named, from 1, and when it was asked; 0 before that.
         branch: the number of the query of the plan that it goes back to; 0 for that one itself.
         depth: 0 for those of the plan, one more than that of the query that it follows from.
         draft: as it was before it was looked at again, "" where it is as it was.
-        problems: what was wrong with the draft.
-        found: addresses of what it gave.
         engines: those that gave nothing, and why.
         failed: why it gave nothing.
     """
@@ -49,29 +45,29 @@ class Asked:
 
     @property
     def arguments(self) -> dict[str, Any]:
-        """Of the tool `search`."""
+        """Return those of the tool `search`."""
         given = {"since": self.since, "until": self.until, "language": self.language}
         return {"query": self.query, **{name: value for name, value in given.items() if value}}
 
     @property
     def mark(self) -> str:
-        """What two queries have in common that ask the same."""
+        """Return what two queries have in common that ask the same."""
         return " ".join(str(one) for one in self.arguments.values()).casefold()
 
     @property
     def root(self) -> int:
-        """The number of the query of the plan that it goes back to."""
+        """Return the number of the query of the plan that it goes back to."""
         return self.branch or self.number
 
 
-def query_from(written: Mapping[str, Any]) -> Asked:
-    """A query as a model wrote it. Days and languages that are none are left out: the words still find something."""
+def query_from(written: Mapping[str, Any]) -> ResearchQuery:
+    """Return a query as a model wrote it, without days and languages that are none."""
     days = [str(written.get(name) or "").strip() for name in ("since", "until")]
     since, until = (day if _DAY.fullmatch(day) else "" for day in days)
     if since and until and since > until:
         since = until = ""
     language = str(written.get("language") or "").strip().lower()
-    return Asked(
+    return ResearchQuery(
         _words(written["query"]),
         since=since,
         until=until,
@@ -85,24 +81,20 @@ def _words(query: Any) -> str:
 
 
 class Queries:
-    """All queries of a research.
-
-    Args:
-        depth: how many queries follow each other at most, for each query of the plan by itself.
-    """
+    """All queries of a research, of which at most `depth` follow each other, for each query of the plan by itself."""
 
     def __init__(self, depth: int) -> None:
-        self.asked: list[Asked] = []
+        self.asked: list[ResearchQuery] = []
         self._depth = depth
 
-    def take(self, queries: Sequence[Asked], number: int) -> None:
-        """These are asked in the round of this number."""
+    def take(self, queries: Sequence[ResearchQuery], number: int) -> None:
+        """Number these, which are asked in the round of this number."""
         for one in queries:
             self.asked.append(one)
             one.number, one.round = len(self.asked), number
 
-    def new(self, queries: Sequence[Asked]) -> list[Asked]:
-        """Those that were not asked yet, each once."""
+    def new(self, queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
+        """Return those that were not asked yet, each once."""
         known = {one.mark for one in self.asked}
         found = []
         for one in queries:
@@ -111,18 +103,15 @@ class Queries:
                 found.append(one)
         return found
 
-    def follow_ups(self, written: Sequence[Mapping[str, Any]], most: int, last: Sequence[Asked]) -> list[Asked]:
-        """The follow-ups that are searched next, breadth first: one of each branch, then the second ones.
+    def follow_ups(
+        self, written: Sequence[Mapping[str, Any]], most: int, last: Sequence[ResearchQuery]
+    ) -> list[ResearchQuery]:
+        """Return the follow-ups that are searched next, breadth first: one of each branch, then the second ones.
 
         Each branch has a depth of its own: one that went deep takes nothing from the others (001's implementation let
-        all of them share one).
-
-        Args:
-            written: by the model, best first.
-            most: that are searched.
-            last: the queries of this round, of which the deepest counts for what does not say what it follows from.
+        all of them share one). What does not say what it follows from follows the deepest query of this round.
         """
-        found: dict[int, list[Asked]] = {}
+        found: dict[int, list[ResearchQuery]] = {}
         queries = [(query_from(one), self._followed(one, last)) for one in written]
         fresh = {id(one) for one in self.new([query for query, _ in queries])}
         for query, before in queries:
@@ -134,7 +123,7 @@ class Queries:
         turns = [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)]
         return turns[:most]
 
-    def _followed(self, written: Mapping[str, Any], last: Sequence[Asked]) -> Asked | None:
+    def _followed(self, written: Mapping[str, Any], last: Sequence[ResearchQuery]) -> ResearchQuery | None:
         number = int(written.get("follows") or 0)
         if 0 < number <= len(self.asked):
             return self.asked[number - 1]
@@ -145,8 +134,8 @@ class Queries:
         """True while a query may be followed by another one."""
         return any(one.depth + 1 < self._depth for one in self.asked)
 
-    def spread(self, queries: Sequence[Asked], variants: int) -> list[Asked]:
-        """Those of these queries that were not asked yet, and so many variants of each behind all of them."""
+    def spread(self, queries: Sequence[ResearchQuery], variants: int) -> list[ResearchQuery]:
+        """Return those that were not asked yet, and so many variants of each behind all of them."""
         further = [
             replace(one, query=variant, variants=())
             for one in queries
@@ -155,14 +144,8 @@ class Queries:
         ]
         return self.new([*queries, *further])
 
-    def bettered(self, drafts: Sequence[Asked], written: Sequence[Mapping[str, Any]]) -> list[Asked]:
-        """Drafts as they are after a second look.
-
-        Args:
-            drafts: in order, named by their numbers from 1.
-            written: what the model made of them; a draft that it left out stays as it is, of one that it has twice
-                the first counts.
-        """
+    def bettered(self, drafts: Sequence[ResearchQuery], written: Sequence[Mapping[str, Any]]) -> list[ResearchQuery]:
+        """Return drafts after a second look; one that the model left out stays as it is."""
         found = [*drafts]
         seen: set[int] = set()
         for one in written:
@@ -188,4 +171,4 @@ class Queries:
         return found
 
 
-__all__ = ["NOTHING", "Asked", "Queries", "query_from"]
+__all__ = ["NOTHING", "Queries", "ResearchQuery", "query_from"]

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import Question, Questioner, call_tools, material
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import (
     Dropped,
@@ -26,11 +26,10 @@ from agentorchestra.agents.research.findings import (
     pieces_of,
     shown,
 )
-from agentorchestra.agents.research.queries import NOTHING, Asked
+from agentorchestra.agents.research.queries import NOTHING, ResearchQuery
 from agentorchestra.agents.research.questions import insights_form
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
-from agentorchestra.core.effects import Effect, Outcome
-from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.content import Block, text_of
+from agentorchestra.core.effects import Outcome
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.runtime.session import Session
 
@@ -52,25 +51,20 @@ class _Read:
 
 
 @dataclass
-class Reading:
+class PageReader:
     """Searches and reads for one research.
 
     Attributes:
-        session: the agent's.
-        asking: asks its model.
-        limits: of the research.
-        allowance: what is left of its time and tokens.
         tools: it may use.
         sees: whether its model is shown pictures.
         values: what each reader is told: task and questions.
-        hits: what was found so far.
         pages: that were read.
         titles: of these, by their addresses.
         notes: what a reader of the report should know, a sentence each.
     """
 
     session: Session[Any]
-    asking: Asking
+    questioner: Questioner
     limits: ResearchSettings
     allowance: Allowance
     tools: frozenset[str]
@@ -81,17 +75,9 @@ class Reading:
     titles: dict[str, str] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    async def calls(self, calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> list[Outcome]:
-        """Tools called at the same time."""
-        build = self.session.run.services.tool_effect
-        if build is None:
-            raise UnknownComponentError("no tools are registered in this run; the workspace does that")
-        effects: list[Effect] = [build(name, arguments, self.session) for name, arguments in calls]
-        return await self.session.perform_all(effects)
-
-    async def search(self, queries: Sequence[Asked]) -> None:
+    async def search(self, queries: Sequence[ResearchQuery]) -> None:
         """Ask the engines; what became of it stands in the queries."""
-        outcomes = await self.calls([(SEARCH, one.arguments) for one in queries])
+        outcomes = await call_tools(self.session, [(SEARCH, one.arguments) for one in queries])
         for one, outcome in zip(queries, outcomes, strict=True):
             value: dict[str, Any] = outcome.value if outcome.ok and isinstance(outcome.value, dict) else {}
             results = [each for each in value.get("results", ()) if isinstance(each, dict)]
@@ -105,8 +91,8 @@ class Reading:
                 one.failed = NOTHING
             self.hits.take(one.number, results)
 
-    async def read(self, queries: Sequence[Asked]) -> list[Insight]:
-        """What the best pages of these queries say."""
+    async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
+        """Return what the best pages of these queries say."""
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)
         files = {ref.name for ref in self.session.manifest.files} if READ in self.tools else set()
         found = self.hits.best(room, [one.number for one in queries], lambda one: "://" in one or one in files)
@@ -119,7 +105,7 @@ class Reading:
             left = [f"{hit.address}, {place}" for hit, place in wanted]
             if not wanted or (part and self.allowance.ends("not read on", left)):
                 break
-            outcomes = await self.calls([self._reading(hit, place) for hit, place in wanted])
+            outcomes = await call_tools(self.session, [self._reading(hit, place) for hit, place in wanted])
             read = await self._pieces([hit for hit, _ in wanted], outcomes, pictures=part == 0)
             # A page is read on where its reader says that what is wanted stands there.
             wanted = await self._taken(read, said, last=part + 1 == self.limits.parts)
@@ -132,7 +118,7 @@ class Reading:
         )
 
     async def _pieces(self, hits: Sequence[Hit], outcomes: Sequence[Outcome], *, pictures: bool) -> list[_Read]:
-        """What of the pages is shown to their readers."""
+        """Return what of the pages is shown to their readers."""
         read: list[_Read] = []
         for hit, outcome in zip(hits, outcomes, strict=True):
             if not outcome.ok:
@@ -154,8 +140,8 @@ class Reading:
         return not hits or self.allowance.ends("its pictures not looked at", [one.address for one in hits])
 
     async def _add_pictures(self, hits: Sequence[Hit], read: Sequence[_Read]) -> None:
-        """The first pictures of pages behind their words."""
-        lists = await self.calls([self._reading(hit, _PICTURES) for hit in hits])
+        """Put the first pictures of pages behind their words."""
+        lists = await call_tools(self.session, [self._reading(hit, _PICTURES) for hit in hits])
         found = [
             (hit, match["words"], match["address"])
             for hit, outcome in zip(hits, lists, strict=True)
@@ -163,7 +149,7 @@ class Reading:
         ]
         if self._no_pictures([hit for hit, _, _ in found]):
             return
-        outcomes = await self.calls([(FETCH, {"url": address}) for _, _, address in found])
+        outcomes = await call_tools(self.session, [(FETCH, {"url": address}) for _, _, address in found])
         behind = {id(one.hit): one.pieces for one in read}
         for (hit, words, address), outcome in zip(found, outcomes, strict=True):
             piece = picture_of(outcome, address, words)
@@ -175,12 +161,12 @@ class Reading:
     ) -> list[tuple[Hit, str]]:
         """Take the insights out of pages, to those of each page; the parts that are to be read on."""
         questions = [self._question(one.pieces, one.around, on=not last and goes_on(one.around)) for one in read]
-        replies = await self.asking.all(questions)
+        replies = await self.questioner.all(questions)
         on: list[tuple[Hit, str]] = []
         dropped: list[tuple[Hit, list[Dropped]]] = []
         for one, question, reply in zip(read, questions, replies, strict=True):
             hit = one.hit
-            if self.asking.left_out(question):
+            if self.questioner.left_out(question):
                 self.allowance.leave("not read by the model", [hit.address])
                 continue
             if reply is None:
@@ -223,7 +209,7 @@ class Reading:
             asked = self._question(pieces, (), again=True)
             questions.append(replace(asked, content=(*asked.content, _missed(statements)), beside=True))
             places.append(pieces)
-        replies = await self.asking.all(questions)
+        replies = await self.questioner.all(questions)
         for (hit, statements), pieces, reply in zip(dropped, places, replies, strict=True):
             found: list[Insight] = []
             strange = statements
@@ -241,12 +227,11 @@ class Reading:
 def _missed(statements: Sequence[Dropped]) -> Block:
     """Return the statements whose words do not stand in the page, as material: they may be the page's words."""
     lines = ["Statements, each with the quote that was given:", *(f"- {one.fact}: “{one.quote}”" for one in statements)]
-    source = Source(kind="agent", ref="statements")
-    return TextBlock(text="\n".join(lines), source=source, trust=Trust.UNTRUSTED)
+    return material("\n".join(lines), "statements")
 
 
 def _has_pictures(outcome: Outcome) -> bool:
     return outcome.ok and f"part='{_PICTURES}'" in text_of(outcome.blocks()[:1])
 
 
-__all__ = ["FETCH", "PYTHON", "READ", "SEARCH", "Reading"]
+__all__ = ["FETCH", "PYTHON", "READ", "SEARCH", "PageReader"]

@@ -1,4 +1,4 @@
-"""What of a report has sources: a claim behind which no finding is named is left out."""
+"""The parts of a report that have sources: a claim behind which no finding is named is left out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ class Part:
     """A paragraph, a heading, an item of a list or a table.
 
     Attributes:
-        text: as it stands.
         holds: it names evidence that there is.
         leads: a heading, or a line with a colon at its end: it goes where nothing of what it leads to is left.
     """
@@ -29,23 +28,18 @@ class Part:
 
     @property
     def unsourced(self) -> bool:
-        """It says something and names no evidence."""
+        """Return True if it says something and names no evidence."""
         return not self.holds and not self.leads
 
     @property
     def brief(self) -> str:
-        """Its beginning, in one line."""
+        """Return its beginning, in one line."""
         words = " ".join(self.text.split())
         return words if len(words) <= _SHOWN else f"{words[: _SHOWN - 1]}…"
 
 
 def parts_of(text: str, most: int) -> list[Part]:
-    """The parts of a text, in order.
-
-    Args:
-        text: Markdown with marks `[E1]`. One anywhere in a paragraph, an item or a table stands for the whole of it.
-        most: how many pieces of evidence there are.
-    """
+    """Return the parts of a text. A mark anywhere in a paragraph, an item or a table stands for all of it."""
     found = []
     for one in _split(text):
         holds = any(0 < int(number) <= most for number in MARK.findall(one))
@@ -55,7 +49,7 @@ def parts_of(text: str, most: int) -> list[Part]:
 
 
 def joined(parts: Sequence[Part]) -> str:
-    """The parts with evidence, below what leads to them; empty lines between them, none between items of a list."""
+    """Join the parts with evidence, below what leads to them; no empty lines between items of a list."""
     kept: list[str] = []
     leading: list[str] = []
     for part in parts:
@@ -73,12 +67,12 @@ def joined(parts: Sequence[Part]) -> str:
 
 
 def _level(text: str) -> int:
-    """Of a heading, 1 for the highest; 0 for what is none."""
+    """Return the level of a heading, 1 for the highest; 0 for what is none."""
     return len(text) - len(text.lstrip("#"))
 
 
 def _split(text: str) -> list[str]:
-    """Paragraphs, headings, items of lists, tables."""
+    """Return paragraphs, headings, items of lists, tables."""
     found: list[str] = []
     for block in re.split(r"\n\s*\n", text.strip()):
         open_ = ""

@@ -7,17 +7,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.forms import Asking, Question
+from agentorchestra.agents.forms import Question, Questioner, call_tools, material
 from agentorchestra.agents.reporting.pieces import add_to_report
 from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.agents.research.allowance import Allowance
 from agentorchestra.agents.research.findings import Insight, brief, evidence, ordered
-from agentorchestra.agents.research.queries import NOTHING, Asked, Queries, query_from
+from agentorchestra.agents.research.queries import NOTHING, Queries, ResearchQuery, query_from
 from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
-from agentorchestra.agents.research.reader import PYTHON, Reading
-from agentorchestra.agents.research.rounds import as_text
+from agentorchestra.agents.research.reader import PYTHON, PageReader
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
-from agentorchestra.core.content import Block, Source, TextBlock, Trust
+from agentorchestra.core.content import Block
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks
@@ -32,23 +31,19 @@ _LONGEST = 400
 _LONGEST_CODE = 200
 _LONGEST_RESULT = 600
 
+_GROUPS = {"key": "Key findings", "additional": "Additional", "supplementary": "Supplementary"}
+
 
 @dataclass(frozen=True)
 class Conflict:
-    """Findings that cannot all be true.
-
-    Attributes:
-        about: what.
-        sides: the findings.
-        believe: which of them is to be believed, and why; "" where nothing decides it.
-    """
+    """Findings that cannot all be true, and which of them is to be believed, "" where nothing decides it."""
 
     about: str
     sides: tuple[Insight, ...]
     believe: str = ""
 
     def among(self, kept: Sequence[Insight]) -> Conflict | None:
-        """What is left of it among these findings; None for less than two sides."""
+        """Return what is left of it among these findings; None for less than two sides."""
         sides = tuple(one for one in self.sides if one in kept)
         return replace(self, sides=sides) if len(sides) > 1 else None
 
@@ -58,11 +53,6 @@ class Research:
     """One research.
 
     Attributes:
-        spec: what is asked.
-        session: the agent's.
-        limits: of the research.
-        asking: asks the agent's model.
-        reading: searches and reads for it.
         failed, reasons: calculations without a result, and why each has none.
         written: the report and the answer, once the model wrote them.
     """
@@ -70,8 +60,8 @@ class Research:
     spec: AgentSpec
     session: Session[Any]
     limits: ResearchSettings
-    asking: Asking
-    reading: Reading
+    questioner: Questioner
+    reading: PageReader
     queries: Queries = field(init=False)
     questions: list[str] = field(default_factory=list)
     insights: list[Insight] = field(default_factory=list)
@@ -103,13 +93,13 @@ class Research:
                 break
             why = self._limit()
             if why:
-                if frontier or self.asking.limited or not self.complete:
+                if frontier or self.questioner.limited or not self.complete:
                     self.reading.notes.append(why)
                 break
         return await self._report()
 
-    async def _round(self, queries: Sequence[Asked]) -> list[Asked]:
-        """Search, read, judge; the queries of the next round."""
+    async def _round(self, queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
+        """Search, read, judge; return the queries of the next round."""
         self.queries.take(queries, self.rounds)
         await self.reading.search(queries)
         self.insights += await self.reading.read(queries)
@@ -117,10 +107,10 @@ class Research:
         return await self._check(queries)
 
     def _limit(self) -> str:
-        """Why no further round begins, "" while one may; for time and tokens see `Allowance`."""
+        """Return why no further round begins, "" while one may; for time and tokens see `Allowance`."""
         limits, pages = self.limits, self.reading.pages
-        if self.asking.limited:
-            return f"The budget ended the search: {self.asking.limited}"
+        if self.questioner.limited:
+            return f"The budget ended the search: {self.questioner.limited}"
         if self.rounds >= limits.rounds:
             return f"The search ended after {limits.rounds} rounds."
         if pages >= limits.pages:
@@ -137,7 +127,7 @@ class Research:
     def _today(self) -> str:
         return self.session.now.date().isoformat()
 
-    async def _plan(self) -> list[Asked]:
+    async def _plan(self) -> list[ResearchQuery]:
         values = {
             "task": self.spec.instruction,
             "today": self._today,
@@ -145,7 +135,7 @@ class Research:
             "variants": self.limits.variants,
         }
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
-        (reply,) = await self.asking.all([question])
+        reply = await self.questioner.one(question)
         written: Mapping[str, Any] = reply or {}
         self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
@@ -153,8 +143,8 @@ class Research:
         # A model that plans nothing usable: the task itself is a query.
         return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
-    async def _bettered(self, drafts: Sequence[Asked]) -> Sequence[Asked]:
-        """The queries with their variants, after a second look where one is wanted."""
+    async def _bettered(self, drafts: Sequence[ResearchQuery]) -> Sequence[ResearchQuery]:
+        """Return the queries with their variants, after a second look where one is wanted."""
         queries = drafts
         if self.limits.reflect:
             values = {
@@ -166,12 +156,12 @@ class Research:
                 "reflect": True,  # for copies of the prompt from before this was the only use of it
             }
             content = (*self.spec.context, *((evidence(self.insights),) if self.insights else ()))
-            (reply,) = await self.asking.all([Question("research_queries", BETTER, values, content)])
+            reply = await self.questioner.one(Question("research_queries", BETTER, values, content))
             queries = self.queries.bettered(drafts, (reply or {}).get("queries", ()))
         return self.queries.spread(queries, self.limits.variants) or drafts
 
     def _asked(self) -> list[dict[str, Any]]:
-        """The queries so far. Why one gave nothing may be in a server's words: these are no part of an order."""
+        """Return the queries so far, without a server's words on why one failed: these are no part of an order."""
         return [
             {"query": one.query, "failed": "nobody answered" if one.failed and one.failed != NOTHING else one.failed}
             for one in self.queries.asked
@@ -179,7 +169,7 @@ class Research:
 
     # -- what is missing ---------------------------------------------------------------------------------------------
 
-    async def _check(self, last: Sequence[Asked]) -> list[Asked]:
+    async def _check(self, last: Sequence[ResearchQuery]) -> list[ResearchQuery]:
         """Judge the findings: the queries of the next round, or none and the report."""
         left = self.limits.calculations if PYTHON in self.spec.tools else 0
         rounds = 0 if self._limit() or not self.queries.may_follow else self.limits.rounds - self.rounds
@@ -221,12 +211,12 @@ class Research:
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
         reasons = (_reasons(self.reasons),) if self.reasons else ()
         content = (*self.spec.context, evidence(self.insights), *reasons)
-        (judged,) = await self.asking.all([Question("research_check", reply, values, content, decides=True)])
+        judged = await self.questioner.one(Question("research_check", reply, values, content, decides=True))
         return judged
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
         """Compute over the findings; each result is one."""
-        outcomes = await self.reading.calls([(PYTHON, {"code": str(one["code"])}) for one in written])
+        outcomes = await call_tools(self.session, [(PYTHON, {"code": str(one["code"])}) for one in written])
         for one, outcome in zip(written, outcomes, strict=True):
             what = brief(str(one["what"]), _LONGEST)
             if not outcome.ok:
@@ -242,7 +232,7 @@ class Research:
         self.insights = ordered(self.insights, self.limits.insights)
 
     def _conflicts(self, written: Sequence[Mapping[str, Any]]) -> list[Conflict]:
-        """Contradictions between findings that there are."""
+        """Return contradictions between findings that there are."""
         found = []
         for one in written[:_MOST]:
             numbers = [int(mark) - 1 for mark in re.findall(r"E(\d{1,4})", " ".join(map(str, one["marks"])))]
@@ -255,10 +245,10 @@ class Research:
     # -- report ------------------------------------------------------------------------------------------------------
 
     async def _document(self, before: set[str]) -> None:
-        """The round in the report of the run: its queries, what they gave, how it was judged."""
+        """Add the round to the report of the run: its queries, what they gave, how it was judged."""
         new = [one for one in self.insights if one.mark not in before]
         last = [one for one in self.queries.asked if one.round == self.rounds]
-        text = as_text(last, new, missing=self.missing, complete=self.complete)
+        text = round_text(last, new, missing=self.missing, complete=self.complete)
         title = f"Research, round {self.rounds}: {self.spec.instruction[:80]}"
         cited = [one.citation for one in new]
         await add_to_report(self.session, text, title=title, citations=cited, titles=self.reading.titles)
@@ -295,7 +285,7 @@ class Research:
         )
 
     async def _written(self) -> dict[str, Any] | None:
-        """The report, where the search ended before the check wrote it."""
+        """Ask for the report, where the search ended before the check wrote it."""
         schema = self.spec.output_schema
         values = {
             "task": self.spec.instruction,
@@ -308,9 +298,7 @@ class Research:
             ],
         }
         content = (*self.spec.context, evidence(self.insights))
-        (reply,) = await self.asking.all(
-            [Question("research_report", report_form(schema), values, content, final=True)]
-        )
+        reply = await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
         return reply
 
     async def _mended(self, report: str) -> tuple[str, list[str]]:
@@ -324,10 +312,10 @@ class Research:
         if not open_:
             return joined(parts), []
         shown = "\n\n".join(f"{number}. {one.text}" for number, one in enumerate(open_, start=1))
-        written = TextBlock(text=shown, source=Source(kind="agent", ref="report"), trust=Trust.UNTRUSTED)
+        written = material(shown, "report")
         content = (evidence(self.insights), written)
         question = Question("research_marks", MENDED, {"task": self.spec.instruction}, content, beside=True)
-        (reply,) = await self.asking.all([question])
+        reply = await self.questioner.one(question)
         anew = {int(one["number"]): str(one["text"]) for one in (reply or {}).get("paragraphs", ())}
         kept: list[Part] = []
         gone: list[str] = []
@@ -345,7 +333,7 @@ class Research:
         return f"E{self.insights.index(insight) + 1}"
 
     def _contradictions(self, written: str) -> str:
-        """Those that the model's report does not name with all their sides."""
+        """Return those that the model's report does not name with all their sides."""
         left = [one for one in self.conflicts if not all(f"[{self._mark(side)}]" in written for side in one.sides)]
         lines = []
         for one in left:
@@ -354,22 +342,22 @@ class Research:
         return "\n\n".join(lines)
 
     def _open(self) -> list[str]:
-        """What was not found."""
+        """Return what was not found."""
         return [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
 
     def _dead(self) -> list[str]:
-        """Engines that gave nothing, and why."""
+        """Return the engines that gave nothing, and why."""
         failed = {name: why for one in self.queries.asked for name, why in one.engines.items()}
         said = "; ".join(f"{name} {why}" for name, why in sorted(failed.items()))
         return [f"Without an answer: {said}."] if said else []
 
     def _findings(self) -> str:
-        """The findings as they are, where no model could write them up."""
+        """Return the findings as they are, where no model could write them up."""
         lines = [f"- {one.fact} [E{number}]" for number, one in enumerate(self.insights, start=1)]
         return "\n".join(["What was found:", "", *lines])
 
     def _found_so_far(self) -> str:
-        """For a run that ends before its report: the findings with their sources."""
+        """Return the findings with their sources, for a run that ends before its report."""
         if not self.insights:
             return ""
         made = make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files)
@@ -377,9 +365,43 @@ class Research:
 
 
 def _reasons(said: Sequence[str]) -> Block:
-    """Why calculations failed: words of an interpreter on a program with anybody's figures in it, as material."""
+    """Return why calculations failed as material: an interpreter's words, with anybody's figures in them."""
     text = "\n".join(said[-_MOST:])
-    return TextBlock(text=text, source=Source(kind="tool", ref=PYTHON), trust=Trust.UNTRUSTED)
+    return material(text, PYTHON, "tool")
 
 
-__all__ = ["Conflict", "Research"]
+def round_text(
+    queries: Sequence[ResearchQuery], new: Sequence[Insight], *, missing: Sequence[str], complete: bool
+) -> str:
+    """Return a round in Markdown, in which `[1]` is the first of the new findings, the most relevant first."""
+    lines = ["**Queries**", ""]
+    lines += [f"- {_one_line(one.query)}{_days(one)}: {_gave(one)}{_reason(one)}" for one in queries]
+    for group, title in _GROUPS.items():
+        facts = [(number, one) for number, one in enumerate(new, start=1) if one.group == group]
+        if facts:
+            lines += ["", f"**{title}**", "", *(f"- {_one_line(one.fact)} [{number}]" for number, one in facts)]
+    if not new:
+        lines += ["", "Nothing new was found."]
+    said = "The findings answer the task." if complete else "The findings do not answer all of the task yet."
+    lines += ["", f"**Evaluation.** {said}", *(f"- missing: {_one_line(one)}" for one in missing)]
+    return "\n".join(lines)
+
+
+def _days(one: ResearchQuery) -> str:
+    return "".join(f", {word} {day}" for word, day in (("since", one.since), ("until", one.until)) if day)
+
+
+def _gave(one: ResearchQuery) -> str:
+    return _one_line(one.failed) if one.failed else f"{len(one.found)} results"
+
+
+def _reason(one: ResearchQuery) -> str:
+    return f" (in place of: {_one_line(one.draft)}; {_one_line('; '.join(one.problems))})" if one.draft else ""
+
+
+def _one_line(text: str) -> str:
+    """Return a text in one line, without marks of its own."""
+    return " ".join(text.split()).replace("[", "(").replace("]", ")")
+
+
+__all__ = ["Conflict", "Research", "round_text"]

@@ -36,14 +36,7 @@ TELL = ToolSchema(
 
 @dataclass(frozen=True)
 class AgentFactory:
-    """Makes the environment; what `a2e` gives and `Workspace(environments=...)` takes.
-
-    Attributes:
-        name: of the environment.
-        agent: who is behind it.
-        moves: its actions.
-        words: its rules for whoever acts.
-    """
+    """Makes the environment: what `a2e` gives and `Workspace(environments=...)` takes."""
 
     name: str
     agent: Agent
@@ -52,16 +45,16 @@ class AgentFactory:
 
     @property
     def carried(self) -> Carried:
-        """The agent, and what it needs."""
+        """Return the agent, and what it needs."""
         return Carried(agents=(self.agent,))
 
     @property
     def uses(self) -> frozenset[str]:
-        """What its agent may use though whoever acts may not."""
+        """Return what its agent may use though whoever acts may not."""
         return frozenset(self.agent.reach())
 
     def __call__(self) -> AgentEnvironment:
-        """A new instance."""
+        """Return a new instance."""
         return AgentEnvironment(self)
 
 
@@ -86,19 +79,19 @@ class AgentEnvironment:
         self._kept: JsonValue = []
 
     def actions(self) -> tuple[ToolSchema, ...]:
-        """What others may do in it."""
+        """Return what others may do in it."""
         return self._kind.moves
 
     def mutates(self, action: str) -> bool:
-        """Always: it remembers what was done."""
+        """Return True: it remembers what was done."""
         return True
 
     def tags(self, action: str) -> frozenset[Tag]:
-        """None of its own: what the agent does is judged where it does it."""
+        """Return none of its own: what the agent does is judged where it does it."""
         return frozenset()
 
     def rules(self) -> str:
-        """The words given; else what the agent says of itself."""
+        """Return the words given; else what the agent says of itself."""
         return self._kind.words or f"{self._kind.agent.description}\n{self._kind.agent.profile}".strip()
 
     async def open(self, ctx: Any) -> None:
@@ -108,10 +101,10 @@ class AgentEnvironment:
             self._take(held)
 
     async def close(self) -> None:
-        """Nothing is held."""
+        """Hold nothing, release nothing."""
 
     async def act(self, action: str, arguments: dict[str, JsonValue], ctx: Any) -> Any:
-        """Tell the agent; its reply.
+        """Tell the agent; return its reply.
 
         Raises:
             ToolError: if it refuses, with its reason.
@@ -148,20 +141,20 @@ class AgentEnvironment:
         self._shown, self._kept = str(state.get("shown", "")), state.get("kept", [])
 
     async def state(self) -> tuple[Block, ...]:
-        """What it showed last."""
+        """Return what it showed last."""
         return (TextBlock(text=self._shown, source=Source(kind="environment", ref=self.name)),) if self._shown else ()
 
     async def snapshot(self) -> bytes:
-        """What it showed and remembers, as JSON."""
+        """Return what it showed and remembers, as JSON."""
         return json.dumps(self._state(), sort_keys=True).encode()
 
     async def restore(self, data: bytes) -> None:
-        """What it showed and remembered then."""
+        """Take up what it showed and remembered then."""
         self._take(json.loads(data))
 
 
 def _a2e(agent: Agent, *, name: str = "", actions: Sequence[ToolSchema] | None = None, rules: str = "") -> AgentFactory:
-    """An environment with the agent behind it.
+    """Return an environment with the agent behind it.
 
     Args:
         agent: the agent; nobody is offered it otherwise.
@@ -183,7 +176,7 @@ def _a2e(agent: Agent, *, name: str = "", actions: Sequence[ToolSchema] | None =
 
 
 def accepted(agent: Agent) -> tuple[ToolSchema, ...]:
-    """The moves that an agent accepts from others: those of the environment it acts for."""
+    """Return the moves that an agent accepts from others: those of the environment it acts for."""
     names: tuple[str, ...] | None = getattr(agent.drive, "accepts", None)
     own = str(getattr(agent.drive, "environment", ""))
     if names is None or own not in carried_by(agent).environments:
@@ -201,7 +194,7 @@ async def _ask(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
 
 
 def human(name: str = "human", description: str = "A human who is asked, and answers when there is time.") -> Agent:
-    """A human as an agent, so that `a2e(human())` is an environment whose actions are questions to that human.
+    """Return a human as an agent, so that the actions of `a2e(human())` are questions to that human.
 
     A question that nobody can answer now makes the run wait, as every question does.
 

@@ -29,7 +29,7 @@ _INSTANCE: dict[str, Any] = {
 
 
 def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[..., Any], ...]:
-    """The agent as a tool `task, context, instance -> answer`.
+    """Return the agent as a tool `task, context, instance -> answer`.
 
     Asked under an instance it is the same individual again: it keeps its name in the log, and is told its earlier
     tasks and answers, in this run and in later runs of the session. Two instances know nothing of each other.
@@ -73,7 +73,7 @@ def _a2t(agent: Agent, *, name: str = "", instance: str = "") -> tuple[Tool[...,
 
 
 def _checked(instance: str) -> str:
-    """An instance's name, which becomes a part of the log's names."""
+    """Return an instance's name, which becomes a part of the log's names; refuse one that cannot."""
     if instance and (len(instance) > LONGEST_INSTANCE or not instance.isprintable() or "/" in instance):
         raise TransformationError(
             f"{instance[:80]!r} cannot be an instance's name: it has at most {LONGEST_INSTANCE} printable characters, "
@@ -83,12 +83,9 @@ def _checked(instance: str) -> str:
 
 
 def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: str = "", by: str = "") -> AgentSpec:
-    """What an agent is asked to do on behalf of a tool or an environment.
+    """Return what an agent is asked to do on behalf of a tool or an environment.
 
     Args:
-        agent: who is asked.
-        task, context: what it is told.
-        ctx: the RunContext of who asks.
         instance: the identity it works under.
         by: the tool or environment that asks: an agent that holds what its caller holds does not get that too.
     """
@@ -100,7 +97,7 @@ def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: s
 
 
 def answer_of(outcome: Outcome) -> ToolResult:
-    """The answer of an agent as a tool's result.
+    """Return the answer of an agent as a tool's result.
 
     Raises:
         ToolError: if it gave none: with its reason.

@@ -22,15 +22,8 @@ PROMPT = "environment"
 
 
 @dataclass(frozen=True)
-class Acting:
-    """Drives an environment's agent: what others want to do is done by the rules or refused, then it acts by itself.
-
-    Attributes:
-        environment: its name.
-        accepts: actions that others may ask for.
-        prompt: what it speaks with.
-        content_hash: of the environment.
-    """
+class EnvironmentDriver:
+    """Drives an environment's agent: what others want to do is done by the rules or refused, then it acts by itself."""
 
     environment: str
     accepts: tuple[str, ...]
@@ -38,7 +31,7 @@ class Acting:
     content_hash: str
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """A move that was asked for, then the agent's own turn."""
+        """Do a move that was asked for, then take the agent's own turn."""
         move = _move(spec.instruction)
         if move is None:
             return await run_agent(spec, session, kit, prompt=self.prompt)
@@ -63,7 +56,7 @@ class Acting:
 
 
 def _move(text: str) -> tuple[str, dict[str, Any]] | None:
-    """The move that a message is, None where it is words."""
+    """Return the move that a message is, None where it is words."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -90,7 +83,7 @@ def _e2a(
     objectives: tuple[str, ...] = (),
     relationships: tuple[Relationship, ...] = (),
 ) -> Agent:
-    """An agent that acts for the environment, in the run's one instance of it.
+    """Return an agent that acts for the environment, in the run's one instance of it.
 
     It is told what others want to do, in words or as a move `{"action": ..., "arguments": {...}}`. A move is done if
     the environment's schema and conditions allow it, else refused with the reason, without asking a model. Then the
@@ -123,7 +116,7 @@ def _e2a(
         prompt=prompt,
         role=role,
         max_steps=max_steps,
-        drive=Acting(environment.name, tuple(accepted), prompt, environment.content_hash),
+        drive=EnvironmentDriver(environment.name, tuple(accepted), prompt, environment.content_hash),
         version=environment.version,
         objectives=objectives,
         relationships=relationships,
@@ -135,4 +128,4 @@ def _e2a(
 e2a: Transformation[Callable[[], Any], Agent] = Transformation("e2a", "environment", "agent", _e2a)
 """An environment as an agent; see `_e2a` for its options."""
 
-__all__ = ["Acting", "e2a"]
+__all__ = ["EnvironmentDriver", "e2a"]

@@ -25,7 +25,7 @@ def _t2a(
     relationships: tuple[Relationship, ...] = (),
     version: str = "1.0.0",
 ) -> Agent:
-    """An agent that reaches the goals it is given by calling the tools: the ordinary loop with a prompt of its own.
+    """Return an agent that reaches its goals by calling the tools: the ordinary loop with a prompt of its own.
 
     Args:
         tools: one or several; the workspace takes them in with the agent.

@@ -23,6 +23,7 @@ _PROGRAM = re.compile(
 _TAGGED = re.compile(r"^[ \t]*<tool_call>\s*(?P<call>.*?)\s*(?:</tool_call>|\Z)", re.MULTILINE | re.DOTALL)
 _FUNCTION = re.compile(r"^[ \t]*<function=(?P<name>[\w-]+)>(?P<body>.*?)</function>", re.MULTILINE | re.DOTALL)
 _PARAMETER = re.compile(r"<parameter=(?P<name>[\w-]+)>\n?(?P<value>.*?)\n?</parameter>", re.DOTALL)
+DECISION_FIELDS = ("thinking", "thought", "evaluation_previous_goal", "memory", "next_goal", "tool", "answer")
 _AT_STAKE = frozenset({Tag.WRITE, Tag.SEND, Tag.SPEND})
 
 
@@ -166,4 +167,31 @@ def program_in(text: str) -> str:
     return found[0] if len(found) == 1 else ""
 
 
-__all__ = ["calls_in", "harmless", "mended", "program_in", "read_json", "unfenced", "unknown"]
+def decision_fields(text: str) -> dict[str, Any] | None:
+    """Return the JSON object in a reply that looks most like a decision, wherever it stands; None without one."""
+    decoder = json.JSONDecoder(strict=False)
+    found: list[dict[str, Any]] = []
+    at = text.find("{")
+    while at >= 0:
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except ValueError:
+            end = at + 1
+        else:
+            if isinstance(value, dict):
+                found.append(value)
+        at = text.find("{", end)
+    return max(found, key=lambda one: sum(field in one for field in DECISION_FIELDS) + ("tool" in one), default=None)
+
+
+__all__ = [
+    "DECISION_FIELDS",
+    "calls_in",
+    "decision_fields",
+    "harmless",
+    "mended",
+    "program_in",
+    "read_json",
+    "unfenced",
+    "unknown",
+]

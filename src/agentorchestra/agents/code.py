@@ -1,0 +1,101 @@
+"""Code as action: `decide` with a model whose decision is a Python program, not a list of calls (docs/code-action.md).
+
+CodeAct, as OAgents uses it (004): in the program the agent's tools and sub-agents are functions.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.agents.decider import ModelDecider
+from agentorchestra.core.effects import Effect, Provenance
+from agentorchestra.core.messages import ModelResponse, ToolCall
+from agentorchestra.loop import State
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.repair import decision_fields
+from agentorchestra.tea.programs.handler import NAME, program_effect
+
+_FENCE = re.compile(
+    r"^[ \t]*```[ \t]*(?P<language>\w*)[^\n`]*\n(?P<code>.*?)(?:^[ \t]*```[ \t]*$|(?P<open>\Z))",
+    re.MULTILINE | re.DOTALL,
+)
+_PYTHON = ("python", "py", "python3")
+
+
+@dataclass(frozen=True)
+class CodeReply:
+    """A reply taken apart: its programs, the words around its blocks, and whether the last block has no end."""
+
+    programs: tuple[str, ...]
+    words: str
+    cut: bool = False
+
+
+def written(text: str) -> CodeReply:
+    """Return the programs of a reply: its blocks fenced as Python, else those without a language."""
+    blocks = [match for match in _FENCE.finditer(text) if match["code"].strip()]
+    named = [match for match in blocks if match["language"].casefold() in _PYTHON]
+    chosen = named or [match for match in blocks if not match["language"]]
+    cut = bool(chosen) and chosen[-1]["open"] is not None
+    return CodeReply(tuple(match["code"] for match in chosen), _FENCE.sub("\n", text).strip(), cut)
+
+
+@dataclass
+class CodeDecider(ModelDecider):
+    """`decide` with a model that answers with a program.
+
+    No tools are offered natively, so that it is one way for all models: code inside the JSON of a call is where they
+    make most of their mistakes, and many take no native calls.
+    """
+
+    native: bool = False
+
+    def read(
+        self, response: ModelResponse, state: State, *, final: bool
+    ) -> tuple[dict[str, Any] | None, tuple[ToolCall, ...], str | None]:
+        """Return the fields of the reasoning, the program as the one call, and why there is none."""
+        reply = written(response.text)
+        fields = decision_fields(reply.words) or {"thinking": reply.words}
+        cut = f"your reply was cut at {self.cut_at(response)} tokens within the program; be brief"
+        problem = None
+        if response.finish_reason == "content_filter":
+            problem = "the provider withheld the reply; put the next step differently"
+        elif response.finish_reason == "length" and (reply.cut or not reply.programs):
+            problem = cut
+        elif response.tool_calls:
+            names = ", ".join(call.name for call in response.tool_calls)
+            problem = f"your reply called {names} as a tool; call functions from a program, in one ```python block"
+        elif not reply.programs:
+            problem = (
+                "your reply held no program; write exactly one, in a block that begins with ```python and ends with "
+                "```. To finish, call done(answer=...) in it"
+            )
+        elif len(reply.programs) > 1:
+            problem = f"your reply held {len(reply.programs)} programs; write exactly one ```python block in a step"
+        if problem is not None:
+            return fields, (), problem
+        call = ToolCall(id=f"call_{state.step}_0", name=NAME, arguments={"code": reply.programs[0]})
+        return fields, (call,), None
+
+    def effect(
+        self,
+        call: ToolCall,
+        session: Session[Any],
+        provenance: tuple[Provenance, ...],
+        *,
+        final: bool,
+        opened: Sequence[str] = (),
+    ) -> Effect:
+        """Return RunCode; in the last decision the program may call nothing but `done`."""
+        code = call.arguments.get("code", "") if isinstance(call.arguments, dict) else ""
+        return program_effect(str(code), role=self.role, provenance=provenance, final=final)
+
+    def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
+        """Return True if a reply holds no block at all, and is no decision's JSON."""
+        return "```" not in response.text and not response.tool_calls and decision_fields(response.text) is None
+
+
+__all__ = ["CodeDecider", "CodeReply", "written"]
