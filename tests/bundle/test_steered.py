@@ -18,7 +18,7 @@ from agentorchestra.log.bundle.lines import to_line
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace.driver import ReplayReport
 from tests.runtime.test_waiting_mail import await_mail, two_clerks
-from tests.runtime.test_waiting_timers import FakeClock
+from tests.support.clock import FakeClock
 
 
 @tool(effect="composite")

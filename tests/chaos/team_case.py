@@ -17,6 +17,14 @@ from tests.chaos.support import only_run, python, read_log, start, until
 
 CLI = ("-m", "agentorchestra.cli")
 PROGRAM = Path(__file__).with_name("team_program.py")
+KEYS = {
+    "/#1",
+    *(f"/1.react#{n}" for n in range(1, 11)),
+    "/1.react/3.team#1",
+    "/1.react/3.team#2",
+    *(f"/1.react/3.team/{side}#{n}" for side in ("1.left", "2.right") for n in range(1, 7)),
+}
+"""Of all effects of such a run."""
 
 KEYS = {
     "/#1",

@@ -12,7 +12,6 @@ from tests.chaos.support import python, remembered
 PROGRAM = Path(__file__).with_name("memory_program.py")
 ANSWER = "tide 4, remembered 1"
 
-
 WHOLE = [
     ("event", "Task"),
     ("event", "Step 1"),

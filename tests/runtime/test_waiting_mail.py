@@ -18,7 +18,7 @@ from agentorchestra.core.spec import AgentSpec, RunResult, RunStatus
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
-from tests.runtime.test_waiting_timers import FakeClock
+from tests.support.clock import FakeClock
 
 
 @tool(effect="composite")

@@ -23,23 +23,9 @@ from agentorchestra.core.spec import AgentSpec, RunResult, RunStatus
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
+from tests.support.clock import START, FakeClock
 
-START = datetime(2026, 10, 24, 23, 30, tzinfo=UTC)
-"""In Berlin the clock is set back in the night that follows."""
 DAY = timedelta(days=1)
-
-
-class FakeClock:
-    """A wall clock that stands still until a test sets it; durations are real."""
-
-    def __init__(self, now: datetime = START) -> None:
-        self.time = now
-
-    def now(self) -> datetime:
-        return self.time
-
-    def monotonic(self) -> float:
-        return time.monotonic()
 
 
 DONE: list[str] = []

@@ -86,6 +86,3 @@ def answered_already(run: str, held: Event) -> str:
         f"question {held.body['question']} of run {run} was answered already{by}, at "
         f"{held.ts:%Y-%m-%d %H:%M:%S} UTC; that answer holds: `agentorchestra show {run}`"
     )
-
-
-__all__ = ["Holding", "answered_already", "settle"]

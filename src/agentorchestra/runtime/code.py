@@ -39,6 +39,3 @@ class CodeHandler:
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Run it."""
         return await self._of(effect).execute(effect, ctx)
-
-
-__all__ = ["CodeHandler"]

@@ -142,6 +142,3 @@ async def repeated(root: Session[Any]) -> AgentResult:
         record = ledger.records[EffectKey(root.branch, n)]
         await root.perform_apart(ledger.codec.decode(record.effect), n=n)
     return AgentResult(status=RunStatus.COMPLETED)
-
-
-__all__ = ["SYSTEM", "TASK", "DirectCalls", "LiveMapping", "repeated"]

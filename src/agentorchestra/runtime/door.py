@@ -72,7 +72,7 @@ class Passage:
         skipped: it must not be started, for the reason in `effect.invalid`.
         handler: executes it.
         mode: what a crash means for it.
-        known: what the log has of it before this passage.
+        earlier: what the log has of it before this passage.
         attempt: the number of this one.
         decision: whether it is a decision of an agent, which costs one step.
         final: whether it is an agent's last answer.
@@ -92,7 +92,7 @@ class Passage:
     skipped: bool
     handler: Handler
     mode: Mode
-    known: Record | None
+    earlier: Record | None
     attempt: int
     decision: bool
     final: bool
@@ -173,7 +173,7 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
         skipped,
         handler,
         mode=handler.mode(effect),
-        known=run.ledger.records.get(key),
+        earlier=run.ledger.records.get(key),
         attempt=run.ledger.attempts.get(key, 0) + 1,
         decision=effect.purpose in _DECISIONS and effect.kind is EffectKind.REQUEST_MODEL,
         final=effect.purpose == "final",
@@ -189,31 +189,31 @@ async def ledger(passage: Passage) -> Outcome | None:
     Raises:
         ReplayEnd: a replay has come to the end of the recording.
     """
-    run, key, known = passage.run, passage.key, passage.known
+    run, key, earlier = passage.run, passage.key, passage.earlier
     if run.replaying:
         run.visited.add(key)
         # What the door itself asked about this effect has no code that asks again.
         asked = [EffectKey(f"{key.path}.approval", 1)]
         asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, passage.attempt)]
         run.visited.update(one for one in asked if one in run.ledger.records)
-    if known is not None:
-        change = None if passage.skipped else run.ledger.compare(key, passage.effect, known)
+    if earlier is not None:
+        change = None if passage.skipped else run.ledger.compare(key, passage.effect, earlier)
         if change is not None:
             run.note_change(key, change)
-        if known.outcome is not None:
-            return await _hit(passage, known, known.outcome)
+        if earlier.outcome is not None:
+            return await _hit(passage, earlier, earlier.outcome)
     if not run.replaying:
         return None
     if passage.effect.kind in run.sealed:
         _visit_below(passage)
-    elif passage.mode is Mode.COMPOSITE and known is not None:
+    elif passage.mode is Mode.COMPOSITE and earlier is not None:
         entered = await _enter_again(passage)
         if passage.effect.kind is EffectKind.SPAWN:
             return entered
     raise ReplayEnd(str(key))
 
 
-async def _hit(passage: Passage, known: Record, outcome: Outcome) -> Outcome:
+async def _hit(passage: Passage, earlier: Record, outcome: Outcome) -> Outcome:
     """Return a recorded outcome; a replay enters a composite again and compares."""
     run, branch, effect = passage.run, passage.branch, passage.effect
     composite, sealed = passage.mode is Mode.COMPOSITE, effect.kind in run.sealed
@@ -224,9 +224,9 @@ async def _hit(passage: Passage, known: Record, outcome: Outcome) -> Outcome:
         if (again.status, again.value) != (outcome.status, outcome.value):
             raise _diverged(passage, "; its code changed since the recording")
         return outcome
-    if run.replaying and (composite or (sealed and known.mode is Mode.COMPOSITE)):
+    if run.replaying and (composite or (sealed and earlier.mode is Mode.COMPOSITE)):
         _visit_below(passage)
-    if effect.kind is EffectKind.SPAWN and known.started:  # one that was refused was never started
+    if effect.kind is EffectKind.SPAWN and earlier.started:  # one that was refused was never started
         return branch.spawns.add_recorded(passage.key, effect, outcome)
     if effect.kind is EffectKind.JOIN and outcome.ok:
         branch.spawns.add_recorded_join(outcome)
@@ -262,7 +262,7 @@ def _diverged(passage: Passage, why: str = "") -> DivergedError:
 
 async def policy(passage: Passage) -> Outcome | None:
     """Return the outcome of an effect that must not be executed: no fitting call, denied, or in doubt after a crash."""
-    branch, effect, known = passage.branch, passage.effect, passage.known
+    branch, effect, earlier = passage.branch, passage.effect, passage.earlier
     _pause_before(passage)
     if effect.invalid is not None:
         status: OutcomeStatus = "skipped" if passage.skipped else "mistake"
@@ -271,14 +271,14 @@ async def policy(passage: Passage) -> Outcome | None:
         trust = lowest(Trust.AGENT, effect.lowest_trust)
         return await _write(passage, failed(status, effect.invalid, trust=trust, own_words=own))
     refusal = refused(branch, effect)
-    if refusal is None and known is None and (mistake := obvious_mistake(passage.run, effect, branch)) is not None:
+    if refusal is None and earlier is None and (mistake := obvious_mistake(passage.run, effect, branch)) is not None:
         return await _write(passage, failed("mistake", mistake))
-    if refusal is None and (known is None or not known.started):
+    if refusal is None and (earlier is None or not earlier.started):
         refusal = await judge(branch, passage.key, effect, passage.base)
     if refusal is not None:
         return await _write(passage, failed("denied", refusal, trust=lowest(Trust.AGENT, effect.lowest_trust)))
-    if known is not None and known.started and passage.mode is Mode.ONCE:
-        return await _uncertain(passage, known.attempt)
+    if earlier is not None and earlier.started and passage.mode is Mode.ONCE:
+        return await _uncertain(passage, earlier.attempt)
     return None
 
 
@@ -374,7 +374,7 @@ async def mark(passage: Passage) -> None:
 
 
 async def _mark(passage: Passage) -> None:
-    run, key, effect, known = passage.run, passage.key, passage.effect, passage.known
+    run, key, effect, earlier = passage.run, passage.key, passage.effect, passage.earlier
     encoded = run.ledger.codec.encode(effect)
     body = EffectStarted.written(encoded, effect.fingerprint, passage.bound, passage.branch.batch)
     row = run.written(EffectStarted, body, **passage.branch.about(key, passage.attempt))
@@ -385,15 +385,15 @@ async def _mark(passage: Passage) -> None:
         attempt=passage.attempt,
         started=True,
         bound=passage.bound,
-        marked=row.ts if known is None else known.marked,
-        began=0 if known is None else known.began,
+        marked=row.ts if earlier is None else earlier.marked,
+        began=0 if earlier is None else earlier.began,
     )
     run.ledger.attempts[key] = passage.attempt
     if passage.mode is Mode.COMPOSITE:
         observe(marked)  # its children's rows come after it in the same log
         return
     (seq,) = await wait_for(marked)
-    if known is None:
+    if earlier is None:
         started.began = seq
 
 

@@ -211,6 +211,3 @@ class LocalEngine:
 def _driven_elsewhere(run: str, job: Job | None) -> str:
     who = f" ({job.owner.host}, pid {job.owner.pid})" if job is not None and job.owner is not None else ""
     return f"run {run} is being driven by another process{who}; it goes on there: `agentorchestra show {run}`"
-
-
-__all__ = ["LocalEngine", "is_dead", "this_process"]

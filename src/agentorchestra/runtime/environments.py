@@ -254,6 +254,3 @@ def _would_deadlock(place: Place, held: list[Place], wanted: Mapping[Place, list
 
 STATE_ACTION = "state"
 """The action every environment has: what an agent sees of it now."""
-
-
-__all__ = ["STATE_ACTION", "EnvironmentHandler"]

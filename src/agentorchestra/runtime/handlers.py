@@ -11,12 +11,12 @@ from pydantic import JsonValue
 
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
-from agentorchestra.core.errors import DoorError, SuspendedError
+from agentorchestra.core.errors import SuspendedError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import BaseHandler, Handler
 from agentorchestra.core.spec import Question
 from agentorchestra.runtime.answers import settle
-from agentorchestra.runtime.environments import STATE_ACTION, EnvironmentHandler
+from agentorchestra.runtime.environments import EnvironmentHandler
 from agentorchestra.runtime.mail import Waiting
 from agentorchestra.runtime.results import MAX_RESULT_CHARS
 from agentorchestra.runtime.run import Run
@@ -254,17 +254,3 @@ def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[Effect
         EffectKind.RESTORE: environment,
     }
     return handlers
-
-
-__all__ = [
-    "STATE_ACTION",
-    "AskHumanHandler",
-    "DoorError",
-    "EnvironmentHandler",
-    "JoinHandler",
-    "ReceiveHandler",
-    "SendMessageHandler",
-    "WaitHandler",
-    "builtin_handlers",
-    "due_at",
-]

@@ -91,6 +91,3 @@ def _in_parts(texts: Sequence[str]) -> Iterator[list[str]]:
         chars += len(text)
     if part:
         yield part
-
-
-__all__ = ["embed", "transcribe"]

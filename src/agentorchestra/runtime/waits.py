@@ -120,6 +120,3 @@ async def requested(store: Store, run: str) -> RunStatus | None:
     if ledger.cancel_requested:
         return RunStatus.CANCELLED
     return RunStatus.PAUSED if ledger.pause_requested else None
-
-
-__all__ = ["GOES_ON", "actors", "due_runs", "end_undriven", "last_end", "not_yet", "requested", "waiting_until"]

@@ -165,18 +165,3 @@ def named_addresses(texts: tuple[str, ...]) -> frozenset[str]:
             if plain and may_address(plain):
                 found |= {plain, piece}
     return frozenset(found)
-
-
-__all__ = [
-    "URL",
-    "canonical",
-    "host_of",
-    "is_site_of",
-    "is_word",
-    "links_in",
-    "links_within",
-    "may_address",
-    "named_addresses",
-    "same_place",
-    "site_of",
-]

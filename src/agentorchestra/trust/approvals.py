@@ -78,6 +78,3 @@ def refused_before(ledger: Ledger, effect: Effect) -> bool:
 def _name(details: Mapping[str, Any]) -> str:
     component = str(details.get("component", ""))
     return component.rpartition("@")[0] or component
-
-
-__all__ = ["question_of", "refused_before", "same_call"]

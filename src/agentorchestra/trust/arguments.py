@@ -207,17 +207,3 @@ def shown_text(value: str | int | float | bool) -> str:
     if isinstance(value, int) and value.bit_length() > 1_000:
         return f"a number of {value.bit_length()} bits"
     return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-__all__ = [
-    "ELEMENT",
-    "INSIDE",
-    "MOST_LEAVES",
-    "SITE",
-    "Leaf",
-    "argument_rows",
-    "harmless",
-    "leaves",
-    "leaves_of",
-    "shown_text",
-]

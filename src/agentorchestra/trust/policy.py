@@ -245,6 +245,3 @@ class AllowAll:
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow."""
         return _ALLOWED
-
-
-__all__ = ["AllowAll", "DefaultPolicy", "of_user"]

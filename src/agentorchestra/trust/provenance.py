@@ -292,6 +292,3 @@ def _label(effect: Effect) -> str:
     if "network" in effect.tags and links:
         return f"web {links[0]} ({effect.name})"
     return f"{kind} {effect.name}"
-
-
-__all__ = ["Piece", "SeenProvenance", "listed_sources", "origins", "what_was_seen"]

@@ -459,6 +459,3 @@ def _ibans(text: str) -> Iterator[str]:
         turned = number[4:] + number[:4]
         if int("".join(str(int(char, 36)) for char in turned)) % 97 == 1:
             yield number
-
-
-__all__ = ["Words", "as_decimal", "exact", "fold", "numbers_in", "stands_in", "words_of"]

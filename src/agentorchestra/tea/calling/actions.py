@@ -9,7 +9,7 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Prove
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment, instance_of
-from agentorchestra.runtime.handlers import STATE_ACTION
+from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.tea.calling.tool import ToolResult
 
 

@@ -55,11 +55,7 @@ def program_effect(code: str, *, role: str, provenance: tuple[Provenance, ...], 
 
 
 class ProgramHandler(BaseHandler):
-    """Executes RunCode.
-
-    Args:
-        interpreters: the first that has what a program needs runs it.
-    """
+    """Executes RunCode; the first of its interpreters that has what a program needs runs it."""
 
     fixed_mode = Mode.COMPOSITE  # entered again after a crash
 
