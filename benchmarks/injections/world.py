@@ -16,7 +16,8 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentSpec
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool, tool
 
 
 @dataclass(frozen=True)

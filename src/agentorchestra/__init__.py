@@ -32,8 +32,9 @@ if TYPE_CHECKING:
     from agentorchestra.environments.folder import FolderEnvironment
     from agentorchestra.environments.nested import NestedEnvironment
     from agentorchestra.log.store import MemoryStore, PostgresStore, SqliteStore
+    from agentorchestra.runtime.results import ToolResult
     from agentorchestra.tea.calling.environment import ActionEnvironment, action
-    from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+    from agentorchestra.tea.calling.tool import Tool, tool
     from agentorchestra.tea.transformations.base import Transformation, compose
     from agentorchestra.tea.transformations.compound import Given, Result, Step, compound
     from agentorchestra.tea.transformations.e2t import e2t

@@ -459,18 +459,3 @@ def environment_state(component: str, instance: str | None = None) -> Perceive:
         return Seen(blocks=(said,), keep=outcome.status == "environment_lost")
 
     return part
-
-
-__all__ = [
-    "Decision",
-    "Parts",
-    "Perceive",
-    "Seen",
-    "State",
-    "beam",
-    "environment_state",
-    "inbox",
-    "linear",
-    "opened_by",
-    "step",
-]

@@ -21,6 +21,10 @@ from tests.site import Site
 from tests.site.pages import Page
 from tests.tools.search.support import KEYS, settings
 
+CHANCE = random.Random(2506)
+"""Seeded: the same tests in every run."""
+
+
 TASK = "In which town was the last keeper of the lighthouse of Skerrow born?"
 
 
@@ -29,8 +33,8 @@ def _made(count: int) -> list[str]:
     parts = ["bel", "dro", "fin", "gau", "hal", "kem", "lor", "mir", "nas", "pol", "rud", "sev", "tam", "vig", "wex"]
     found: set[str] = set()
     while len(found) < count:
-        found.add("".join(random.sample(parts, 3)).capitalize())
-    return sorted(found, key=lambda _: random.random())
+        found.add("".join(CHANCE.sample(parts, 3)).capitalize())
+    return sorted(found, key=lambda _: CHANCE.random())
 
 
 FIRST, LAST, TOWN, OTHER, EVIL = _made(5)

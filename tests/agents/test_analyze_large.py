@@ -25,6 +25,10 @@ from agentorchestra.workspace import Workspace
 from tests.agents.analysing import Reader, drawn, town_of
 from tests.files import makers
 
+CHANCE = random.Random(2506)
+"""Seeded: the same tests in every run."""
+
+
 with_ffmpeg = pytest.mark.skipif(not makers.has_ffmpeg(), reason=makers.NEEDS_FFMPEG)
 with_sandbox = pytest.mark.skipif(shutil.which("bwrap") is None, reason="bubblewrap is not installed")
 TOWN = "Kelmar"
@@ -33,7 +37,7 @@ TASK = f"What is the code of {TOWN}?"
 
 @pytest.fixture
 def code() -> str:
-    return f"{random.randrange(2000, 10_000)}"
+    return f"{CHANCE.randrange(2000, 10_000)}"
 
 
 async def analysed(folder: Path, model: Reader, path: Path, **settings: Any) -> tuple[RunResult, str]:
@@ -69,10 +73,10 @@ class Programmer(Reader):
 
 def table(code: str) -> bytes:
     """More than 400,000 characters, in which the right row is told by a comparison over many."""
-    rows = [f"Town{number},{number},{random.randrange(1000, 2000)}" for number in range(40_000)]
-    for index in random.sample(range(len(rows)), 50):
-        rows[index] = f"{TOWN},{index % 900},{random.randrange(1000, 2000)}"
-    rows[random.randrange(30_000, 39_000)] = f"{TOWN},901,{code}"
+    rows = [f"Town{number},{number},{CHANCE.randrange(1000, 2000)}" for number in range(40_000)]
+    for index in CHANCE.sample(range(len(rows)), 50):
+        rows[index] = f"{TOWN},{index % 900},{CHANCE.randrange(1000, 2000)}"
+    rows[CHANCE.randrange(30_000, 39_000)] = f"{TOWN},901,{code}"
     data = "\n".join(["town,people,code", *rows]).encode()
     assert len(data) > 400_000
     return data

@@ -22,6 +22,10 @@ from tests.agents.analysing import Reader, drawn
 from tests.files import makers
 from tests.support.web import serving
 
+CHANCE = random.Random(2506)
+"""Seeded: the same tests in every run."""
+
+
 TOWN = "Kelmar"
 TASK = f"What is the code of {TOWN}?"
 WORDS = "Nothing is said here of any code, at some length, so that this page is a page of words and not of a scanner. "
@@ -29,7 +33,7 @@ WORDS = "Nothing is said here of any code, at some length, so that this page is 
 
 @pytest.fixture
 def code() -> str:
-    return f"{random.randrange(2000, 10_000)}"
+    return f"{CHANCE.randrange(2000, 10_000)}"
 
 
 def pdf(code: str, *pages: str) -> bytes:

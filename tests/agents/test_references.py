@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from pydantic import JsonValue
 
-from agentorchestra.agents.reporting.references import address_of, make_report, normalised_address
+from agentorchestra.agents.reporting.references import address_of, make_report
 from agentorchestra.core.spec import Citation, FileRef
+from agentorchestra.environments.report.addresses import normalised_address
 
 LEASE = FileRef(name="lease (1).txt", sha256="0" * 64, size=10, origin="/home/me/my files/lease (1).txt")
 RENT = Citation(source="lease (1).txt", place="line 1", quote="The rent is 900 euros.")

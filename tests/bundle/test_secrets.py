@@ -15,7 +15,7 @@ from agentorchestra.core.errors import BundleError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.log.bundle.format import CHUNK
 from agentorchestra.log.bundle.secrets import Watch, secret_variables
-from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.testing import call, decide
 from tests.bundle.support import SECRET, drawing, here, recorded, settings
 

@@ -17,8 +17,8 @@ from agentorchestra.core.messages import ModelRequest, ToolCall
 from agentorchestra.log.bundle.lines import to_line
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace.driver import ReplayReport
-from tests.runtime.test_waiting_mail import await_mail, two_clerks
 from tests.support.clock import FakeClock
+from tests.support.runtime_waiting_mail import await_mail, two_clerks
 
 
 @tool(effect="composite")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentorchestra import RunContext, tool
 from agentorchestra.core.spec import AgentSpec
-from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.runtime.results import ToolResult
 
 
 @tool(effect="write")

@@ -12,7 +12,7 @@ from agentorchestra.core.spec import RunResult
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace
 from tests.cli.team import TASK, team
-from tests.cli.test_reading import here, invoke
+from tests.support.cli_reading import here, invoke
 
 __all__ = ["here"]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import Folder, wait_until
-from tests.web.test_serve import ask, serving
+from tests.support.web_serve import ask, serving
 
 APP = '''
 """An application whose clock is as far ahead as `ahead.txt` says."""

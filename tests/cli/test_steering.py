@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from tests.cli.support import APP_SETTINGS, Folder, Result, wait_until
-from tests.cli.test_pause import GATE, SETTINGS
 from tests.postgres import PASSWORD, Postgres
+from tests.support.cli_pause import GATE, SETTINGS
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -14,7 +14,7 @@ from click.testing import CliRunner, Result
 
 from agentorchestra.cli import group
 from tests.cli.team import TASK, Gate, team
-from tests.cli.test_reading import dead, here, invoke, make_run
+from tests.support.cli_reading import dead, here, invoke, make_run
 
 __all__ = ["here"]
 

@@ -16,10 +16,10 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.environments.nested import NestedEnvironment
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.calling.environment import ActionEnvironment, action
-from agentorchestra.tea.calling.tool import ToolResult
 
 
 class Till(ActionEnvironment):

@@ -21,6 +21,10 @@ from agentorchestra.testing import LoopbackModelServer, call, decide
 from agentorchestra.tools.files.readers import describe_media
 from agentorchestra.workspace import Workspace
 
+CHANCE = random.Random(2506)
+"""Seeded: the same tests in every run."""
+
+
 with_ffmpeg = pytest.mark.skipif(not makers.has_ffmpeg(), reason=makers.NEEDS_FFMPEG)
 
 
@@ -55,7 +59,7 @@ def pictures(request: dict[str, Any]) -> list[bytes]:
 
 
 async def test_a_picture_arrives_with_its_size_and_what_its_maker_wrote(tmp_path: Path) -> None:
-    width, height = random.randint(20, 60), random.randint(61, 99)
+    width, height = CHANCE.randint(20, 60), CHANCE.randint(61, 99)
     path = tmp_path / "dot.png"
     path.write_bytes(makers.png(width, height, comment="taken at dawn"))
     before, after = await shown(tmp_path, path, None)

@@ -17,7 +17,8 @@ from typing import Any
 import psutil
 
 from agentorchestra.core.effects import ArtifactRef
-from agentorchestra.tea.calling.tool import Tool, ToolResult
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tools.mcp import McpToolkit
 from agentorchestra.tools.mcp.connection import CLOSE_S
 

@@ -17,7 +17,8 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.manager import ModelManager
-from agentorchestra.tea.calling.tool import ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import (
     LoopbackGoogleServer,
     LoopbackModelServer,

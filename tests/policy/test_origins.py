@@ -22,8 +22,9 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import AgentSpec, Question
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.trust.arguments import harmless
 from agentorchestra.trust.policy import DefaultPolicy

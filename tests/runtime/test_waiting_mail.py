@@ -13,26 +13,12 @@ import pytest
 
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.spec import AgentSpec, RunResult, RunStatus
+from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.support.clock import FakeClock
-
-
-@tool(effect="composite")
-async def await_mail(ctx: RunContext[Any], days: float = 0) -> str:
-    """Wait for mail."""
-    letters = await ctx.wait_for_mail(days * 86_400 if days else None)
-    return "; ".join(f"{one.sender or 'somebody'}: {one.content}" for one in letters) or "nothing came"
-
-
-@tool(effect="composite")
-async def two_clerks(ctx: RunContext[Any]) -> str:
-    """Let two wait."""
-    specs = [AgentSpec(name=name, instruction="Wait.", tools=("await_mail",)) for name in ("ann", "bob")]
-    return " | ".join(one.answer for one in await ctx.call_agents(specs))
+from tests.support.runtime_waiting_mail import await_mail, two_clerks
 
 
 def _model(*calls: Any) -> ScriptedModel:

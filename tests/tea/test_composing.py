@@ -10,8 +10,9 @@ import pytest
 from agentorchestra.core.errors import PromptError, VersionError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.log.store import MemoryStore
-from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary, parse_prompt
+from agentorchestra.tea.prompts.catalog import PromptLibrary
 from agentorchestra.tea.prompts.composition import composed
+from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace, packaged_prompts
 

@@ -24,10 +24,11 @@ from agentorchestra.core.errors import (
     UnknownComponentError,
 )
 from agentorchestra.core.protocols import Handler, RunContext
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import ToolHandler, effect_for
 from agentorchestra.tea.calling.threads import Threads
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
 from tests.tea.support import AnyTool, ToolBench, seen
 
 

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 from agentorchestra.core.errors import PromptError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import Pinned
-from agentorchestra.tea.prompts.catalog import PromptLibrary, load_prompt, parse_prompt
+from agentorchestra.tea.prompts.catalog import PromptLibrary, load_prompt
+from agentorchestra.tea.prompts.prompt import parse_prompt
 from agentorchestra.workspace import packaged_prompts
 
 TASK = """---

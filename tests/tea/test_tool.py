@@ -22,8 +22,9 @@ from agentorchestra.core.effects import Mode, Tag
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import given_of, read_docstring, schema_problems
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
 from tests.tea.support import refused, validated
 
 if TYPE_CHECKING:

@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.agent import Agent, System
 from agentorchestra.agents.driver import build_agent, result_of, run_agent
 from agentorchestra.agents.state import agent_state
-from agentorchestra.agents.types import Kit, System
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.messages import ModelRequest, ModelResponse

@@ -21,7 +21,7 @@ from agentorchestra.models.prices import FREE
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tea.memory.base import Entry
 from agentorchestra.tea.memory.insights import standing, stands_for
-from agentorchestra.tea.memory.systems import WorkflowMemory
+from agentorchestra.tea.memory.workflow import WorkflowMemory
 from agentorchestra.testing import ScriptedModel, call, decide, obedient_model, say
 from agentorchestra.trust.policy import AllowAll
 from agentorchestra.workspace import Workspace

@@ -19,7 +19,8 @@ from PIL import Image
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ModelProfile, Price, Settings, WebSettings
 from agentorchestra.core.spec import RunResult
-from agentorchestra.tea.calling.tool import ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import (
     LoopbackAnthropicServer,
     LoopbackGoogleServer,

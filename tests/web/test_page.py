@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import Folder, clean_environment
-from tests.web.test_serve import TOKEN, serving
+from tests.support.web_serve import TOKEN, serving
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "web.md").read_text(encoding="utf-8")

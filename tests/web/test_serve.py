@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import socket
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.cli.support import PACKAGE_PARENT, Folder, Started, wait_until
-
-TOKEN = "token-of-the-tests-0123"
+from tests.cli.support import PACKAGE_PARENT, Folder, wait_until
+from tests.support.web_serve import TOKEN, ask, serving
 
 
 @pytest.fixture
 def app(tmp_path: Path) -> Folder:
     """A folder with an application: tools and a scripted model."""
     return Folder(tmp_path).with_app('app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n')
-
-
-@contextmanager
-def serving(folder: Folder, *words: str, **options: Any) -> Iterator[tuple[Started, str]]:
-    """A server on a free port, and its address."""
-    with folder.start("serve", "--port", "0", *words, **options) as started:
-        assert started.process.stdout is not None
-        yield started, started.process.stdout.readline().strip()
-
-
-def ask(address: str, path: str, token: str, body: Any = None) -> Any:
-    """The JSON of an answer."""
-    headers = {"Authorization": f"Bearer {token}", "Content-Type": "application/json"}
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(address + path, data=data, headers=headers)
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        return json.load(answer)
 
 
 def test_it_prints_address_and_token_and_serves_the_application(app: Folder) -> None:

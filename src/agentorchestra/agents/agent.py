@@ -275,6 +275,3 @@ def agent_effect(
         purpose="agent",
         provenance=() if session.parent is None else joined(provenance, told, provenance_of(spec.context)),
     )
-
-
-__all__ = ["Agent", "Delegate", "Relation", "Relationship", "System", "agent_effect"]

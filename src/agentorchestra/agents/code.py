@@ -96,6 +96,3 @@ class CodeDecider(ModelDecider):
     def worded(self, response: ModelResponse, fields: dict[str, Any] | None) -> bool:
         """Return True if a reply holds no block at all, and is no decision's JSON."""
         return "```" not in response.text and not response.tool_calls and decision_fields(response.text) is None
-
-
-__all__ = ["CodeDecider", "CodeReply", "written"]

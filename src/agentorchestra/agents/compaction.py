@@ -19,7 +19,7 @@ from agentorchestra.core.messages import system as system_message
 from agentorchestra.loop import State
 from agentorchestra.models.prices import estimate_messages_tokens, estimate_text_tokens
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tea.prompts.prompt import Prompt
 
 FULL = 0.9
 """Part of the window at which steps are taken out."""
@@ -243,6 +243,3 @@ def _fitting(text: str, tokens: int) -> str:
     while estimate_text_tokens(text) > tokens:
         text = text[: int(len(text) * 0.9)]
     return text
-
-
-__all__ = ["Compaction", "Summariser"]

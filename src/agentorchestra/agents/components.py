@@ -18,7 +18,8 @@ from agentorchestra.tea.memory.base import MemoryFactory
 from agentorchestra.tea.memory.kind import MEMORY
 from agentorchestra.tea.memory.systems import builtin_memories
 from agentorchestra.tea.programs.foreign import Programs
-from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
+from agentorchestra.tea.prompts.catalog import PromptLibrary
+from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tea.registry.context import Access, ContextManager
 from agentorchestra.tea.registry.kinds import ENVIRONMENT, PROMPT, EnvironmentFactory, tool_kind
 from agentorchestra.tea.registry.registration import entry_points
@@ -220,13 +221,3 @@ async def _call(owner: Any, hook: str) -> None:
         raise ToolDefinitionError(
             f"{type(owner).__name__}.{hook}() failed: {type(exc).__name__}: {exc}; its tools cannot be used"
         ) from exc
-
-
-__all__ = [
-    "AgentContextManager",
-    "Components",
-    "EnvironmentContextManager",
-    "MemoryManager",
-    "PromptManager",
-    "ToolContextManager",
-]

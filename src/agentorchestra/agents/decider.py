@@ -337,6 +337,3 @@ def _is_json(arguments: dict[str, JsonValue] | str) -> bool:
     except ValueError:
         return False
     return True
-
-
-__all__ = ["ModelDecider", "Toolset"]

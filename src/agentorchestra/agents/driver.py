@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from agentorchestra.agents.agent import is_top, order_trust
+from agentorchestra.agents.agent import System, is_top, order_trust
 from agentorchestra.agents.code import CodeDecider
 from agentorchestra.agents.compaction import Compaction, Summariser
 from agentorchestra.agents.decider import ModelDecider
@@ -18,7 +18,7 @@ from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.toolkit import toolset_of
-from agentorchestra.agents.types import Kit, System
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
@@ -186,6 +186,3 @@ def result_of(state: State) -> AgentResult:
         update = {"status": limit_status(state.limited), "report": result.report or state.limited}
         return result.model_copy(update=update)
     return result
-
-
-__all__ = ["Kit", "System", "build_agent", "result_of", "run_agent", "run_workflow"]

@@ -149,6 +149,3 @@ async def choose_first_view(
             found += outcome.blocks(Source(kind="tool", ref=effect.name))
     told = kit.prompts.get("discovery").render(**discovery.counts, code=code)
     return FirstView(discovery, tuple(opened), (TextBlock(text=told, trust=Trust.SYSTEM), *found))
-
-
-__all__ = ["VIEW", "FirstView", "choose_first_view", "files_shown", "short_files", "waiting_tools"]

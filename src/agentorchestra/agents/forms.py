@@ -207,22 +207,3 @@ class Limited(Generic[L]):
     def content_hash(self) -> str:
         """Return the hash of its limits."""
         return sha256_json(self.limits.model_dump(mode="json"))
-
-
-__all__ = [
-    "FLAG",
-    "INTEGER",
-    "NUMBER",
-    "TEXT",
-    "TEXTS",
-    "Form",
-    "Limited",
-    "Question",
-    "Questioner",
-    "call_tools",
-    "form",
-    "limit_status",
-    "list_of",
-    "material",
-    "piece_block",
-]

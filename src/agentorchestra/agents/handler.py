@@ -7,9 +7,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+from agentorchestra.agents.agent import System
 from agentorchestra.agents.driver import run_agent, run_workflow
 from agentorchestra.agents.identity import run_with_identity
-from agentorchestra.agents.types import Kit, System
+from agentorchestra.agents.types import Kit
 from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, Mode, Outcome, failed
@@ -75,6 +76,3 @@ def find_system(
         return systems[name]
     except KeyError:
         raise UnknownSystemError(f"no system {name!r}; the systems: {', '.join(sorted(systems))}") from None
-
-
-__all__ = ["AgentHandler", "find_system"]

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.types import Kit, System
+from agentorchestra.agents.agent import System
+from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -68,6 +69,3 @@ def _last(name: str) -> str:
 def _trust(exchange: JsonValue) -> Trust:
     said = exchange.get("trust") if isinstance(exchange, dict) else None
     return next((one for one in Trust if one.value == said), Trust.UNTRUSTED)
-
-
-__all__ = ["kept_name", "run_with_identity"]

@@ -315,6 +315,3 @@ def memory_of(spec: AgentSpec, session: Session[Any], kit: Kit, *, top: bool, tr
     asked = Happening(_cut(spec.instruction, _ANSWER_CHARS), trust)
     memory = SessionMemory(session, kit, spec.name, asked, describe_memory(name, factory), leads=top)
     return AgentMemory(memory, factory(), kit.prompts.get("memory"))
-
-
-__all__ = ["PURPOSE", "AgentMemory", "SessionMemory", "calls_of", "memory_of", "shown_entries", "step_of"]

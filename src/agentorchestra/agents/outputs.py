@@ -191,6 +191,3 @@ def _excerpt(one: Output, marks: Collection[str], most: int) -> str:
     lines = [line for line in one.text.splitlines() if any(mark in line.casefold() for mark in marks)]
     said = "\n… ".join(lines) or one.text
     return f"{head}… {said[: max(0, room - 4)]} …"
-
-
-__all__ = ["PROGRAMS", "Output", "computed", "ended_on", "figures", "is_among", "output_blocks", "outputs"]

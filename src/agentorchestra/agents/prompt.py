@@ -137,6 +137,3 @@ def tail_text(session: Session[Any], kit: Kit, tools: Toolset, *, lists: bool) -
         return f"{opened_prompt.render(tools=_entries(opened))}\n\n{text}"
 
     return tail
-
-
-__all__ = ["first_message", "render", "system_text", "tail_text"]

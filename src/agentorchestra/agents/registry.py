@@ -254,5 +254,3 @@ AGENT: Kind[Agent] = Kind(
     variables=_variables,
     rewritten=_rewritten,
 )
-
-__all__ = ["AGENT", "adjusted", "builtin_agents", "check_named", "team", "wants_in_run"]

@@ -169,6 +169,3 @@ def recorded_request(session: Session[Any], model: str = "") -> ModelRequest | N
         if request is not None and model in ("", request.model):
             return request
     return first
-
-
-__all__ = ["ask_model", "model_effect", "model_of", "request_effect", "request_settings", "role_of", "window_of"]

@@ -142,6 +142,3 @@ def _holds(session: Session[Any], name: str) -> bool:
 async def misquoted(cited: Sequence[Citation], session: Session[Any]) -> list[Citation]:
     """Return the citations whose words do not stand where they say, as far as code can look them up."""
     return (await look_up(cited, session)).misquoted
-
-
-__all__ = ["CHECK", "FOLDER_FILES", "LookupResult", "look_up", "misquoted", "name_of"]

@@ -56,6 +56,3 @@ async def _made_tools(spec: AgentSpec, session: Session[Any], kit: Kit) -> dict[
     if kit.workshop is None or not runs_code:
         return {}
     return {one.name: one for one in await kit.workshop.made(session)}
-
-
-__all__ = ["toolset_of"]

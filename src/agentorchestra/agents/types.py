@@ -110,6 +110,3 @@ class Kit:
                 return "; ".join(said), tools[: len(said) - 1]
             said.append(first.rstrip("."))
         return "; ".join(said), tools
-
-
-__all__ = ["Kit", "System"]

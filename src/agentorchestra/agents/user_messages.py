@@ -54,6 +54,3 @@ def user_words(session: Session[Any], prompts: PromptLibrary, instruction: str) 
 def _stands_in(instruction: str, text: str) -> bool:
     """Return True if the words stand there as a whole: on lines of their own, or behind a colon."""
     return re.search(rf"(?:^|: ){re.escape(text.strip())}$", instruction, re.MULTILINE) is not None
-
-
-__all__ = ["MOST_TOLD", "heard_before", "user_words"]

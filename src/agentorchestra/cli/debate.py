@@ -69,6 +69,3 @@ def _summed_up(outcome: Mapping[str, Any]) -> str:
     except OutputError:
         return ""
     return f"the manager: {' '.join(str(said['summary']).split())}" if isinstance(said, dict) else ""
-
-
-__all__ = ["Talk"]

@@ -162,6 +162,3 @@ def at_terminal() -> bool:
         return sys.stdin.isatty()
     except ValueError:  # closed
         return False
-
-
-__all__ = ["Stop", "at_terminal", "drive", "run_async"]

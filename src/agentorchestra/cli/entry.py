@@ -163,6 +163,3 @@ def _quieten() -> None:
 
     threading.excepthook = from_thread
     sys.unraisablehook = unraisable
-
-
-__all__ = ["Interrupted", "Unfinished", "main"]

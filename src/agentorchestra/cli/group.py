@@ -126,6 +126,3 @@ def cli() -> None:
     Everything a run does is recorded in the workspace, so that it can be shown, resumed and replayed.
     A RUN is named by its id, a unique beginning of it, or "last".
     """
-
-
-__all__ = ["COMMANDS", "cli"]

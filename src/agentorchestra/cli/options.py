@@ -277,27 +277,3 @@ def budget_options(function: F) -> F:
         help="The most seconds the run may be at work, over all its resumes; waiting does not count.",
     )
     return usd(seconds(function))
-
-
-__all__ = [
-    "POSITIVE",
-    "WORDS",
-    "FilePath",
-    "Pair",
-    "budget_options",
-    "file_option",
-    "json_option",
-    "mcp_files",
-    "mcp_option",
-    "model_option",
-    "once_each",
-    "pin_option",
-    "preset_name",
-    "preset_option",
-    "role_option",
-    "run_argument",
-    "task_on_stdin",
-    "unsafe_option",
-    "warn_unsafe",
-    "workspace_option",
-]

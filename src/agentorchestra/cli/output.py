@@ -286,26 +286,3 @@ def argument_lines(question: Question) -> list[str]:
         f"{path} = {value}" + (f" ({trust}: {origin})" if trust else "")
         for path, value, trust, origin in argument_rows(question.details)
     ]
-
-
-__all__ = [
-    "CONTROL",
-    "OutputError",
-    "account_lines",
-    "argument_lines",
-    "bill",
-    "clean",
-    "command",
-    "dollars",
-    "emit",
-    "emit_json",
-    "local_time",
-    "one_line",
-    "plural",
-    "print_result",
-    "question_lines",
-    "say",
-    "summary_line",
-    "unknown_cost",
-    "until_line",
-]

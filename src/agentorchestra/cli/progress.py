@@ -139,6 +139,3 @@ def _named(arguments: Any) -> str:
     if not isinstance(arguments, dict):
         return canonical_json(arguments)
     return ", ".join(f"{name}={canonical_json(value)}" for name, value in arguments.items())
-
-
-__all__ = ["Progress", "call_text", "describe"]

@@ -92,6 +92,3 @@ def _warn_of_roles(roles: tuple[tuple[str, str], ...], workspace: Workspace[Any]
 def _name_default_budget(manifest: RunManifest) -> None:
     if manifest.budget.cost_usd == DEFAULT_COST_USD:
         say(f"budget: {DEFAULT_COST_USD:g} US dollar by default for {manifest.model}; --budget-usd changes it")
-
-
-__all__ = ["ROLES", "drive_new"]

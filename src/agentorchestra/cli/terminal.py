@@ -126,6 +126,3 @@ async def read_line(prompt: str) -> str | None:
         return await line
     finally:
         loop.remove_reader(terminal)
-
-
-__all__ = ["TerminalAsker", "read_line"]

@@ -130,6 +130,3 @@ async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
         listed = ", ".join(one.id for one in fitting[:3])
         raise UnknownRunError(f"{name!r} is the beginning of {len(fitting)} runs {where} ({listed}); give more of it")
     return (exact or fitting)[0]
-
-
-__all__ = ["abandoned", "exists", "find_run", "opened", "opened_run"]

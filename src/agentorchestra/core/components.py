@@ -27,6 +27,3 @@ class ComponentChange(BaseModel, frozen=True):
     ts: datetime
     type: str
     body: dict[str, JsonValue] = {}
-
-
-__all__ = ["ComponentChange"]

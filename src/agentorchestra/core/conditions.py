@@ -64,6 +64,3 @@ def conditions_of(environment: Any, action: str) -> Conditions:
     declared = getattr(environment, "conditions", None)
     found: Conditions = NO_CONDITIONS if declared is None else declared(action)
     return found
-
-
-__all__ = ["NO_CONDITIONS", "Condition", "Conditions", "conditions_of", "untrue"]

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, TypeAdapter
 
-from agentorchestra.core.budget import NO_USAGE, Bound, Usage
+from agentorchestra.core.budget import NO_USAGE, Usage
 from agentorchestra.core.clock import stamp_utc
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.errors import InvocationError
@@ -317,20 +317,3 @@ def failed(status: OutcomeStatus, sentence: str, **rest: Any) -> Outcome:
     Where the call was refused or stopped, the sentence is our own; a component that failed may have said anything.
     """
     return Outcome(status=status, error=sentence, **{"own_words": status in _OWN_WORDS, **rest})
-
-
-__all__ = [
-    "BESIDE",
-    "ArtifactRef",
-    "Bound",
-    "Effect",
-    "EffectKind",
-    "Mode",
-    "Outcome",
-    "OutcomeStatus",
-    "Provenance",
-    "Tag",
-    "blocks_value",
-    "failed",
-    "provenance_of",
-]

@@ -68,6 +68,3 @@ class Frozen(BaseModel):
             for name in copied.__dict__.keys() - type(self).model_fields.keys():
                 del copied.__dict__[name]
         return copied
-
-
-__all__ = ["Frozen", "computed", "constructed"]

@@ -15,13 +15,13 @@ from pydantic import BaseModel, JsonValue
 from agentorchestra.core.budget import NO_COST, Bound, Room, Usage
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.content import Block, MediaBlock
-from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Tag
+from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag
 from agentorchestra.core.events import Event, NewEvent
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.query import LogQuery
-from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunManifest, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunManifest, RunStatus
 
 DepsT_co = TypeVar("DepsT_co", covariant=True)
 
@@ -612,24 +612,3 @@ class Grounded(Protocol):
 def instance_of(environment: Any) -> str:
     """Return the instance that an environment's effects name by default: its ground, or it itself."""
     return str(getattr(environment, "ground", "") or environment.name)
-
-
-__all__ = [
-    "Attempt",
-    "BlobInfo",
-    "EffectKind",
-    "Engine",
-    "Environment",
-    "FileRef",
-    "Ground",
-    "Grounded",
-    "Handler",
-    "Job",
-    "Owner",
-    "RunContext",
-    "RunRecord",
-    "RunState",
-    "Store",
-    "Swept",
-    "instance_of",
-]

@@ -78,6 +78,3 @@ class LogQuery(BaseModel, frozen=True):
     def _held(self, event: Event) -> bool:
         body = _WRITTEN(event.body)
         return all(one in body for one in self.holds)
-
-
-__all__ = ["LogQuery"]

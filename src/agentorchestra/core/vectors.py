@@ -23,6 +23,3 @@ def unpack(data: bytes, dimensions: int) -> list[list[float]]:
         numbers.byteswap()
     listed = numbers.tolist()
     return [listed[start : start + dimensions] for start in range(0, len(listed), dimensions)]
-
-
-__all__ = ["pack", "unpack"]

@@ -238,19 +238,3 @@ def _give_rights(at: int, name: str) -> None:
         Path(f"/proc/self/fd/{handle}").chmod(0o700)
     finally:
         os.close(handle)
-
-
-__all__ = [
-    "MAX_DEPTH",
-    "Found",
-    "OutsideError",
-    "kind_of",
-    "open_file",
-    "open_folder",
-    "opened",
-    "parent_of",
-    "parts_of",
-    "remove",
-    "status_of",
-    "walk",
-]

@@ -334,6 +334,3 @@ class FolderEnvironment(ActionEnvironment):
     async def restore(self, data: bytes) -> None:
         """Restore the whole ground."""
         await self._stands_on.restore(data)
-
-
-__all__ = ["FILES", "FOLDER", "MAIN", "FolderEnvironment", "FolderGround", "rules_text", "world_folder"]

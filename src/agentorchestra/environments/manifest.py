@@ -333,23 +333,3 @@ def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
             finally:
                 os.close(inner)
     return known
-
-
-__all__ = [
-    "DEFAULT_LIMITS",
-    "Entry",
-    "FolderLimits",
-    "Listed",
-    "Manifest",
-    "Mark",
-    "Read",
-    "clear_for",
-    "differs",
-    "finish",
-    "list_folder",
-    "make_folders",
-    "make_link",
-    "parts_named",
-    "place_file",
-    "read_file",
-]

@@ -298,6 +298,3 @@ def _read(state: Any) -> bytes:
         return base64.b64decode(state["base64"])
     except (KeyError, TypeError, binascii.Error) as exc:
         raise ToolError(f"the snapshot of a part cannot be read: {exc}") from None
-
-
-__all__ = ["NestedEnvironment"]

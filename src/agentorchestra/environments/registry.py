@@ -76,6 +76,3 @@ class PackagedFactory:
 def packaged_environments(parts: EnvironmentParts) -> dict[str, PackagedFactory]:
     """Return the factories of the packaged environments by name."""
     return {name: PackagedFactory(place, parts) for name, place in PACKAGED.items()}
-
-
-__all__ = ["PACKAGED", "EnvironmentParts", "PackagedFactory", "packaged_environments"]

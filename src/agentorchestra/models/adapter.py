@@ -124,5 +124,3 @@ _WITHOUT: dict[str, object] = {
     "stream": False,
 }
 """How a request goes without each parameter that can be left out."""
-
-__all__ = ["NEEDED", "Note", "RequestAdapter"]

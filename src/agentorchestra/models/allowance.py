@@ -90,6 +90,3 @@ class Allowance:
 def _part(prompt: float, free: float) -> float:
     """Return what a long answer may take with its prompt."""
     return math.inf if math.isinf(free) else prompt + SHARE * (free - prompt)
-
-
-__all__ = ["SHARE", "Allowance"]

@@ -66,6 +66,3 @@ def with_usage(error: ModelError, usage: Usage) -> ModelError:
     """Return the error, carrying what the failed request may have cost; `spent_by` reads it."""
     error.__dict__["usage"] = usage
     return error
-
-
-__all__ = ["Media", "ModelClient", "OnDelta", "spent_by", "with_usage"]

@@ -33,6 +33,3 @@ class Endpoint:
     address: str | None
     key_env: str
     key: str | None
-
-
-__all__ = ["LOCAL", "Endpoint"]

@@ -407,22 +407,3 @@ def _transport(exc: BaseException, target: Target) -> tuple[ModelError, bool]:
     if any(isinstance(one, sent) or type(one).__name__ == "ServerDisconnectedError" for one in chain):
         return broken_off(target, reason), True
     return unreachable(target, reason), False
-
-
-__all__ = [
-    "OPENAI_ADDRESS",
-    "Target",
-    "Unreadable",
-    "broken_off",
-    "of_media",
-    "of_schema",
-    "of_status",
-    "refused_parameter",
-    "refused_room",
-    "refused_tools",
-    "shown_address",
-    "silent",
-    "translate",
-    "unreachable",
-    "unreadable",
-]

@@ -255,6 +255,3 @@ def _media(ctx: Any) -> Media:
 def _listener(ctx: Any) -> OnDelta | None:
     delta: OnDelta | None = getattr(ctx, "delta", None)
     return delta if delta is not None and getattr(ctx, "listening", False) else None
-
-
-__all__ = ["RequestModelHandler", "priced"]

@@ -70,6 +70,3 @@ def answer_tokens(
     elif stands_in or profile.max_tokens is None:
         wanted = min(wanted, profile.max_tokens or _published(profile) or wanted)
     return max(SHORTEST, min(wanted, profile.context_window - prompt))
-
-
-__all__ = ["LEAST", "SHORTEST", "UNKNOWN", "USUAL", "answer_tokens", "longest_answer"]

@@ -127,6 +127,3 @@ def model_files(name: str) -> tuple[Path, Path]:
             "ONNX file"
         )
     return network, words
-
-
-__all__ = ["LocalEmbedder", "model_files"]

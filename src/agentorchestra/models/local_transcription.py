@@ -110,6 +110,3 @@ def speech_folder(name: str) -> Path:
             'run: pip install "agentorchestra[audio]"'
         )
     return folder
-
-
-__all__ = ["LocalTranscriber", "hears", "speech_folder"]

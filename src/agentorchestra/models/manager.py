@@ -358,6 +358,3 @@ class RecordedModels(ModelManager):
     def require_price(self, name: str) -> None:
         """Raise UnknownModelError."""
         self.client(name)
-
-
-__all__ = ["REST_S", "Gate", "ModelManager", "RecordedModels"]

@@ -75,6 +75,3 @@ def _named(message: Message, left_out: Callable[[MediaBlock], bool]) -> Message:
         else:
             blocks.append(block)
     return message.model_copy(update={"content": tuple(blocks)})
-
-
-__all__ = ["Kind", "has_media", "kind_of", "plain_type", "takes", "without_media"]

@@ -56,6 +56,3 @@ def _may(models: ModelManager, name: str, kind: str) -> bool:
         models.check(name)
         return takes(_EXAMPLE[kind], provider=profile.model.partition(":")[0], profile=profile)
     return False
-
-
-__all__ = ["ROLES", "media_models"]

@@ -144,6 +144,3 @@ def _make(endpoint: Endpoint) -> Wire:
             f"model {endpoint.name!r} needs a package that is not installed ({exc.name or exc}); "
             f'run: pip install "pydantic-ai-slim[{extra}]"'
         ) from exc
-
-
-__all__ = ["PydanticAIClient"]

@@ -225,20 +225,3 @@ def most_usage(request: ModelRequest) -> Usage:
 def uncertain(most: Usage, dollars: float | None) -> Usage:
     """Return the uncertain usage of an attempt without an answer: no figure of what was paid counts it."""
     return Usage(uncertain_tokens=most.tokens, uncertain_usd=dollars)
-
-
-__all__ = [
-    "FREE",
-    "bound_of",
-    "estimate_input_tokens",
-    "estimate_messages_tokens",
-    "estimate_text_tokens",
-    "is_loopback",
-    "most_dollars",
-    "most_usage",
-    "price_of",
-    "price_of_sound",
-    "sound_seconds",
-    "sound_usage",
-    "uncertain",
-]

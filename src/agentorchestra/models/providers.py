@@ -85,6 +85,3 @@ def model_id(name: str) -> str:
     """Return the model's name without its provider: the same model may be had at several places."""
     provider, sep, model = name.partition(":")
     return model if sep and provider in PROVIDERS else name
-
-
-__all__ = ["FAMILIES", "PROVIDERS", "ProviderEntry", "model_id"]

@@ -179,14 +179,3 @@ def without_contents(text: str) -> str:
         kept.append(text[at:start])
         at = end
     return "".join([*kept, text[at:]])
-
-
-__all__ = [
-    "RenderedContent",
-    "content_spans",
-    "parse_contents",
-    "render_block",
-    "render_blocks",
-    "render_message",
-    "without_contents",
-]

@@ -69,6 +69,3 @@ class RetryPolicy:
         """Return a pause that doubles, with jitter: many agents that failed together do not come back together."""
         ceiling = min(self.backoff_s * 2.0 ** (count - 1), MAX_WAIT_S)
         return ceiling * (0.5 + self.chance.random() / 2)
-
-
-__all__ = ["BEFORE_OTHERS", "MAX_WAIT_S", "UNSURE", "RetryPolicy"]

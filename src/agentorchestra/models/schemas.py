@@ -76,6 +76,3 @@ def _is(value: Any, kind: str) -> bool:
     if kind in ("number", "integer"):
         return isinstance(value, int | float) and not isinstance(value, bool)
     return isinstance(value, {"string": str, "array": list, "object": dict}[kind])
-
-
-__all__ = ["constrained"]

@@ -256,6 +256,3 @@ def _shown(request: ModelRequest) -> str:
     if len(text) > 200:
         text = f"{text[:120]} ... {text[-70:]}"
     return f"last message, {last.role}: {text!r}; tools offered: {tools}"
-
-
-__all__ = ["Reply", "ScriptFunction", "ScriptedModel", "Steps", "call", "decide", "say"]

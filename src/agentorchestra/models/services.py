@@ -151,6 +151,3 @@ def _able(client: ModelClient, what: str) -> Callable[..., Awaitable[Any]]:
     if found is None:
         raise ModelRequestError(f"{client.name} cannot {what}; name another model for it in agentorchestra.toml")
     return found  # type: ignore[no-any-return]
-
-
-__all__ = ["EmbedHandler", "TranscribeHandler"]

@@ -76,6 +76,3 @@ def _name(block: Block) -> str:
     if source is None:
         return "task"
     return f"{source.kind} {source.ref}".strip()
-
-
-__all__ = ["SourceTokens", "tokens_by_source"]

@@ -841,6 +841,3 @@ def _usage(answer: theirs.ModelResponse, request: ModelRequest, said: str, calls
         # Google's word for it; Anthropic counts them with the rest only.
         reasoning_tokens=given.details.get("reasoning_tokens") or given.details.get("thoughts_tokens", 0),
     )
-
-
-__all__ = ["PlainOpenAI", "Tools", "Wire", "to_ours", "to_theirs"]

@@ -197,6 +197,3 @@ async def formatted(
         return result
     report = result.report if result.answer in result.report else f"{result.answer}\n\n{result.report}".strip()
     return result.model_copy(update={"answer": said, "report": report})
-
-
-__all__ = ["NAME", "AgentOrchestra", "EarlyFinish", "formatted", "same_task"]

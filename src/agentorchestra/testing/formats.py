@@ -206,6 +206,3 @@ class LoopbackGoogleServer(LoopbackModelServer):
             yield self._chunk(reply, response, body, [piece], last=index == len(pieces) - 1)
         if not pieces:
             yield self._chunk(reply, response, body, [], last=True)
-
-
-__all__ = ["LoopbackAnthropicServer", "LoopbackGoogleServer"]

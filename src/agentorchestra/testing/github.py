@@ -423,6 +423,3 @@ class LoopbackGitHub:
                 raise Refused(404, "Not Found")
             return 200, found[0]
         return 200, repository.releases
-
-
-__all__ = ["LoggedRequest", "LoopbackGitHub", "Refused", "Repository"]

@@ -180,5 +180,3 @@ _WAYS: dict[str, Callable[[str], str]] = {
     "first": lambda text: text[: len(text) // 2],
     "second": lambda text: text[len(text) // 2 :],
 }
-
-__all__ = ["obedient_model"]

@@ -99,6 +99,3 @@ async def run(command: list[str], data: bytes, environ: Mapping[str, str] | None
     if process.returncode != 0:
         raise Refused(500, said.decode("utf-8", "replace").strip() or f"{command[0]} failed")
     return out
-
-
-__all__ = ["CLEAN", "Body", "Refused", "Repository", "run"]

@@ -464,6 +464,3 @@ def _usage(reply: ServerReply, response: ModelResponse, body: Body) -> Body:
         },
         "completion_tokens_details": {"reasoning_tokens": usage.reasoning_tokens},
     }
-
-
-__all__ = ["Body", "LoopbackModelServer", "ServerReply", "ServerScript", "garbage", "html", "http_error", "silence"]

@@ -10,7 +10,8 @@ from pydantic import Field
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.calling.tool import ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import tool
 
 CONTEXT_CHARS = 400  # characters shown around each place where a searched text stands
 MOST_PLACES = 10
@@ -70,6 +71,3 @@ def _places(text: str, search: str) -> str:
         parts.append(f"[at {place:,}]\n{text[begin : place + len(search) + CONTEXT_CHARS // 2]}")
     more = f"\n[{len(found) - MOST_PLACES} more places]" if len(found) > MOST_PLACES else ""
     return "\n\n".join(parts) + more
-
-
-__all__ = ["read_artifact"]

@@ -6,7 +6,8 @@ from typing import Any
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tools.workbench import Workbench
 
 
@@ -28,6 +29,3 @@ def bash_tool(workbench: Workbench) -> Tool[..., Any]:
         return workbench.result(await workbench.run(ctx, "bash", command))
 
     return bash
-
-
-__all__ = ["bash_tool"]

@@ -173,6 +173,3 @@ def _renamed(value: Any, names: dict[str, str]) -> Any:
         elif ref.startswith("#/$defs/") and head in names:
             found["$ref"] = f"#/$defs/{names[head]}" + (f"/{rest}" if rest else "")
     return found
-
-
-__all__ = ["Status", "Validator", "done_tool"]

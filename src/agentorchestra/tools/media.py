@@ -18,7 +18,8 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.models.media_models import ROLES
-from agentorchestra.tea.calling.tool import ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.files.common import WAY_TO_HEAR, WAY_TO_SEE, note
 from agentorchestra.tools.media_formats import Form, media_as
@@ -376,6 +377,3 @@ def _refused(outcome: Any, blocks: Sequence[Block]) -> set[str]:
         return set()
     held = {block.media_type.partition("/")[0] for block in blocks if isinstance(block, MediaBlock)}
     return held & {str(kind) for kind in outcome.value.get("kinds") or ()}
-
-
-__all__ = ["Given", "Item", "Looked", "Plan", "ask_media", "look", "plan_for"]

@@ -22,7 +22,8 @@ from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import FileInputError, ToolError, UnknownComponentError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import first_names
-from agentorchestra.tea.calling.tool import ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tools.files.common import file_named, note
 from agentorchestra.tools.files.worker import LIMITS, Request, run_async
 from agentorchestra.tools.web.addresses import parse_address
@@ -134,6 +135,3 @@ async def folder_names(ctx: RunContext[Any]) -> dict[str, str]:
         return {}
     listed = json.loads(await ctx.read_artifact(ArtifactRef(name=_FOLDER, sha256=snapshot, size=0)))
     return {path: content for path, kind, *_, content in listed["entries"] if kind == "file"}
-
-
-__all__ = ["Form", "folder_names", "media_as", "on_disk"]

@@ -20,8 +20,9 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, failed
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import BaseHandler, RunContext
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.state import PRIVATE
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.handler import MOST_STATE
 from agentorchestra.tea.programs.monty import MODULES, lacks
 from agentorchestra.tea.programs.processes import MontyPool
@@ -299,6 +300,3 @@ def _failure(error: Any, printed: str) -> str:
         half = _LONGEST_ERROR // 2
         shown = f"{shown[:half]}\n[...]\n{shown[-half:]}"
     return f"{printed}{shown}{hint}"
-
-
-__all__ = ["Limits", "PythonTool"]

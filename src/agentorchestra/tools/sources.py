@@ -15,7 +15,8 @@ from typing import Any
 
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.calling.tool import ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
@@ -273,6 +274,3 @@ def _packed(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:
         spent += len(one.text)
     if chunk:
         yield chunk
-
-
-__all__ = ["KIND_KNOWN", "Piece", "SourceContent", "kind_of", "known_by", "read_source"]

@@ -289,6 +289,3 @@ def render_todo(state: Mapping[str, JsonValue]) -> str:
     """Return the active plan for the prompt, "" where there is none."""
     plans = Plans.of(state)
     return plans.plans[plans.active].render() if plans.active is not None else ""
-
-
-__all__ = ["Plan", "PlanStep", "Plans", "StepArgument", "reconsider_plan", "render_todo", "todo"]

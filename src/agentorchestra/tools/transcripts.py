@@ -18,6 +18,3 @@ async def transcribe_file(ctx: RunContext[Any], name: str) -> TextBlock:
     """
     said = await ctx.transcribe(name)
     return TextBlock(text=said or "(nothing is said)", source=Source(kind="file", ref=name), trust=Trust.UNTRUSTED)
-
-
-__all__ = ["transcribe_file"]

@@ -24,9 +24,9 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import ArtifactRef, Effect, Mode, Outcome, Tag, failed
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import BaseHandler, RunContext
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.sandbox import POSITIONAL, Program, Ran, Sandbox, SandboxLimits
 from agentorchestra.sandbox._program import EARLIER, VARIABLES
-from agentorchestra.tea.calling.tool import ToolResult
 from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.interpreter import Call, Host
 from agentorchestra.tea.programs.interpreter import Ran as Ended
@@ -407,6 +407,3 @@ class SandboxInterpreter:
 
     async def aclose(self) -> None:
         """Return the workbench is closed with the workspace's tools."""
-
-
-__all__ = ["FILE", "INTERPRETER", "SandboxInterpreter", "Workbench"]

@@ -332,6 +332,3 @@ async def _bug(request: Request, exc: Exception) -> Response:
         500,
         kind=type(exc).__name__,
     )
-
-
-__all__ = ["WebApp"]

@@ -163,17 +163,3 @@ async def _bytes(request: Request, most: int) -> bytes:
     except ClientDisconnect:
         raise HttpRequestError("the body ended before its end", status=400) from None
     return bytes(data)
-
-
-__all__ = [
-    "AnswerBody",
-    "ApproveBody",
-    "B",
-    "DenyBody",
-    "Limits",
-    "ReasonBody",
-    "ResumeBody",
-    "Submission",
-    "TellBody",
-    "read_body",
-]

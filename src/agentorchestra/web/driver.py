@@ -165,6 +165,3 @@ class Driver:
             logger.warning("run %s stopped: %s", run_id, exc)
         else:
             logger.error("run %s stopped: %s: %s", run_id, type(exc).__name__, exc, exc_info=exc)
-
-
-__all__ = ["Driver"]

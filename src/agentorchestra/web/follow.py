@@ -70,6 +70,3 @@ async def _sleep(closing: asyncio.Event) -> None:
             await closing.wait()
     except TimeoutError:
         pass
-
-
-__all__ = ["stream"]

@@ -92,6 +92,3 @@ def _with_headers(send: Send) -> Send:
         await send(message)
 
     return with_headers
-
-
-__all__ = ["Guard", "checked_token", "problem"]

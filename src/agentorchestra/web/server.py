@@ -100,6 +100,3 @@ async def serve(app: WebApp, listener: socket.socket) -> None:
         if server.force_exit:
             # uvicorn then leaves the lifespan out: the runs are put away all the same.
             await app.close()
-
-
-__all__ = ["address_of", "bind", "is_loopback", "serve", "uvicorn_server"]

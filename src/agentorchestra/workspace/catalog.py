@@ -288,17 +288,3 @@ def distribution() -> str:
         return metadata.version("agentorchestra")
     except metadata.PackageNotFoundError:
         return ""
-
-
-__all__ = [
-    "Catalog",
-    "Environments",
-    "Equipment",
-    "HandlerWrapper",
-    "Own",
-    "distribution",
-    "is_toolkit",
-    "packaged_prompts",
-    "systems",
-    "tools_by_name",
-]

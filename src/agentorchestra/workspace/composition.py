@@ -313,6 +313,3 @@ def search_engines(settings: Settings, folder: Path, environ: Mapping[str, str],
     web = WebClient(settings.web)
     near = settings_folder(folder)
     return engines_of(settings.search, folder=folder, near=near, web=web, environ=environ, given=given)
-
-
-__all__ = ["Composition", "Host", "search_engines"]

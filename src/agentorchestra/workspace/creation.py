@@ -577,6 +577,3 @@ def _schema_of(output_type: type[Any] | None) -> dict[str, Any] | None:
         return TypeAdapter(output_type).json_schema()
     except Exception as exc:
         raise SettingsError(f"output_type={output_type!r} has no JSON schema: {exc}; use a pydantic model") from None
-
-
-__all__ = ["DEFAULT_COST_USD", "EARLIER_MOST", "RunCreator"]

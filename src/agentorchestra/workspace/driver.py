@@ -343,6 +343,3 @@ def _typed(result: RunResult, output_type: type[Any] | None) -> RunResult:
 
 def _kind(question: Question) -> str:
     return f"{question.kind}, code {question.code}" if question.code else question.kind
-
-
-__all__ = ["ReplayReport", "RunDriver"]

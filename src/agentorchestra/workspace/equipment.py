@@ -299,6 +299,3 @@ class Equipper:
                 f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
                 f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
             )
-
-
-__all__ = ["Equipper", "RunObjects", "RunOptions", "run_request"]

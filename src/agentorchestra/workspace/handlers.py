@@ -186,6 +186,3 @@ class Handlers:
             EffectKind.READ_MEMORY: memory,
             EffectKind.WRITE_MEMORY: memory,
         }
-
-
-__all__ = ["MAX_THREADS", "Handlers"]

@@ -134,6 +134,3 @@ def settings_folder(folder: Path) -> Path:
     """Return the folder of the settings file: what the settings name lies there; the current one without a file."""
     path = settings_path(folder)
     return path.parent if path is not None else Path()
-
-
-__all__ = ["SETTINGS_FILE", "load_settings", "settings_folder", "settings_path"]

@@ -49,7 +49,8 @@ from agentorchestra.workspace.settings import load_settings, settings_path
 if TYPE_CHECKING:
     from agentorchestra.log.bundle.format import Exported, Imported
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
-    from agentorchestra.tea.prompts.catalog import Prompt, PromptLibrary
+    from agentorchestra.tea.prompts.catalog import PromptLibrary
+    from agentorchestra.tea.prompts.prompt import Prompt
     from agentorchestra.tea.registry.context import ContextManager
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.tools.files.storage import CarriedFiles
@@ -826,6 +827,3 @@ def open_workspace(
     workspace.folder = base
     workspace.preset = workspace.preset if preset is None else preset
     return workspace
-
-
-__all__ = ["DEFAULT_FOLDER", "ReplayReport", "Workspace", "load_app", "open_workspace"]

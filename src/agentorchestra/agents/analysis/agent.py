@@ -53,6 +53,3 @@ def deep_analyzer(limits: AnalysisSettings | None = None) -> Agent:
         max_steps=12,
         drive=AnalysisDriver(limits or AnalysisSettings()),
     )
-
-
-__all__ = ["NAME", "AnalysisDriver", "deep_analyzer"]

@@ -63,6 +63,3 @@ async def merged_results(spec: AgentSpec, session: Session[Any], kit: Kit, model
         sources=citations(found),
         steps=steps,
     )
-
-
-__all__ = ["merged_results"]

@@ -21,7 +21,7 @@ from agentorchestra.core.settings import AnalysisSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.folders import LISTED
 from agentorchestra.tools.media_formats import folder_names
 from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
@@ -288,6 +288,3 @@ class SecondLook:
             and record.outcome.ok
         ]
         return any(wanted <= {*figures(text)} or answer.strip() in text for text in printed)
-
-
-__all__ = ["BEHIND", "CHECK", "DESCRIBE", "FETCH", "Round", "Rounds", "SecondLook"]

@@ -512,6 +512,3 @@ def _texts(content: SourceContent) -> dict[str, str]:
         for one in chunk:
             found.setdefault(one.place.rpartition("!")[0], []).append(one.text)
     return {name: "\n".join(parts) for name, parts in found.items()}
-
-
-__all__ = ["Analysis", "SourceFinding", "latest"]

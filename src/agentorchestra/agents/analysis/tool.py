@@ -8,7 +8,8 @@ from agentorchestra.agents.analysis.strategies import Analysis
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import AnalysisSettings
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.media_formats import media_as
 from agentorchestra.tools.sources import read_source
@@ -53,6 +54,3 @@ def analyze_file_tool(limits: AnalysisSettings | None = None) -> Tool[..., Any]:
     return analyze_file.backed_by(
         Carried(tools=(media_as, read_source)), uses=(media_as.name, read_source.name, "python")
     )
-
-
-__all__ = ["NAME", "analyze_file_tool"]

@@ -111,6 +111,3 @@ def browser_use(limits: BrowserSettings | None = None) -> Agent:
         on_request=True,
         drive=BrowserDriver((limits or BrowserSettings()).rounds),
     )
-
-
-__all__ = ["BROWSER", "BrowserDriver", "browser_use"]

@@ -14,17 +14,17 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.planning.evidence import SourceCheck
-from agentorchestra.agents.reporting.references import normalised_address
 from agentorchestra.agents.sources import LookupResult
 from agentorchestra.core.content import TextBlock, text_of
 from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.repair import decision_fields
-from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.quotes import alike
 from agentorchestra.tools.web.pages import is_address
 
@@ -234,18 +234,3 @@ def _decided(outcome: Outcome) -> dict[str, JsonValue]:
 
 _DECIDING = ("decision", "final")
 _REASONING = ("thinking", "evaluation_previous_goal", "memory", "next_goal")
-
-
-__all__ = [
-    "EXTRACTING",
-    "Look",
-    "actions_of",
-    "best_result",
-    "conversation",
-    "looks",
-    "page_check",
-    "records_of",
-    "strangers",
-    "visited",
-    "with_sources",
-]

@@ -14,12 +14,14 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.browser.history import conversation, looks, visited
-from agentorchestra.agents.reporting.references import make_report, normalised_address
+from agentorchestra.agents.reporting.references import make_report
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, Citation
+from agentorchestra.environments.report.addresses import normalised_address
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.tool import ToolResult, tool
+from agentorchestra.tea.calling.tool import tool
 
 KEEP = "keep_record"
 GIF, LOG, REPORT = "steps.gif", "log.jsonl", "report.md"
@@ -106,6 +108,3 @@ def browser_report(task: str, result: AgentResult, pages: list[str], files: list
 def _safe(text: str) -> str:
     """Words of others: what looks like a mark of evidence in them is none."""
     return text.replace("[E", "[ E").strip()
-
-
-__all__ = ["GIF", "KEEP", "LOG", "REPORT", "begin_record", "browser_report", "call_id", "keep_record"]

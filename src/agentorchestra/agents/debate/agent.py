@@ -19,7 +19,6 @@ from agentorchestra.agents.debate.conclusion import Check, Conclusion, conclusio
 from agentorchestra.agents.debate.experts import DEBATE, GUEST
 from agentorchestra.agents.debate.invitation import (
     MOST_ROUNDS,
-    NEVER,
     candidates,
     candidates_block,
     check_options,
@@ -387,5 +386,3 @@ PACKAGED_TOOLS = (
     "check_quotes",
 )
 """What packaged agents use that may be experts."""
-
-__all__ = ["NAME", "NEVER", "PACKAGED_TOOLS", "TURN", "DebateDriver", "debate"]

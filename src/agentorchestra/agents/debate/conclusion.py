@@ -175,6 +175,3 @@ def _stands(letter: str, expert: Expert, turns: Sequence[Turn]) -> str:
         return f"- {expert.name} ({letter}) said nothing."
     changes = [f" Changed in round {turn.round}: {turn.change}" for turn in own if turn.change]
     return f"- {expert.name} ({letter}): {own[-1].position}{''.join(changes)}"
-
-
-__all__ = ["Check", "Conclusion", "Point", "Split", "conclusion_schema", "report"]

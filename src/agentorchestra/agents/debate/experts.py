@@ -27,5 +27,3 @@ MATHEMATICS_EXPERT = _expert(
 )
 GUEST_EXPERT = _expert(GUEST, "Speaks in a debate as whoever the user describes.")
 EXPERTS = (FINANCE_EXPERT, GUEST_EXPERT, MATHEMATICS_EXPERT)
-
-__all__ = ["DEBATE", "EXPERTS", "FINANCE_EXPERT", "GUEST", "GUEST_EXPERT", "MATHEMATICS_EXPERT", "ROLE"]

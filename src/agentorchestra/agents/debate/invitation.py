@@ -133,16 +133,3 @@ def candidates_block(found: Sequence[Delegate], guests: Sequence[Expert] = ()) -
 def seated(chosen: Sequence[Agent]) -> list[Expert]:
     """Return agents as experts, with their letters."""
     return [Expert(letter, one.name, one.description) for letter, one in zip(LETTERS, chosen, strict=False)]
-
-
-__all__ = [
-    "MOST_EXPERTS",
-    "MOST_ROUNDS",
-    "NEVER",
-    "candidates",
-    "candidates_block",
-    "check_options",
-    "named_experts",
-    "named_in",
-    "seated",
-]

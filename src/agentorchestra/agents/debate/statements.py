@@ -207,20 +207,3 @@ def argument_text(one: Argument, *, short: bool = False) -> str:
     answered = f" (answers {', '.join(one.answers)})" if one.answers else ""
     text = _first(one.text) if short else one.text
     return f"[{one.mark}]{answered} {text}"
-
-
-__all__ = [
-    "LONGEST",
-    "MOST_ARGUMENTS",
-    "Argument",
-    "Expert",
-    "Turn",
-    "argument_text",
-    "marks_in",
-    "quoted",
-    "said_so_far",
-    "struck",
-    "turn_of",
-    "turn_schema",
-    "turn_text",
-]

@@ -407,6 +407,3 @@ def tool_generator(limits: GeneratorSettings | None = None) -> Agent:
         drive=ToolGenerator(limits),
         needs=("sandbox",),
     )
-
-
-__all__ = ["NAME", "ToolGenerator", "tool_generator"]

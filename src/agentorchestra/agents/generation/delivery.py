@@ -113,6 +113,3 @@ class ToolReceiver:
             return False
         self.opened[name] = chars
         return True
-
-
-__all__ = ["GIVEN", "ToolReceiver", "give"]

@@ -194,17 +194,3 @@ def short(value: JsonValue, most: int = 200) -> str:
 def calls_of(cases: Sequence[Case]) -> list[dict[str, JsonValue]]:
     """Return cases as a manifest has them."""
     return [{"arguments": one.arguments, "expected": one.expected} for one in cases]
-
-
-__all__ = [
-    "LONGEST_NAME",
-    "SPECIFICATION",
-    "Case",
-    "Specification",
-    "SpecificationError",
-    "calls_of",
-    "json_value",
-    "read_specification",
-    "same",
-    "short",
-]

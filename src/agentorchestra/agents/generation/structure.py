@@ -145,6 +145,3 @@ def _type_of(value: object) -> frozenset[str]:
 
 def _or(types: Collection[str]) -> str:
     return " or ".join(sorted(types))
-
-
-__all__ = ["LIBRARIES", "STANDARD", "imported", "problems_of"]

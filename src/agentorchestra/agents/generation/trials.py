@@ -74,6 +74,3 @@ def _wrong(case: Case, outcome: Outcome, returns: Mapping[str, Any], *, told: bo
 
 def _said(outcome: Outcome) -> str:
     return short(outcome.value) if outcome.ok else f"an error ({(outcome.error or outcome.status)[:200]})"
-
-
-__all__ = ["Trials", "tried"]

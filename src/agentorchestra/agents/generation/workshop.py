@@ -18,7 +18,8 @@ from agentorchestra.core.errors import ToolError, UnknownComponentError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GeneratorSettings
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.foreign import Programs, foreign_tool
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.history import Version
@@ -234,6 +235,3 @@ def performance(seconds: Sequence[float], attempts: int) -> JsonValue:
     """Return what the trials showed."""
     longest = round(max(seconds, default=0.0), 3)
     return {"trials": len(seconds), "succeeded": len(seconds), "longest_s": longest, "attempts": attempts}
-
-
-__all__ = ["MADE", "TRIAL", "Workshop", "may_try", "performance", "workshop_tools"]

@@ -264,6 +264,3 @@ def evident(result: AgentResult, proven: Sequence[AgentResult]) -> bool:
 def plain(text: str) -> str:
     """Return a text for comparison: without regard to white space and case."""
     return " ".join(text.split()).casefold()
-
-
-__all__ = ["ENDED", "VERDICT", "Check", "evident", "is_proven", "plain"]

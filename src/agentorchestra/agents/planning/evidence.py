@@ -19,7 +19,7 @@ from agentorchestra.log.ledger import Record
 from agentorchestra.loop import State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.programs.handler import NAME as PROGRAM
-from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.quotes import alike
 
 MOST_CHECKS = 2
@@ -216,21 +216,3 @@ class SourceCheck:
 def is_last(state: State) -> bool:
     """Return True if an answer has to be taken as it is: there is no step left to correct it in."""
     return state.limited is not None or state.step >= state.max_steps
-
-
-__all__ = [
-    "MOST_CHECKS",
-    "VERIFICATION",
-    "Delegation",
-    "SourceCheck",
-    "citations",
-    "delegations",
-    "evidence_block",
-    "is_last",
-    "listed",
-    "matching",
-    "results_before",
-    "said_of",
-    "unfound",
-    "without",
-]

@@ -15,8 +15,9 @@ from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.loop import Seen, State, inbox
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.retrieval.discovery import Finder, lines_of, matching
 from agentorchestra.tea.retrieval.retriever import Retriever
 from agentorchestra.tools.todo import Plans, reconsider_plan
@@ -124,6 +125,3 @@ def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
         return ToolResult(content={"agents": [one.name for one in shown], "lines": lines}, trust=trust)
 
     return fitting_agents
-
-
-__all__ = ["Interjections", "Replacements", "user_additions"]

@@ -17,13 +17,13 @@ from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.browser.history import looks, visited
 from agentorchestra.agents.forms import material
 from agentorchestra.agents.planning.evidence import VERIFICATION, TeamResult
-from agentorchestra.agents.reporting.references import normalised_address
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.effects import Effect, Tag, provenance_of
 from agentorchestra.core.messages import Message
 from agentorchestra.core.settings import TeamSettings
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
+from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.runtime.session import Session
 from agentorchestra.tools.web.pages import is_address
 
@@ -206,6 +206,3 @@ def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> Bloc
     quotes = [f"- {one.source}{f', {one.place}' if one.place else ''}: “{one.quote[:LONGEST_QUOTE]}”" for one in alone]
     text = "\n".join(["Claim:", result.answer, "", "It is said to stand on:", *quotes])
     return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)
-
-
-__all__ = ["REPLY", "USUAL", "Doubt", "Verifier"]

@@ -28,7 +28,7 @@ from agentorchestra.environments.report.parser import MOST_REFERENCES
 from agentorchestra.environments.report.references import Collected, Listed, Piece
 from agentorchestra.loop import State
 from agentorchestra.runtime.session import Session
-from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.quotes import normalised
 
 NAME, MARKS = "reporter", "reporter_marks"
@@ -265,5 +265,3 @@ REPORTER = Agent(
     environments=(REPORT,),
     drive=report,
 )
-
-__all__ = ["NAME", "REPORTER", "report", "wanted_file"]

@@ -60,6 +60,3 @@ async def add_to_report(
 def without_report(spec: AgentSpec) -> AgentSpec:
     """Return a spec whose model is not offered the report: its workflow writes it."""
     return spec.model_copy(update={"tools": tuple(one for one in spec.tools if one != REPORT)})
-
-
-__all__ = ["REPORT", "act_on_report", "add_to_report", "has_report", "without_report"]

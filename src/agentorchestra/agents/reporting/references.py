@@ -128,6 +128,3 @@ def _quoted(one: Citation) -> str:
     words = " ".join(one.quote.split())
     words = f"“{plain(words[:200])}{'…' if len(words) > 200 else ''}”" if words else ""
     return " ".join(part for part in (one.place, words) if part)
-
-
-__all__ = ["MARK", "Report", "address_of", "make_report", "marked", "normalised_address", "struck_out"]

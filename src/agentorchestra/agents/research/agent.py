@@ -52,6 +52,3 @@ def deep_researcher(limits: ResearchSettings | None = None) -> Agent:
         max_steps=3,
         drive=ResearchDriver(limits or ResearchSettings()),
     )
-
-
-__all__ = ["NAME", "ResearchDriver", "deep_researcher"]

@@ -62,6 +62,3 @@ class Allowance:
         more = len(self.left_out) - _MOST_NAMED
         listed = "; ".join(self.left_out[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
         return f"Left out for it: {listed}." if listed else ""
-
-
-__all__ = ["Allowance"]

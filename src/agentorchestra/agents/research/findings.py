@@ -289,21 +289,3 @@ def _from(one: Insight) -> str:
     if one.kind == "picture":
         return f"{one.source}, seen in the picture) {one.fact}"
     return f"{one.source}, {one.place}) {one.fact}: “{one.quote}”"
-
-
-__all__ = [
-    "Dropped",
-    "Hit",
-    "Hits",
-    "Insight",
-    "Piece",
-    "about",
-    "brief",
-    "evidence",
-    "goes_on",
-    "insights_in",
-    "ordered",
-    "picture_of",
-    "pieces_of",
-    "shown",
-]

@@ -169,6 +169,3 @@ class Queries:
                 variants=better.variants or draft.variants,
             )
         return found
-
-
-__all__ = ["NOTHING", "Queries", "ResearchQuery", "query_from"]

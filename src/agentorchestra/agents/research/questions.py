@@ -57,5 +57,3 @@ def report_form(output: dict[str, Any] | None) -> Form:
 
 MENDED = form(("paragraphs",), paragraphs=list_of(form(("number", "text"), number=INTEGER, text=TEXT)))
 """Paragraphs of a report anew, with marks."""
-
-__all__ = ["BETTER", "MENDED", "PLAN", "check_form", "insights_form", "report_form"]

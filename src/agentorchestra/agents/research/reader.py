@@ -232,6 +232,3 @@ def _missed(statements: Sequence[Dropped]) -> Block:
 
 def _has_pictures(outcome: Outcome) -> bool:
     return outcome.ok and f"part='{_PICTURES}'" in text_of(outcome.blocks()[:1])
-
-
-__all__ = ["FETCH", "PYTHON", "READ", "SEARCH", "PageReader"]

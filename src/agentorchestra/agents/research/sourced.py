@@ -87,6 +87,3 @@ def _split(text: str) -> list[str]:
                 open_ = f"{open_}\n{line}" if open_ else line
         found.append(open_)
     return [one for one in found if one.strip()]
-
-
-__all__ = ["Part", "joined", "parts_of"]

@@ -402,6 +402,3 @@ def _reason(one: ResearchQuery) -> str:
 def _one_line(text: str) -> str:
     """Return a text in one line, without marks of its own."""
     return " ".join(text.split()).replace("[", "(").replace("]", ")")
-
-
-__all__ = ["Conflict", "Research", "round_text"]

@@ -203,6 +203,3 @@ def human(name: str = "human", description: str = "A human who is asked, and ans
         description: who it is and what to ask.
     """
     return Agent(name=name, description=description, role="human", max_steps=1, drive=_ask)
-
-
-__all__ = ["AgentEnvironment", "AgentFactory", "a2e", "human"]

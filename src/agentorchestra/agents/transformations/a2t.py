@@ -12,8 +12,9 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.actions import tool_result
-from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Transformation
 
 LONGEST_INSTANCE = 64
@@ -114,5 +115,3 @@ def answer_of(outcome: Outcome) -> ToolResult:
 
 a2t: Transformation[Agent, tuple[Tool[..., Any], ...]] = Transformation("a2t", "agent", "tool", _a2t)
 """An agent as a tool; see `_a2t` for the options `name` and `instance`."""
-
-__all__ = ["a2t", "answer_of", "spec_of"]

@@ -127,5 +127,3 @@ def _e2a(
 
 e2a: Transformation[Callable[[], Any], Agent] = Transformation("e2a", "environment", "agent", _e2a)
 """An environment as an agent; see `_e2a` for its options."""
-
-__all__ = ["EnvironmentDriver", "e2a"]

@@ -58,5 +58,3 @@ def _t2a(
 
 t2a: Transformation[Any, Agent] = Transformation("t2a", "tool", "agent", _t2a)
 """Tools as an agent; see `_t2a` for its options."""
-
-__all__ = ["t2a"]

@@ -120,6 +120,3 @@ def debate(
         return print_result(result, folder, as_json=as_json)
 
     return run_async(work)
-
-
-__all__ = ["debate"]

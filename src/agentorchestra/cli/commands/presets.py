@@ -45,6 +45,3 @@ def show_preset(name: str) -> int:
 
     emit(sheet(find_preset(name)).rstrip("\n"))
     return 0
-
-
-__all__ = ["presets"]

@@ -220,6 +220,3 @@ def _result_blocks(span: Span) -> list[tuple[str, str]]:
     if outcome.error is None and isinstance(outcome.value, dict | list) and "$blocks" not in outcome.value:
         return [(f"({outcome.trust.value})", _json(outcome.value))]
     return _blocks(outcome.blocks())
-
-
-__all__ = ["render"]

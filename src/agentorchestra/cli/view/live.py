@@ -369,6 +369,3 @@ def _isatty(stream: Any) -> bool:
         return bool(stream.isatty())
     except ValueError:  # closed
         return False
-
-
-__all__ = ["Display", "LiveDisplay", "PlainDisplay", "live_here"]

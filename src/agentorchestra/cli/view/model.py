@@ -464,6 +464,3 @@ class RunView:
             answered = outcome.value.get("model") if outcome is not None and isinstance(outcome.value, dict) else ""
             model = str(answered or span.effect.get("request", {}).get("model", ""))
         self.charges.append(Charge(event.ts, key, agent.name, model, usage))
-
-
-__all__ = ["AgentView", "Charge", "Failure", "Note", "RunView", "Span"]

@@ -228,6 +228,3 @@ def _cut(text: Text, width: int, encoding: str) -> Text:
         text.append("..."[: max(0, min(3, width))])
     text.no_wrap = True
     return text
-
-
-__all__ = ["Line", "picture"]

@@ -152,6 +152,3 @@ def _parts(node: Node) -> Iterator[str]:
     error = span.record.outcome.error if span.record.outcome is not None else None
     if error:
         yield one_line(error, 200)
-
-
-__all__ = ["Node", "step_line", "tree", "tree_lines"]

@@ -206,6 +206,3 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         """Leave nothing behind."""
         await self.leave()
         await super().close()
-
-
-__all__ = ["Browser"]

@@ -15,6 +15,3 @@ def script(name: str) -> str:
 def of_page(function: str) -> str:
     """Return a function of `page.js` for Playwright to evaluate: an element comes first, then what is given."""
     return f"(...given) => {script('page.js')}.{function}(...given)"
-
-
-__all__ = ["of_page", "script"]

@@ -210,6 +210,3 @@ def _png(picture: Picture) -> bytes:
     target = io.BytesIO()
     image.save(target, "PNG", compress_level=1)
     return target.getvalue()
-
-
-__all__ = ["DesktopEnvironment", "look"]

@@ -87,6 +87,3 @@ class Clipboard:
         notify = struct.pack("=BBHIIIII", 31, 0, 0, event.time, event.requestor, event.selection, event.target, place)
         screen.core.SendEvent(False, event.requestor, 0, notify.ljust(32, b"\0"))
         screen.sync()
-
-
-__all__ = ["MOST_BYTES", "Clipboard"]

@@ -117,6 +117,3 @@ def cut(text: str) -> str:
         return text
     half = _RESULT_CHARS // 2
     return f"{text[:half]}\n[{left:,} characters left out here]\n{text[-half:]}"
-
-
-__all__ = ["MOST_PROGRAMS", "Numbers", "cut", "last_words", "program_line", "quoted", "short", "what_changed"]

@@ -184,6 +184,3 @@ class Desktop:
             thread, self._thread = self._thread, None
             if thread is not None:
                 thread.shutdown(wait=False)
-
-
-__all__ = ["CALL_S", "Connection", "Desktop", "LostError", "StuckError"]

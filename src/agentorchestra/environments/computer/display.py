@@ -160,6 +160,3 @@ class Display:
         if shell is not None:
             await shell.close()
         await asyncio.to_thread(shutil.rmtree, self._place, ignore_errors=True)
-
-
-__all__ = ["COOKIE", "SOCKETS", "Display", "missing_program"]

@@ -328,6 +328,3 @@ class Computer(DesktopEnvironment):
         await self._do(lambda connection: connection.clipboard.write(text))
         self._open.serve()
         return f"{len(text):,} characters are in the clipboard"
-
-
-__all__ = ["Computer"]

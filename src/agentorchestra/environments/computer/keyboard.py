@@ -205,6 +205,3 @@ class Keyboard:
             codes = codes[count:]
         self._screen.sync()
         time.sleep(_SETTLE_S)
-
-
-__all__ = ["MOST_CHARACTERS", "Keyboard", "chord", "named_key", "unknown_character"]

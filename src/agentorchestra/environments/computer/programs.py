@@ -131,6 +131,3 @@ def linked(socket: Path) -> Path:
             link.symlink_to(socket.absolute())
             return link
     raise ToolError(f"no number is free in {place} for a display; remove links there that lead nowhere")
-
-
-__all__ = ["Programs"]

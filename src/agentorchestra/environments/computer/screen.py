@@ -174,6 +174,3 @@ class Screen:
     def sync(self) -> None:
         """Wait until the server has done everything asked so far."""
         self.core.GetInputFocus().reply()
-
-
-__all__ = ["BUTTONS", "SCROLLS", "GoneError", "Picture", "Pointer", "Screen", "library"]

@@ -147,6 +147,3 @@ def caught_up(screen: Screen, seconds: float) -> bool | None:
     finally:
         screen.core.ChangeWindowAttributes(screen.root, _EVENT_MASK, [0])
     return False
-
-
-__all__ = ["Window", "Windows", "caught_up", "close_window", "manager_keeps_up", "windows_of"]

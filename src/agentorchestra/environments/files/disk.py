@@ -537,31 +537,3 @@ def set_mode(place: Place, mode: int) -> None:
             os.fchmod(descriptor, mode)
         finally:
             os.close(descriptor)
-
-
-__all__ = [
-    "Held",
-    "Place",
-    "content_of",
-    "copied",
-    "copy",
-    "decoded",
-    "failure",
-    "forget",
-    "in_thread",
-    "listing",
-    "make_folder",
-    "move",
-    "name_of",
-    "naming",
-    "place_of",
-    "replaced",
-    "search",
-    "set_mode",
-    "shown",
-    "status",
-    "taken",
-    "unpack",
-    "unpacked_name",
-    "write",
-]

@@ -354,6 +354,3 @@ class FilesEnvironment(FolderEnvironment):
         lines = [*difflib.unified_diff(old, new, "as you saw it", "as it is", lineterm="", n=1)]
         more = [f"... {len(lines) - SHOWN_DIFF} more lines"] if len(lines) > SHOWN_DIFF else []
         return "\n".join([*lines[:SHOWN_DIFF], *more])
-
-
-__all__ = ["FilesEnvironment"]

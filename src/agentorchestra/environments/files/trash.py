@@ -126,6 +126,3 @@ class Trash:
 
 def _count(deleted: list[JsonValue]) -> int:
     return sum(len(one["entries"]) for one in deleted if isinstance(one, dict) and isinstance(one["entries"], list))
-
-
-__all__ = ["Trash"]

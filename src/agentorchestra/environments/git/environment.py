@@ -381,6 +381,3 @@ class Git(FolderEnvironment):
                 raise ToolError(f"give the address itself: {remote!r} is {shortened(known[remote])}")
             raise ToolError(f"{remote[:100]!r} is no address; {EXAMPLE}")
         return self._remotes.find(ctx, remote)
-
-
-__all__ = ["Git"]

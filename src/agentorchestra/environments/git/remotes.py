@@ -284,6 +284,3 @@ def _begins(address: Address, beginning: Address) -> bool:
     return address.origin == beginning.origin and (
         address.path in (path, f"{path}.git") or address.path.startswith(f"{path}/")
     )
-
-
-__all__ = ["EXAMPLE", "HttpRemote", "LocalRemote", "Remotes"]

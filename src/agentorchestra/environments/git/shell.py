@@ -204,6 +204,3 @@ def shortened(text: str) -> str:
     words = one_line(text, len(text))
     half = _SAID_CHARS // 2
     return words if len(words) <= _SAID_CHARS else f"{words[:half]} … {words[-half:]}"
-
-
-__all__ = ["TRANSFER", "GitShell", "Said", "failure", "name_of", "path_of", "revision_of", "shortened"]

@@ -237,6 +237,3 @@ async def _known(git: GitShell, repository: str, commits: Sequence[str]) -> set[
     given = "".join(f"{sha}\n" for sha in dict.fromkeys(commits))
     said = await git.run(repository, "cat-file", "--batch-check=%(objectname) %(objecttype)", given=given)
     return {line.split()[0] for line in said.out.splitlines() if line and not line.endswith(" missing")}
-
-
-__all__ = ["Fetched", "fetch", "push", "remotes_of"]

@@ -276,17 +276,3 @@ def one_line(text: str, most: int = 400) -> str:
 
 def _no_git(remote: Remote) -> ToolError:
     return ToolError(f"{remote.shown} does not answer as a git repository does; check the address")
-
-
-__all__ = [
-    "ADVERTISED_BYTES",
-    "NOTHING",
-    "Refs",
-    "Remote",
-    "Service",
-    "Update",
-    "fetch_pack",
-    "one_line",
-    "push_pack",
-    "read_refs",
-]

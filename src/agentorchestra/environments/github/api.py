@@ -239,6 +239,3 @@ def _said(body: bytes) -> str:
 
 def _words(text: str) -> str:
     return "".join(char if char.isprintable() else " " for char in text)[:_SAID_CHARS]
-
-
-__all__ = ["GitHubApi", "parts"]

@@ -416,6 +416,3 @@ def _pull(value: Any) -> dict[str, JsonValue]:
 def _release(value: Any) -> dict[str, JsonValue]:
     shown = _picked(value, "id", "tag_name", "name", "html_url", "draft", "prerelease", "published_at")
     return {**shown, "body": _text(value)}
-
-
-__all__ = ["GitHub"]

@@ -148,16 +148,3 @@ def _of_file(given: str) -> str:
     if parts.netloc.lower() not in ("", "localhost") or not path.startswith("/"):
         return ""
     return file_address(path)
-
-
-__all__ = [
-    "address_in",
-    "address_of_file",
-    "escaped",
-    "file_address",
-    "key_of",
-    "normalised_address",
-    "trimmed",
-    "usable_address",
-    "without_address",
-]

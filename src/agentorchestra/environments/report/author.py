@@ -209,6 +209,3 @@ def _shown(collected: Collected) -> Sequence[Block]:
     lines = [f"[{one.number}] {one.description or usable_address(one.url)}" for one in collected.references]
     text = "\n".join(["Sources:", *lines])[:MOST_SHOWN]
     return [*blocks, TextBlock(text=text, source=source, trust=Trust.UNTRUSTED)]
-
-
-__all__ = ["EXTRACT", "MOST_SHOWN", "WRITE", "Extracted", "asked_for", "checked", "written_up"]

@@ -18,8 +18,8 @@ from agentorchestra.environments.report.marks import named_in_words, numbered_ma
 from agentorchestra.environments.report.parser import MOST_REFERENCES, Read, read_object, read_text
 from agentorchestra.environments.report.references import Collected, assembled, finish
 from agentorchestra.environments.report.storage import MOST_CONTENT, ReportStorage, count
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.environment import action
-from agentorchestra.tea.calling.tool import ToolResult
 
 if TYPE_CHECKING:
     from agentorchestra.environments.registry import EnvironmentParts
@@ -304,6 +304,3 @@ class Report(ReportStorage):
             said.append(f"Not cited in the text: {'; '.join(names)}.")
         ref = await ctx.artifact(name, data, "text/markdown")
         return ToolResult(content=[self.block(" ".join(said))], artifacts=(ref,))
-
-
-__all__ = ["FILE", "LONG", "Report"]

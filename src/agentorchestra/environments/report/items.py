@@ -106,6 +106,3 @@ def from_citations(citations: Sequence[Citation], where: Where = nowhere, first:
 
 def _title(one: Citation) -> str:
     return one.title if isinstance(one, Cited) else ""
-
-
-__all__ = ["MOST_DESCRIBED", "Cited", "Item", "Reference", "Where", "from_citations", "nowhere", "reference"]

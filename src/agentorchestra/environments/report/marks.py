@@ -188,17 +188,3 @@ def _described(mark: str, rest: str) -> Entry:
     address = link["address"] if link is not None else address_in(rest)
     words = CITATION.sub(lambda one: (one["text"] or "") if one["address"] else "", rest)
     return Entry(mark_name(mark), without_address(words.replace("\\", "")), trimmed(address))
-
-
-__all__ = [
-    "CITATION",
-    "Entry",
-    "closed_up",
-    "evidence_marks",
-    "mark_name",
-    "marks_in",
-    "named_in_words",
-    "numbered_marks",
-    "outside_code",
-    "without_list",
-]

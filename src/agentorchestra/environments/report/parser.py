@@ -204,6 +204,3 @@ def summary_of(content: str, most: int = 320) -> str:
 def _words_of(found: re.Match[str]) -> str:
     text = found["text"]
     return text if text and not text.isdigit() else ""
-
-
-__all__ = ["MOST_REFERENCES", "Read", "read_object", "read_text", "summary_of"]

@@ -293,17 +293,3 @@ def _quoted(one: Citation) -> str:
 def plain(text: str) -> str:
     """Text inside Markdown that makes no link of its own."""
     return re.sub(r"([\[\]<>`])", r"\\\1", text)
-
-
-__all__ = [
-    "NO_ADDRESS",
-    "Collected",
-    "Finished",
-    "Listed",
-    "Piece",
-    "assembled",
-    "collect",
-    "finish",
-    "one_each",
-    "plain",
-]

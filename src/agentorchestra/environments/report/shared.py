@@ -125,6 +125,3 @@ def _line(item: Item) -> bytes:
     line = item.model_dump_json().encode("utf-8", "replace") + b"\n"
     assert line.startswith(b'{"id":"') and line[71:72] == b'"'
     return line
-
-
-__all__ = ["MOST_BYTES", "SharedReport"]

@@ -224,6 +224,3 @@ def _bounded(path: Path, name: str) -> bytes:
     if size > 4 * MOST_CONTENT:
         raise ToolError(f"{name} has {size:,} bytes; add at most {4 * MOST_CONTENT:,}, or a part of it as content")
     return path.read_bytes()
-
-
-__all__ = ["MOST_CONTENT", "MOST_ITEMS", "ReportStorage", "count"]

@@ -354,6 +354,3 @@ def _how(job: Job) -> str:
 def _job_text(job: Job) -> str:
     printed = _cut((job.output or "").rstrip("\n"))
     return "\n".join([*([printed] if printed else []), f"[job {job.job}: {_how(job)}]"])
-
-
-__all__ = ["Terminal"]

@@ -67,6 +67,3 @@ def _arguments(text: str, names: list[str]) -> dict[str, JsonValue] | None:
     except (SyntaxError, ValueError, TypeError, MemoryError, RecursionError):
         return None
     return given
-
-
-__all__ = ["agent_result", "spelled_calls", "unknown_calls"]

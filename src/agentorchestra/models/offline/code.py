@@ -116,6 +116,3 @@ def _call(said: dict[str, Any]) -> ProgramCall:
     ]
     text = "\n".join(str(one["text"]) for one in listed if not one.get("place"))
     return ProgramCall(name, given, text, False, tuple(pieces(contents)))
-
-
-__all__ = ["ProgramCall", "offered_functions", "printed_calls", "program"]

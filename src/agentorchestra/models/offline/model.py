@@ -532,6 +532,3 @@ def _written(decision: _Decision, view: _View) -> tuple[str, tuple[ToolCall, ...
         for index, (name, arguments) in enumerate(decision.calls)
     )
     return thought, calls
-
-
-__all__ = ["NOTE", "OfflineModel"]

@@ -55,6 +55,3 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
             yield start, match.start()
             start = match.end()
     yield start, len(text.rstrip())
-
-
-__all__ = ["pieces"]

@@ -239,17 +239,3 @@ def reported(evidence: str, note: str) -> str:
     marked = sum("[E" in line for line in lines)
     head = f"{marked} of {len(lines)} questions could be answered from the files."
     return "\n".join([head, "", "## Findings", "", *lines, ""])
-
-
-__all__ = [
-    "Delegation",
-    "Finding",
-    "finding_of",
-    "first_delegations",
-    "is_agent",
-    "parts_of",
-    "remembered",
-    "reported",
-    "single_reply",
-    "wants_report",
-]

@@ -10,7 +10,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment, instance_of
 from agentorchestra.runtime.environments import STATE_ACTION
-from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.runtime.results import ToolResult
 
 
 def action_effect(
@@ -86,6 +86,3 @@ def tool_result(outcome: Outcome) -> ToolResult:
     return ToolResult(
         content=list(outcome.blocks()) if blocks else value, artifacts=outcome.artifacts, trust=outcome.trust
     )
-
-
-__all__ = ["action_effect", "action_tags", "composes", "is_composite", "is_repeatable", "tool_result"]

@@ -90,6 +90,3 @@ def _problem_of(text: str) -> str:
 def is_definition(tool: Tool[..., Any]) -> bool:
     """Return True if a tool is known by its schema only."""
     return tool.source_text == _SOURCE
-
-
-__all__ = ["defined_tool", "is_definition", "tool_of_definition"]

@@ -38,9 +38,9 @@ from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.calling.signatures import Signature, mistake, read_signature
-from agentorchestra.tea.calling.tool import ToolResult
 
 _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable"})
 """Attributes that identify the component and are no state of an instance; the registry sets some on each."""
@@ -242,6 +242,3 @@ def _source(cls: type) -> str:
         return inspect.getsource(cls)
     except (OSError, TypeError):
         return f"{cls.__module__}.{cls.__qualname__}"
-
-
-__all__ = ["Action", "ActionEnvironment", "action"]

@@ -15,10 +15,10 @@ from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import is_plain
 from agentorchestra.runtime.parallel import CONTROL
-from agentorchestra.runtime.results import cut_result, is_short, result_value
+from agentorchestra.runtime.results import ToolResult, cut_result, is_short, result_value
 from agentorchestra.tea.calling.signatures import mistake, parse_arguments
 from agentorchestra.tea.calling.threads import NotStartedError, StillRunningError, Threads
-from agentorchestra.tea.calling.tool import Tool, ToolResult
+from agentorchestra.tea.calling.tool import Tool
 
 _LONGEST_MESSAGE = 500
 _BLOCKS = (TextBlock, MediaBlock)
@@ -251,6 +251,3 @@ def _first(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
     return error
-
-
-__all__ = ["ToolHandler", "effect_for"]

@@ -84,6 +84,3 @@ def _stand_in(schema: ToolSchema, ledger: Ledger) -> Tool[..., Any]:
         )
     except ToolDefinitionError as exc:
         raise ToolDefinitionError(f"the recording has a tool that is none: {exc}") from None
-
-
-__all__ = ["as_recorded"]

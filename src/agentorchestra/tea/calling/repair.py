@@ -182,16 +182,3 @@ def decision_fields(text: str) -> dict[str, Any] | None:
                 found.append(value)
         at = text.find("{", end)
     return max(found, key=lambda one: sum(field in one for field in DECISION_FIELDS) + ("tool" in one), default=None)
-
-
-__all__ = [
-    "DECISION_FIELDS",
-    "calls_in",
-    "decision_fields",
-    "harmless",
-    "mended",
-    "program_in",
-    "read_json",
-    "unfenced",
-    "unknown",
-]

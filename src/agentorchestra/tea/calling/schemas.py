@@ -203,6 +203,3 @@ def _field_name(name: str, taken: Mapping[str, Any]) -> str:
     while found in taken:
         found, number = f"{base}_{number}", number + 1
     return found
-
-
-__all__ = ["SchemaModel", "arguments_model", "model_of", "schema_of"]

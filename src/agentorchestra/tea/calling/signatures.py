@@ -536,20 +536,3 @@ def _text_of(thing: Any) -> str:
 def _bytecode(code: types.CodeType) -> str:
     constants = [_bytecode(c) if isinstance(c, types.CodeType) else repr(c) for c in code.co_consts]
     return sha256_text("|".join([code.co_code.hex(), ",".join(code.co_names), *constants]))
-
-
-__all__ = [
-    "Arguments",
-    "SchemaArguments",
-    "Signature",
-    "UntitledSchema",
-    "describe_parameters",
-    "given_of",
-    "kind_of",
-    "mistake",
-    "parse_arguments",
-    "read_docstring",
-    "read_signature",
-    "schema_problems",
-    "source_of",
-]

@@ -51,6 +51,3 @@ def _values(text: str) -> list[JsonValue]:
 
 def _refuse(constant: str) -> Any:
     raise ValueError(f"{constant} is not JSON")
-
-
-__all__ = ["read_output"]

@@ -90,6 +90,3 @@ def _work(work: Future[T], context: contextvars.Context, function: Callable[[], 
         work.set_exception(RuntimeError(f"{type(exc).__name__}: {exc}"))
     except BaseException as exc:
         work.set_exception(exc)
-
-
-__all__ = ["NotStartedError", "StillRunningError", "Threads"]

@@ -448,6 +448,3 @@ def _checked_number(name: str, what: str, value: float | None, *, zero: bool) ->
     if value is not None and not (math.isfinite(value) and (value > 0 or (zero and value == 0))):
         raise ToolDefinitionError(f"tool {name!r} has {what}={value}; give a positive number, or leave it out")
     return value
-
-
-__all__ = ["EffectName", "Tool", "ToolResult", "Traits", "tool", "tool_from_schema"]

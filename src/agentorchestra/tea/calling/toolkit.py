@@ -44,6 +44,3 @@ class Toolkit(Protocol):
     async def close(self) -> None:
         """Return leave nothing behind; idempotent."""
         ...
-
-
-__all__ = ["Toolkit"]

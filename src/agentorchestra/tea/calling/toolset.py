@@ -177,6 +177,3 @@ class AgentToolset:
             provenance=provenance,
             invalid=f"there is no tool {call.name!r}{hint}; the tools: {first_names(self.names, MOST_NAMED)}",
         )
-
-
-__all__ = ["AgentToolset", "Offered"]

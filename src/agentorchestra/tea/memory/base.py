@@ -248,22 +248,3 @@ def describe_memory(name: str, factory: MemoryFactory) -> MemoryDescription:
 def check_memories(memories: Mapping[str, MemoryFactory]) -> dict[str, MemoryDescription]:
     """Return what is known of memory systems, by name; raises what `describe_memory` does."""
     return {name: describe_memory(name, factory) for name, factory in memories.items()}
-
-
-__all__ = [
-    "LONGEST_ENTRY",
-    "MEMBERS",
-    "NONE",
-    "SCOPES",
-    "Entry",
-    "EntryKind",
-    "Happening",
-    "Memory",
-    "MemoryDescription",
-    "MemoryFactory",
-    "MemorySystem",
-    "Scope",
-    "check_memories",
-    "describe_memory",
-    "newest",
-]

@@ -168,6 +168,3 @@ def _searched(entries: Sequence[Entry], query: str) -> list[Entry]:
             break
         kept.append(place)
     return [entries[place] for place in sorted(kept)]
-
-
-__all__ = ["MOST_READ", "MemoryHandler", "fitting"]

@@ -79,6 +79,3 @@ def _counted(known: _Known) -> Entry:
 def _all_of(known: _Known) -> tuple[str, ...]:
     """Return what is forgotten with it: whatever it stands for, and what was said against it."""
     return tuple(dict.fromkeys([*known.refs, *(one.ref for one in known.misled.values())]))
-
-
-__all__ = ["standing", "stands_for"]

@@ -54,5 +54,3 @@ MEMORY: Kind[MemoryFactory] = replace(
     make=_make,
     variables=_variables,
 )
-
-__all__ = ["MEMORY"]

@@ -135,6 +135,3 @@ async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str =
         body = Forgotten(entries=tuple(dict.fromkeys(names)), by=by)
         await wait_for(store.append(run, None, [new_event(body, ts=clock.now(), actor=by)]))
     return [f"{run}:{one}" for run, names in gone.items() for one in dict.fromkeys(names)]
-
-
-__all__ = ["MOST_EARLIER", "Reader", "entries_of", "forget", "remembered"]

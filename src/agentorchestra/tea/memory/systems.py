@@ -156,6 +156,3 @@ class Insights:
 def builtin_memories() -> dict[str, MemoryFactory]:
     """The memory systems every workspace has, by name."""
     return {"window": Window, "summary": Summary, "insights": Insights, "workflow": WorkflowMemory}
-
-
-__all__ = ["INSIGHTS", "Insights", "Summary", "Window", "WorkflowMemory", "builtin_memories"]

@@ -229,6 +229,3 @@ def _numbered(number: int | None, known: Sequence[Entry]) -> list[Entry]:
 
 def _plain(text: str) -> str:
     return " ".join(text.partition(EARLIER)[0].split()).casefold().rstrip(".")
-
-
-__all__ = ["LESSONS", "PART", "WorkflowMemory"]

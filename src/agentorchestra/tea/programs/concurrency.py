@@ -91,6 +91,3 @@ def _line_starts(code: str) -> list[int]:
     for line in code.encode("utf-8", "surrogatepass").split(b"\n"):
         starts.append(starts[-1] + len(line) + 1)
     return starts
-
-
-__all__ = ["Span", "awaited_calls"]

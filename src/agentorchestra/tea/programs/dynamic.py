@@ -164,6 +164,3 @@ def class_from_source(text: str, name: str | None = None, *, has: tuple[str, ...
     if lacking:
         raise SourceError(f"the class {name!r} lacks {', '.join(lacking)}; it needs {', '.join(has)}")
     return found
-
-
-__all__ = ["class_from_source", "load_module", "load_source", "member", "tools_from_source"]

@@ -20,8 +20,9 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import SourceError, ToolError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import read_docstring
-from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.imports import FOREIGN_MODULES, check_imports, complete_imports
 
@@ -328,6 +329,3 @@ def _refused(node: ast.expr, parameter: str, line: str) -> SourceError:
         f"{line}: the type {shown} of {parameter!r} is not one that code from elsewhere may take; use str, int, float, "
         "bool, list, dict, Literal, Optional and unions of these"
     )
-
-
-__all__ = ["TOOLS", "Programs", "called_tools", "foreign_tool", "read_schema"]

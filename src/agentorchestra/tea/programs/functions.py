@@ -178,6 +178,3 @@ def _plain(value: Any) -> JsonValue:
         f"a {type(value).__name__} cannot be an argument; give text, numbers, booleans, None, and lists and dicts of "
         "them (with text as keys)"
     )
-
-
-__all__ = ["Functions", "json_argument", "python_name"]

@@ -245,6 +245,3 @@ def given(outcome: Outcome) -> JsonValue:
 
 def _sentence(outcome: Outcome) -> str:
     return outcome.error or f"it ended as {outcome.status}"
-
-
-__all__ = ["MOST_CALLS", "NAME", "STATE", "ProgramHandler", "given", "program_effect"]

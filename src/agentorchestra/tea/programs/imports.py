@@ -245,6 +245,3 @@ _EXAMPLES = ("json", "re", "math", "datetime", "collections")
 def _may(module: str, allowed: Collection[str]) -> bool:
     parts = module.split(".")
     return any(".".join(parts[: end + 1]) in allowed for end in range(len(parts)))
-
-
-__all__ = ["FOREIGN_MODULES", "KNOWN", "Completed", "check_imports", "complete_imports", "parse_source"]

@@ -379,6 +379,3 @@ def _shown(value: Any) -> str | None:
     except (RecursionError, ValueError):
         return f"a {type(value).__name__} that cannot be written"
     return shown if len(shown) <= _LONGEST_VALUE else f"{shown[:_LONGEST_VALUE]} [...]"
-
-
-__all__ = ["Call", "Host", "Interpreter", "MontyInterpreter", "ProgramLimits", "Ran", "Reply"]

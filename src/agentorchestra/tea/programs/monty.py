@@ -249,6 +249,3 @@ class _Look:
             inner = f"{self.modules.get(value.value.id)}.{value.attr}"
             return inner if inner in _NAMES else None
         return None
-
-
-__all__ = ["MISSING_BUILTINS", "MISSING_METHODS", "MODULES", "NAMES", "lacks"]

@@ -70,6 +70,3 @@ async def _give_back(checkout: Any, taking: asyncio.Future[Any]) -> None:
     except Exception:  # there was none: nothing is to be given back
         return
     await checkout.__aexit__(None, None, None)
-
-
-__all__ = ["Held", "MontyPool"]

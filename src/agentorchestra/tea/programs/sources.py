@@ -135,6 +135,3 @@ def _found(module: types.ModuleType, name: str) -> Tool[..., Any] | None:
             return value
     function = getattr(module, name, None)
     return tool(function) if inspect.isfunction(function) else None
-
-
-__all__ = ["class_text", "module_text", "package_of", "pin_of", "pinned_tool", "schemas_text", "symbol_of", "texts_of"]

@@ -226,6 +226,3 @@ def _in_folder(folder: Resource) -> dict[str, _Source]:
     # README.md tells people about the folder, it is no prompt.
     found = [_read(file) for file in sorted(files, key=lambda one: str(one.name)) if file.name != "README.md"]
     return {one.file.removesuffix(".md"): one for one in found}
-
-
-__all__ = ["Prompt", "PromptLibrary", "Resource", "load_prompt", "parse_prompt"]

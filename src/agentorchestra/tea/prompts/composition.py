@@ -135,6 +135,3 @@ def _spans(template: str, where: str) -> dict[str, tuple[int, int]]:
     if open_ is not None:
         raise PromptError(f"{where} does not end its part {open_[0]!r}; write {{# end #}} behind it")
     return spans
-
-
-__all__ = ["composed", "parts_of", "with_parts"]

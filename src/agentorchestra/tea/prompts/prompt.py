@@ -265,6 +265,3 @@ _EXAMPLES = {"name": "task", "version": "1.0.0"}
 
 def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
-
-
-__all__ = ["Prompt", "parse_prompt"]

@@ -8,7 +8,7 @@ ends soon whatever it says.
 from __future__ import annotations
 
 from agentorchestra.core.errors import PromptError
-from agentorchestra.tea.prompts.catalog import parse_prompt
+from agentorchestra.tea.prompts.prompt import parse_prompt
 
 MAX_CHARS = 256 * 1024
 """Of the text of a prompt that came from elsewhere."""
@@ -87,6 +87,3 @@ def _refused(name: str, why: str) -> PromptError:
         f"the prompt {name!r} came with an imported run and is not used: {why}, which could take any time; the run "
         "cannot be replayed or resumed here"
     )
-
-
-__all__ = ["MAX_CHARS", "check_plain"]

@@ -156,6 +156,3 @@ def _said(value: JsonValue) -> str:
     if isinstance(value, list):
         return ", ".join(str(one) for one in value) or "none"
     return str(value)
-
-
-__all__ = ["ComponentConfig", "KindName", "Operation", "first_sentence", "parameter_lines"]

@@ -31,7 +31,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.calling.tool import Tool
-from agentorchestra.tea.prompts.catalog import Prompt
+from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.entries import (
     FIRST_VERSION,
@@ -914,6 +914,3 @@ class ContextManager(Generic[T]):
         live = self.live()
         templates = {name: one.template for name, one in live.items() if isinstance(one, Prompt)}
         return [(self.config(name), templates.get(name, "")) for name in self.names()]
-
-
-__all__ = ["Access", "ContextManager", "Difference", "Found"]

@@ -181,6 +181,3 @@ def _version_of(kind: Kind[T], config: ComponentConfig, history: History, new: N
     level = level_of(config_changes(history.version(last).config, config))
     plain = ".".join(map(str, version_order(last)))
     return next_version(plain, "patch" if level == "none" else level), False
-
-
-__all__ = ["FIRST_VERSION", "By", "New", "Terms", "activated", "checked_by", "entry", "registered", "registered_again"]

@@ -264,17 +264,3 @@ def version_order(version: str) -> tuple[int, int, int]:
     """Return what versions are sorted by."""
     found = re.match(r"(\d+)\.(\d+)\.(\d+)", version)
     return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
-
-
-__all__ = [
-    "NEXT",
-    "RESERVED_NAMES",
-    "History",
-    "LifeState",
-    "Maker",
-    "Version",
-    "checked_component_name",
-    "checked_component_version",
-    "identity_of",
-    "version_order",
-]

@@ -9,7 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from agentorchestra.core.errors import VersionError
 from agentorchestra.tea.registry.config import ComponentConfig, KindName
 from agentorchestra.tea.registry.history import Maker
-from agentorchestra.tea.registry.versions import Change, changes_of, level_of
+from agentorchestra.tea.registry.versions import Change, changes_of
 
 T = TypeVar("T")
 
@@ -115,6 +115,3 @@ def check_variables(what: str, given: Mapping[str, str], known: list[Variable]) 
             raise VersionError(f"{what} has no variable {name!r}; its variables: {', '.join(names) or 'none'}")
         if not isinstance(value, str):
             raise VersionError(f"the variable {name!r} of {what} is {value!r}; give text")
-
-
-__all__ = ["Kind", "Made", "Variable", "check_variables", "config_changes", "level_of"]

@@ -20,7 +20,7 @@ from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.dynamic import class_from_source, tools_from_source
 from agentorchestra.tea.programs.foreign import Programs, foreign_tool
 from agentorchestra.tea.programs.sources import class_text, module_text, package_of, symbol_of
-from agentorchestra.tea.prompts.catalog import Prompt, parse_prompt
+from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
@@ -364,5 +364,3 @@ PROMPT: Kind[Prompt] = Kind(
     variables=_variables_of_prompt,
     rewritten=_rewrite_prompt,
 )
-
-__all__ = ["ENVIRONMENT", "PROMPT", "EnvironmentFactory", "NamedFactory", "operation", "tool_kind"]

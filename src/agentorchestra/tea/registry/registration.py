@@ -19,7 +19,7 @@ from agentorchestra.core.errors import ManifestError, SourceError, ToolDefinitio
 from agentorchestra.tea.calling.definitions import tool_of_definition
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.dynamic import load_source, tools_from_source
-from agentorchestra.tea.prompts.catalog import parse_prompt
+from agentorchestra.tea.prompts.prompt import parse_prompt
 from agentorchestra.tea.registry.config import KindName
 from agentorchestra.tea.registry.history import Maker, checked_component_name
 from agentorchestra.tea.registry.kind import Kind, Made
@@ -394,20 +394,3 @@ def from_manifest(kind: Kind[Any], path: Path, known: Mapping[str, Any]) -> list
                     f"are: {', '.join(sorted(there)) or 'none'}"
                 )
     return [entry.given(kind) for entry in entries if entry.kind == kind.name]
-
-
-__all__ = [
-    "Given",
-    "Manifest",
-    "ManifestEntry",
-    "components_of",
-    "entry_points",
-    "file_stamps",
-    "from_manifest",
-    "from_path",
-    "from_source",
-    "objects_in",
-    "place_of",
-    "read_manifest",
-    "tools_in",
-]

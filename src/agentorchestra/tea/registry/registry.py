@@ -192,6 +192,3 @@ def _check_body(kind: str, name: str, body: dict[str, JsonValue]) -> None:
 def body_of(**fields: Any) -> dict[str, JsonValue]:
     """Return the body of an entry, without what says nothing."""
     return {key: value for key, value in fields.items() if value not in (None, "", False)}
-
-
-__all__ = ["Entry", "Registry", "body_of"]

@@ -185,6 +185,3 @@ def _merged(kind: str, name: str, incoming: History, held: History) -> Iterable[
             )
         fields = one.model_dump(mode="json", exclude={"created"}, exclude_defaults=True)
         yield Entry(kind, name, "registered", body_of(**fields), one.created)
-
-
-__all__ = ["FORMAT", "SavedRegistry", "kind_of_saved", "read_saved", "saved", "taken_over"]

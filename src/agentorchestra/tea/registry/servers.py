@@ -128,6 +128,3 @@ def _arguments(arguments: Mapping[str, JsonValue] | None) -> Mapping[str, JsonVa
     except (ValueError, RecursionError) as exc:
         raise UsageError(f"the arguments cannot be written as JSON: {str(exc)[:120]}") from None
     return arguments
-
-
-__all__ = ["ACPServer", "ECPServer", "TCPServer"]

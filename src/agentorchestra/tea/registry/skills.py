@@ -196,6 +196,3 @@ def _quoted(text: str) -> str:
 def _fenced(text: str) -> str:
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall("`+", text)), default=0))
     return f"{fence}markdown\n{_clean(text)}\n{fence}"
-
-
-__all__ = ["Skill", "skill_name", "skills_of", "write_skills"]

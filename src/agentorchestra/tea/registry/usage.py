@@ -58,6 +58,3 @@ async def uses(store: Store, histories: Iterable[History]) -> list[Use]:
             )
         )
     return sorted(found, key=lambda one: (-one.calls, one.name))
-
-
-__all__ = ["Use", "uses"]

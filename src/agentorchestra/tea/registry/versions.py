@@ -196,6 +196,3 @@ def _mapping(value: Any) -> Mapping[str, Any]:
 
 def _listed(kinds: frozenset[str]) -> str:
     return " or ".join(sorted(kinds))
-
-
-__all__ = ["Change", "Level", "changes_of", "level_of", "next_version"]

@@ -84,6 +84,3 @@ def _first_words(description: str) -> str:
     """Return the first sentence of a description, in short."""
     said = " ".join(description.split()).split(". ")[0].rstrip(".")
     return said if len(said) <= LINE_CHARS else f"{said[: LINE_CHARS - 1]}…"
-
-
-__all__ = ["DeferredTools"]

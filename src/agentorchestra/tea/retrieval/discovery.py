@@ -24,8 +24,9 @@ from agentorchestra.core.effects import Effect, Provenance
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolCall, ToolSchema
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.handler import effect_for
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.index import Described
 from agentorchestra.tea.retrieval.retriever import Retriever
@@ -298,16 +299,3 @@ def _fitting(schemas: Mapping[str, ToolSchema], names: Sequence[str] | None, roo
             kept.append(name)
             left -= size
     return kept
-
-
-__all__ = [
-    "FIND_AGENTS",
-    "FIND_TOOLS",
-    "OPENING",
-    "OPEN_TOOLS",
-    "Discovery",
-    "Finder",
-    "entry_of",
-    "lines_of",
-    "matching",
-]

@@ -198,6 +198,3 @@ def _numbers(head: bytes, model: str) -> int:
     fits = isinstance(said, dict) and said.get("format") == FORMAT and said.get("model") == model
     numbers = said.get("numbers") if fits else 0
     return numbers if isinstance(numbers, int) and 0 < numbers <= 100_000 else 0
-
-
-__all__ = ["CALLED", "Called", "Finding", "KeptVectors", "Perform", "calls_in"]

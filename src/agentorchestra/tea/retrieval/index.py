@@ -390,6 +390,3 @@ def _unit(vector: Sequence[float]) -> Any:
 
     found = numpy.asarray(vector, dtype=numpy.float32)
     return found / (float(numpy.linalg.norm(found)) or 1.0)
-
-
-__all__ = ["Described", "Index", "Match", "Vectors", "split", "stem", "words_of"]

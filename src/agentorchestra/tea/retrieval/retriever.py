@@ -231,6 +231,3 @@ class Retriever:
 def parts_of(path: str) -> tuple[str, ...]:
     """Return the parts of `mcp/github`."""
     return tuple(part for part in path.split("/") if part)
-
-
-__all__ = ["Embed", "Group", "Retriever", "parts_of"]

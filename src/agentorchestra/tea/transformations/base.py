@@ -186,19 +186,3 @@ def made(factory: Factory) -> Environment:
             "(agentorchestra.Environment says what one has)"
         )
     return one
-
-
-__all__ = [
-    "NOTHING",
-    "Carried",
-    "Factory",
-    "Role",
-    "Transformation",
-    "carried_by",
-    "check_role",
-    "compose",
-    "first_twice",
-    "is_factory",
-    "made",
-    "tools_in",
-]

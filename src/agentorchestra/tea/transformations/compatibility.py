@@ -11,8 +11,9 @@ from typing import Any
 from pydantic import TypeAdapter
 from pydantic.errors import PydanticUserError
 
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import kind_of
-from agentorchestra.tea.calling.tool import Tool, ToolResult
+from agentorchestra.tea.calling.tool import Tool
 
 _DEEPEST = 8
 """Levels that are compared; what lies deeper may fit."""
@@ -124,6 +125,3 @@ def _disjoint(
                 if name in properties
             )
     return False
-
-
-__all__ = ["cannot_fit", "part_of", "result_schema"]

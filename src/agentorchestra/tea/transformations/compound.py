@@ -25,8 +25,9 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import schema_problems
-from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tea.transformations.compatibility import cannot_fit, part_of, result_schema
 
@@ -263,6 +264,3 @@ def _identity(step: Step) -> list[Any]:
         else:
             bound[argument] = ["value", one]
     return [step.called, step.tool.content_hash, bound]
-
-
-__all__ = ["Given", "Result", "Step", "compound"]

@@ -68,6 +68,3 @@ def need_nothing(given: Mapping[str, Any], tools: set[str], environments: set[st
                 f"tool {name!r} needs {', '.join(sorted(missing))}, which only a workspace can take in; "
                 "give it to Workspace(tools=...), not to one run"
             )
-
-
-__all__ = ["Brought", "brought", "need_nothing"]

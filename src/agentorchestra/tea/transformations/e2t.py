@@ -12,8 +12,9 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.runtime.environments import STATE_ACTION
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.actions import action_effect, action_tags, tool_result
-from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made
 
 
@@ -99,5 +100,3 @@ def _made(
 
 e2t: Transformation[Callable[[], Any], tuple[Tool[..., Any], ...]] = Transformation("e2t", "environment", "tool", _e2t)
 """An environment's actions as tools; see `_e2t` for the options `only` and `state`."""
-
-__all__ = ["e2t"]

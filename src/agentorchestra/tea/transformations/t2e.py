@@ -228,5 +228,3 @@ def _content_hash(kind: ToolsFactory) -> str:
 
 t2e: Transformation[Any, ToolsFactory] = Transformation("t2e", "tool", "environment", _t2e)
 """Tools as an environment; see `_t2e` for its options."""
-
-__all__ = ["Rule", "ToolsEnvironment", "ToolsFactory", "t2e"]

@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tools.files.common import with_index
 from agentorchestra.tools.files.description import Quote, check, describe
 from agentorchestra.tools.files.index import PassageIndex

@@ -49,6 +49,3 @@ def _make(db: sqlite3.Connection, version: int, tables: Mapping[str, str]) -> No
     except BaseException:
         db.execute("ROLLBACK")
         raise
-
-
-__all__ = ["open_cache"]

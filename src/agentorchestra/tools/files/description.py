@@ -11,7 +11,7 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
-from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tools.files.common import document_at, document_of, file_named, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import (
     Document,

@@ -223,17 +223,3 @@ def listing(files: Sequence[FileRef]) -> dict[str, Any]:
 
 def _cut(folder: str, depth: int) -> str:
     return "/".join(folder.split("/")[: depth + 1])
-
-
-__all__ = [
-    "LISTED",
-    "MAX_BYTES",
-    "MAX_FILES",
-    "Found",
-    "LeftOut",
-    "by_folder",
-    "list_folder",
-    "listing",
-    "matching",
-    "printable",
-]

@@ -143,6 +143,3 @@ class _Indexing:
                 self._standing.problems[sha256] = prepared.problem
             else:
                 self._standing.readable.add(sha256)
-
-
-__all__ = ["SECONDS", "Standing", "bring_up"]

@@ -200,10 +200,3 @@ def _lines(document: TextDocument, start: int, end: int) -> Place:
         if stop - begin > LINE_CHARS:
             return Place("line", first, first, first_char=start - begin + 1, last_char=end - begin)
     return Place("line", first, last)
-
-
-__all__ = [
-    "Passage",
-    "passages",
-    "sentence_spans",
-]

@@ -437,6 +437,3 @@ def _whole(document: Leaf) -> Iterator[str]:
         yield "\n".join(document.pages)
     else:
         yield from place_text(document, Place("row", 1, document.last_row))
-
-
-__all__ = ["alike", "lines_of", "normalised", "place_of", "place_text", "quote_stands", "verify_quote"]

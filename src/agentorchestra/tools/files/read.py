@@ -13,8 +13,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, SourceKind, T
 from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
-from agentorchestra.runtime.results import room_of_caller
-from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.runtime.results import ToolResult, room_of_caller
 from agentorchestra.tools.files.common import (
     block,
     document_at,
@@ -466,17 +465,3 @@ def length_of(document: Document) -> int:
         elif isinstance(leaf, TableDocument):
             spent += sum(len(cell) + 1 for row in (leaf.header, *leaf.rows) for cell in row)
     return spent
-
-
-__all__ = [
-    "PART_CHARS",
-    "Asked",
-    "described",
-    "document_blocks",
-    "extent_of",
-    "listing",
-    "read_blocks",
-    "read_part",
-    "shown_whole",
-    "span_of",
-]

@@ -225,21 +225,3 @@ def check_stop(stop: threading.Event | None) -> None:
     """Leave a thread whose result nobody awaits any more."""
     if stop is not None and stop.is_set():
         raise Stopped
-
-
-__all__ = [
-    "Checked",
-    "Stopped",
-    "Unpacked",
-    "check_input",
-    "check_stop",
-    "describe_media",
-    "look_into",
-    "member_bytes",
-    "parse_table",
-    "read_document",
-    "read_document_sync",
-    "source_sync",
-    "unpacked",
-    "video_frames",
-]

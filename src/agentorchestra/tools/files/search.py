@@ -10,7 +10,7 @@ from agentorchestra.core.content import Block
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef
-from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tools.files.common import best_passages, block, how_to_look, note, only_pictures
 from agentorchestra.tools.files.documents import joined
 from agentorchestra.tools.files.folders import by_folder, matching
@@ -86,6 +86,3 @@ def _problems(files: Sequence[FileRef], standing: Standing) -> list[str]:
     if len(failed) > NAMED:
         said.append(f"{len(failed) - NAMED:,} more files that hold no text or cannot be read.")
     return said
-
-
-__all__ = ["chosen_files", "search_passages"]

@@ -599,6 +599,3 @@ class CarriedFiles:
         shutil.rmtree(self._runs / run_id / "files", ignore_errors=True)
         with contextlib.suppress(OSError):
             (self._runs / run_id).rmdir()
-
-
-__all__ = ["CarriedFiles", "Kept", "keep_files"]

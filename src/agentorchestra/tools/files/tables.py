@@ -281,15 +281,3 @@ def _traits_shown(traits: Sequence[Trait], place: Place) -> tuple[str, list[str]
 
 def _down_to(place: Place, row: int) -> Place:
     return Place("cell", place.first, row, place.first_column, place.last_column)
-
-
-__all__ = [
-    "MAX_CELL",
-    "TableView",
-    "has_nothing",
-    "row_text",
-    "table_forms",
-    "table_view",
-    "trait_kinds",
-    "traits_text",
-]

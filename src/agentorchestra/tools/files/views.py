@@ -129,6 +129,3 @@ def length(document: TextDocument | PdfDocument, number: int) -> int:
         return len(document.pages[number - 1])
     start, end = document.span(number, number)
     return end - start
-
-
-__all__ = ["LINE_CHARS", "View", "length", "page_view", "stretches", "stretches_of", "text_view", "without_numbers"]

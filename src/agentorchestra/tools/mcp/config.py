@@ -267,6 +267,3 @@ def _split(url: str) -> SplitResult | None:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:59]}…"
-
-
-__all__ = ["STARTUP_S", "McpFile", "Server", "read_mcp_file"]

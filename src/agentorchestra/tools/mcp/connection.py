@@ -373,6 +373,3 @@ def _version() -> str:
         return metadata.version("agentorchestra")
     except metadata.PackageNotFoundError:
         return "0"
-
-
-__all__ = ["About", "Connection"]

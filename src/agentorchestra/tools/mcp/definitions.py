@@ -277,16 +277,3 @@ class _Inlining:
         if not isinstance(place, dict | bool):
             raise _NowhereError(reference)
         return place
-
-
-__all__ = [
-    "MAX_TOOL",
-    "MAX_TOOLS",
-    "Definition",
-    "definitions_of",
-    "effects_of",
-    "schema_problem",
-    "size_of",
-    "tool_name",
-    "unique",
-]

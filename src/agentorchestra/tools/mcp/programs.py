@@ -156,6 +156,3 @@ async def _ended(process: asyncio.subprocess.Process) -> bool:
 def _signal(process: asyncio.subprocess.Process, number: signal.Signals) -> None:
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, number)
-
-
-__all__ = ["EXIT_S", "MAX_LINE_BYTES", "LastWords", "program_streams"]

@@ -14,7 +14,7 @@ from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Tr
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.calling.tool import ToolResult
+from agentorchestra.runtime.results import ToolResult
 from mcp import types
 
 MAX_MEDIA_BYTES = 20_000_000
@@ -116,6 +116,3 @@ def _word(text: str) -> str:
     """Return a name or address from a stranger in one line."""
     line = " ".join(text.split())
     return line if len(line) <= _LONGEST_WORD else f"{line[: _LONGEST_WORD - 1]}…"
-
-
-__all__ = ["MAX_MEDIA_BYTES", "tool_result"]

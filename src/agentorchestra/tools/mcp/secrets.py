@@ -78,6 +78,3 @@ def url_secrets(parts: SplitResult) -> dict[str, str]:
         if _RANDOM.fullmatch(segment):
             found["path"] = segment
     return found
-
-
-__all__ = ["argument_secrets", "header_secrets", "is_secret_name", "is_secret_value", "url_secrets"]

@@ -91,6 +91,3 @@ def _acceptable(tool: dict[str, Any]) -> dict[str, Any]:
     except ValidationError:
         return {"name": tool["name"], "inputSchema": {"type": "object"}}
     return bare
-
-
-__all__ = ["Dispatcher"]

@@ -13,7 +13,8 @@ from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import McpError, MissingExtraError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.calling.tool import Tool, ToolResult, Traits, tool_from_schema
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tools.mcp.config import read_mcp_file
 from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, unique
 from agentorchestra.trust.redact import Redactor
@@ -176,6 +177,3 @@ def _tool(connection: Connection, one: Definition) -> Tool[..., Any]:
     )
     repeat = made.mode is not Mode.ONCE
     return made
-
-
-__all__ = ["McpToolkit"]

@@ -156,6 +156,3 @@ def quiet() -> None:
         logger = logging.getLogger(name)
         if not logger.handlers:
             logger.addHandler(logging.NullHandler())
-
-
-__all__ = ["MAX_RESPONSE_BYTES", "SENDING", "Sending", "quiet", "streams"]

@@ -261,17 +261,3 @@ def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:
             )
         found.add((address.host, address.port))
     return frozenset(found)
-
-
-__all__ = [
-    "Address",
-    "IPAddress",
-    "WebErrorKind",
-    "allowed_places",
-    "ends_at",
-    "parse_address",
-    "plain_host",
-    "shown_address",
-    "web_error",
-    "why_not",
-]

@@ -189,6 +189,3 @@ def _unpacker(name: str, url: str) -> Unpacker:
         pass
     how = f"compressed as {name[:40]!r}, which was not asked for and cannot be unpacked here"
     raise web_error(url, f"sent an answer {how}; leave it out", "bad_answer")
-
-
-__all__ = ["MOST_CODINGS", "Body", "accepted_codings"]

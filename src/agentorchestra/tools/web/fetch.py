@@ -12,7 +12,8 @@ from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError, WebError
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.tea.calling.tool import Tool, ToolResult, tool
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tools.files.common import how_to_look, note
 from agentorchestra.tools.files.documents import Document, is_media
 from agentorchestra.tools.files.read import document_blocks, extent_of
@@ -147,6 +148,3 @@ async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[Art
         ending = ".md" if is_text(page) else ".json"
         found.append(found[-1].model_copy(update={"name": artifact_name(page.url, ending)}))
     return tuple(found)
-
-
-__all__ = ["LINKS", "PICTURES", "fetch_tool"]

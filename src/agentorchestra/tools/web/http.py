@@ -478,6 +478,3 @@ def _words(error: Exception) -> str:
     text = " ".join(str(getattr(cause, "strerror", None) or cause or error).split())
     plain = "".join(char if char.isprintable() else "?" for char in text)
     return plain[:200] or type(error).__name__
-
-
-__all__ = ["Answer", "WebClient", "refuse_private"]

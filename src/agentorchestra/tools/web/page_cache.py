@@ -91,6 +91,3 @@ class KeptPages:
         assert self._folder is not None
         key = hashlib.sha256(f"{reader}\n{url}".encode()).hexdigest()
         return self._folder / key[:2] / key
-
-
-__all__ = ["KeptPages"]

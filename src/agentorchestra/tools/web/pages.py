@@ -162,6 +162,3 @@ def outline(document: Document, most: int = 30) -> Sequence[str]:
         if re.match(r"#{1,4} \S", line)
     ]
     return [*found[:most], f"and {len(found) - most} more headings"] if len(found) > most else found
-
-
-__all__ = ["LIMITS", "Page", "artifact_name", "file_name", "is_address", "is_text", "outline", "page_of", "read_in_run"]

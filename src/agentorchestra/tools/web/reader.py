@@ -156,6 +156,3 @@ def _no_success(answer: Answer) -> WebError:
     }
     way_out = ways.get(answer.status, "try it later" if answer.status >= 500 else "read another source")
     return web_error(answer.url, f"answered {answer.status} ({said}): {way_out}", "bad_answer", answer.status)
-
-
-__all__ = ["PageReader"]

@@ -62,6 +62,3 @@ def names_from(servers: Sequence[str]) -> Resolver:
         return list(dict.fromkeys(found.addresses()))
 
     return resolve
-
-
-__all__ = ["Resolver", "names_from", "system_names"]

@@ -62,6 +62,3 @@ class Robots:
         text = answer.body.decode("utf-8-sig", "replace") if answer.ok else ""
         wait = KEPT_S if answer.status < 500 else 60.0
         return _Rules(time.monotonic() + wait, text, answer.status)
-
-
-__all__ = ["Robots"]

@@ -105,6 +105,3 @@ def _toml(settings: dict[str, Any], name: str = "") -> list[str]:
             below = _toml(value, f"{name}.{key}" if name else key)
             lines += ["", *below] if lines else below
     return lines
-
-
-__all__ = ["sheet", "value_of"]

@@ -191,6 +191,3 @@ def _sources(path: Path, kind: str | None) -> list[Path]:
             f"the folder {path} holds no {wanted}; give a file or folder that `components export` wrote"
         )
     return found
-
-
-__all__ = ["deprecate", "export", "import_", "restore"]

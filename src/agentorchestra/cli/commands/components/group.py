@@ -99,6 +99,3 @@ memories.epilog = _epilog(
     "memories forget --all --agent deep_analyzer",
     "memories info summary",
 )
-
-
-__all__ = ["agents", "components", "environments", "memories", "prompts", "tools"]

@@ -103,6 +103,3 @@ def _line(entry: Entry) -> str:
     if entry.misled:
         said += f" [misled {entry.misled}: {one_line(entry.why)}{'' if entry.told else '; not told any more'}]"
     return f"{entry.ref}  {entry.kind}  {entry.agent}  {entry.trust.value}{times}  {said}"
-
-
-__all__ = ["entries", "forget"]

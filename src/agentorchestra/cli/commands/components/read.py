@@ -238,6 +238,3 @@ def contract(kind: str | None, as_json: bool, folder: Path) -> int:
         return 0
 
     return run_async(work)
-
-
-__all__ = ["contract", "diff", "info", "list_", "search", "versions"]

@@ -161,17 +161,3 @@ def _nearest(name: str, names: Sequence[str], kind: str | None) -> str:
     if close:
         return f"did you mean {' or '.join(folded[one] for one in close)}?"
     return f"`agentorchestra {KINDS[kind] if kind else 'components'} list` shows all"
-
-
-__all__ = [
-    "KINDS",
-    "Named",
-    "below",
-    "holding",
-    "kind_option",
-    "name_argument",
-    "only",
-    "reason_option",
-    "servers",
-    "under_option",
-]

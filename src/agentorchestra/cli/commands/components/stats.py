@@ -61,6 +61,3 @@ def _said(one: Use) -> str:
     if one.generated:
         parts.append(f"generated, {f'reused in {one.reused}' if one.reused else 'not reused'}")
     return ", ".join(parts) if one.calls else f"never called{', generated' if one.generated else ''}"
-
-
-__all__ = ["COUNTED", "stats"]

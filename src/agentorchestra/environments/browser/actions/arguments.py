@@ -61,6 +61,3 @@ def wrong_site(given: str, here: str) -> str:
     """Return the sentence for an action that names another site than the one it acts on."""
     where = f"at {here}" if here else "at no host"
     return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"
-
-
-__all__ = ["Count", "Inside", "Number", "Point", "Ref", "Site", "Switch", "host_of", "point_of", "same_site"]

@@ -272,6 +272,3 @@ def dialog_sentence(tab: Tab | None) -> str:
         f"a dialog is open in tab {tab.number} ({dialog.type}{proposed}): {dialog.message[:1000]!r}; nothing else can "
         "be done there until it is answered"
     )
-
-
-__all__ = ["TabActions", "agent_of", "dialog_sentence"]

@@ -15,8 +15,8 @@ from agentorchestra.environments.browser.actions.targets import TargetActions, a
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.screenshots import clear_screenshot, picture_options
 from agentorchestra.environments.browser.view.script_results import Rendered, Size, as_told
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.environment import action
-from agentorchestra.tea.calling.tool import ToolResult
 
 if TYPE_CHECKING:
     from playwright.async_api import Page
@@ -219,6 +219,3 @@ def _pieces(text: str) -> list[tuple[int, int, str]]:
     if lines:
         pieces.append((first, first + len(lines) - 1, "\n".join(lines)))
     return pieces
-
-
-__all__ = ["PROMPT", "ExtractionActions"]

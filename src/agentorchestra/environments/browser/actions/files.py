@@ -230,6 +230,3 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
             async with asyncio.timeout(seconds):
                 await asyncio.gather(*tasks, return_exceptions=True)
                 await cdp.detach()
-
-
-__all__ = ["MOST_FILES", "MOST_UPLOADED", "FileActions"]

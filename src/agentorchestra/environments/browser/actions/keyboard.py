@@ -278,6 +278,3 @@ async def _focused(page: Page) -> Frame:
         if inner is None:
             return frame
         frame = inner
-
-
-__all__ = ["MOST_OPTIONS", "MOST_TYPED", "KeyboardActions", "checked_keys", "refuse"]

@@ -67,6 +67,3 @@ class LoginActions(KeyboardActions):
         if named := self.settings.logins.get(host_of(page.url), ()):
             said.append(f"Secrets for this site, by name with fill_secret: {', '.join(named)}.")
         return said
-
-
-__all__ = ["LoginActions"]

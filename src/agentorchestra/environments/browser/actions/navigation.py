@@ -223,6 +223,3 @@ async def _shows(page: Any, text: str) -> bool:
             if await frame.get_by_text(text).filter(visible=True).count():
                 return True
     return False
-
-
-__all__ = ["MOST_WAITED", "NavigationActions"]

@@ -13,8 +13,8 @@ from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.environments.browser.actions.arguments import Inside
 from agentorchestra.environments.browser.actions.files import FileActions
 from agentorchestra.environments.files import disk
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.environment import action
-from agentorchestra.tea.calling.tool import ToolResult
 
 MOST_HITS = 20
 _AROUND = 120  # characters on both sides of what was searched for
@@ -124,6 +124,3 @@ def _found(pages: tuple[str, ...], words: str, source: Source) -> list[Block]:
     if count > len(blocks):
         blocks.append(TextBlock(text=f"and {count - len(blocks)} more places", trust=Trust.SYSTEM))
     return blocks
-
-
-__all__ = ["MOST_HITS", "PdfActions"]

@@ -215,6 +215,3 @@ def _rest(where: Scrolled) -> str:
     if where.left or where.right:
         said.append(f"{where.left:g} px to the left, {where.right:g} px to the right")
     return ", ".join(said)
-
-
-__all__ = ["MOST_POINTS", "PointerActions"]

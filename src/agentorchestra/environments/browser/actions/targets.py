@@ -151,6 +151,3 @@ def mistake(error: Exception, ref: str) -> ToolError:
         return known
     first = plain(_CALL.sub("", str(error).strip().split("\n")[0]), 200)
     return ToolError(f"{ref} could not be used ({first}); look at the state again and try another way")
-
-
-__all__ = ["TargetActions", "address_of", "in_view", "mistake"]

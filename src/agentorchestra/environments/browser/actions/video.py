@@ -13,8 +13,8 @@ from agentorchestra.environments.browser.actions.arguments import Number, Ref
 from agentorchestra.environments.browser.actions.extraction import ExtractionActions
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.view.script_results import Film, as_told
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.environment import action
-from agentorchestra.tea.calling.tool import ToolResult
 
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle
@@ -89,6 +89,3 @@ def _told(state: Film) -> str:
     if state.said:
         said.append(f"subtitle now: {state.said}")
     return "; ".join(said)
-
-
-__all__ = ["VideoActions"]

@@ -247,6 +247,3 @@ class Boundary:
 
 def _refused(address: Address, why: str) -> WebError:
     return WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)
-
-
-__all__ = ["FLAGS", "Boundary", "Hosts", "Visit", "why_not_shown"]

@@ -384,6 +384,3 @@ def shared_browser(settings: BrowserSettings) -> SharedBrowser:
     if found is None or (found.idle and found.settings != settings):
         found = _SHARED[loop] = SharedBrowser(settings)
     return found
-
-
-__all__ = ["SharedBrowser", "check_installed", "find_chromium", "flags", "playwright_api", "shared_browser", "within"]

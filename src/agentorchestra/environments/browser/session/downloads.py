@@ -230,6 +230,3 @@ def _received(artifacts: Path | None, name: str) -> int:
         with contextlib.suppress(OSError):
             return place.stat().st_size
     return 0
-
-
-__all__ = ["FOLDER", "Downloads", "Loaded", "harmless"]

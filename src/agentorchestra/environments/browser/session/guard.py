@@ -37,6 +37,3 @@ class Guard:
         with contextlib.suppress(OSError):
             self._process.stdin.close()
         self._process.wait()
-
-
-__all__ = ["Guard"]

@@ -94,6 +94,3 @@ def tabs_of(kept: JsonValue) -> dict[int, Tab]:
     """Return the tabs as they were kept, without pages."""
     pairs = [one for one in kept if isinstance(one, list) and len(one) == 2] if isinstance(kept, list) else []
     return {int(str(number)): Tab(int(str(number)), url=str(url)) for number, url in pairs}
-
-
-__all__ = ["STORED", "Keeper", "addresses", "tabs_of"]

@@ -355,6 +355,3 @@ def _passed_on(headers: Any) -> _Headers:
     named = {one.strip().lower() for name, value in given if name.lower() == b"connection" for one in value.split(b",")}
     left_out = _HOP_BY_HOP | named | {b"host"}
     return [(name, value) for name, value in given if name.lower() not in left_out]
-
-
-__all__ = ["BoundaryProxy"]

@@ -157,6 +157,3 @@ def moving_picture(folder: Path) -> bytes | None:
     made = io.BytesIO()
     pictures[0].save(made, "GIF", save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=False)
     return made.getvalue()
-
-
-__all__ = ["PLACE", "RECORD", "add_frame", "frames_of", "moving_picture", "pointed_at", "record_folder", "take_frame"]

@@ -433,6 +433,3 @@ class BrowserSession:
         proxy, self._proxy = self._proxy, None
         if proxy is not None:
             await proxy.close()
-
-
-__all__ = ["BrowserSession", "DialogOpened"]

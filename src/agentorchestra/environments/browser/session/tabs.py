@@ -175,6 +175,3 @@ def _apart(call: Any) -> None:
     task = asyncio.ensure_future(end())
     _UNDER_WAY.add(task)
     task.add_done_callback(_UNDER_WAY.discard)
-
-
-__all__ = ["BLANK", "MOST_DIALOGS", "Tab", "refuse"]

@@ -282,6 +282,3 @@ def _put(home: Node, node: Node) -> None:
                 home.children.insert(index, node)
                 return
     home.children.append(node)
-
-
-__all__ = ["HIDDEN_VALUE", "INTERACTIVE", "Part", "join", "join_drawn", "unmatched_fields"]

@@ -280,6 +280,3 @@ def _line(node: Node, text: str, chars: int) -> str:
     if not text.strip():
         return line
     return line + (": " if line not in ("", f"[{node.ref}]") else " " * bool(line)) + quoted(text, chars)
-
-
-__all__ = ["keep_seen", "lines_of", "lines_with", "tidy"]

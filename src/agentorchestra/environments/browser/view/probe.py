@@ -196,6 +196,3 @@ def _box(value: Any) -> Box | None:
         return None
     x, y, width, height = (_whole(one) for one in value)
     return x, y, width, height
-
-
-__all__ = ["MOST_ELEMENTS", "Found", "Probe", "Scroll", "probe"]

@@ -80,6 +80,3 @@ async def locate(page: Page, ref: str) -> Locator | None:
         if page.is_closed():
             raise
         return None  # the frame is gone, or was never looked at
-
-
-__all__ = ["Numbers", "listen", "locate", "numbers_of", "teach"]

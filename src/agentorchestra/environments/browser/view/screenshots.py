@@ -180,6 +180,3 @@ def _draw(canvas: ImageDraw, label: Label, colour: str) -> None:
         canvas.line((x + width // 2, y + height // 2, left + wide // 2, upper + high // 2), fill=colour, width=1)
     canvas.rectangle((x, y, x + width - 1, y + height - 1), fill=colour)
     canvas.text((x + 2, y + 1), label.mark.ref, fill="white", font=label.font)
-
-
-__all__ = ["clear_screenshot", "draw_marks", "marked_screenshot", "picture_options", "place_labels", "wants_picture"]

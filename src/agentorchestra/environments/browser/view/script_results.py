@@ -76,6 +76,3 @@ def as_told(kind: type[T], value: Any) -> T:
         raise ToolError(
             "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"
         ) from None
-
-
-__all__ = ["Field", "Film", "Option", "Options", "Rendered", "Scrolled", "Size", "as_told"]

@@ -126,6 +126,3 @@ def _box(text: str) -> Box | None:
     except ValueError:
         return None
     return x, y, width, height
-
-
-__all__ = ["MOST_LEVELS", "Box", "Node", "holds", "parse"]

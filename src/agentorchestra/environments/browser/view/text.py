@@ -53,6 +53,3 @@ def _shown(char: str) -> str:
     if category in ("Cf", "Cs", "Co", "Cn") or "\ufe00" <= char <= "\ufe0f" or "\U000e0100" <= char <= "\U000e01ef":
         return ""
     return char
-
-
-__all__ = ["address", "plain", "quoted"]

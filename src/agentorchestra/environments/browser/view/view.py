@@ -240,6 +240,3 @@ def difference(previous: View | None, now: View) -> str | None:
         return f"nothing changed since view {previous.number} of the page{moved}"
     told = "\n".join((f"changed since view {previous.number} of the page (- gone, + new; {now.place}):", *changes))
     return told if len(told) < sum(map(len, now.lines)) + len(now.lines) else None
-
-
-__all__ = ["Mark", "View", "difference", "look"]

@@ -103,6 +103,3 @@ def _guessed(data: bytes) -> str:
         # Letters of several bytes stand together; single ones between plain letters are accents.
         return _MEANT.get(name, name) if sum(run > 1 for run in runs) * 2 > len(runs) else ""
     return _MEANT.get(name, name) if sum(runs) >= _FEW else ""
-
-
-__all__ = ["text_of"]

@@ -227,6 +227,3 @@ def _tidy(text: str) -> str:
     """Remove white space at the ends of lines, and heaps of empty lines."""
     lines = [line.rstrip() for line in clean(text).split("\n")]
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
-
-
-__all__ = ["read_page"]

@@ -97,6 +97,3 @@ def _day(time: str) -> str:
         return date(int(match[1]), int(match[2]), int(match[3])).isoformat() if match else ""
     except ValueError:
         return ""
-
-
-__all__ = ["Archive", "address_in"]

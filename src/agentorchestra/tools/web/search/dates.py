@@ -49,6 +49,3 @@ def _checked(year: int, month: int, day: int) -> str | None:
         return date(year, month, day).isoformat()
     except ValueError:
         return None
-
-
-__all__ = ["day_of"]

@@ -119,6 +119,3 @@ def _unwrapped(href: str) -> str:
     if "/l/?" in text and "uddg=" in text:
         return next(iter(parse_qs(urlsplit(text).query).get("uddg", [])), "")
     return text
-
-
-__all__ = ["NAMES", "Ddgs"]

@@ -135,6 +135,3 @@ def key_variables(settings: SearchSettings) -> tuple[str, ...]:
     theirs = {one.name: one.key_env for one in SERVICES if one.key_env}
     theirs |= {name: one.key_env for name, one in settings.engine.items() if one.key_env}
     return tuple(sorted({*theirs.values()}))
-
-
-__all__ = ["GROUP", "engines_of", "key_variables"]

@@ -188,6 +188,3 @@ def _address(known: _Known, head: str) -> str:
         return address
     below = known.ref.name.partition("//")[2].partition("/")[2]
     return base + quote(re.sub(r"(^|/)index\.html?$", r"\1", below), safe="/")
-
-
-__all__ = ["Local"]

@@ -123,6 +123,3 @@ def between(
     first_day, last_day = (since or date.min).isoformat(), (until or date.max).isoformat()
     kept = [one for one in results if one.date is None or first_day <= one.date <= last_day]
     return kept, len(results) - len(kept), sum(one.date is None for one in kept)
-
-
-__all__ = ["between", "first", "merged", "page_key"]

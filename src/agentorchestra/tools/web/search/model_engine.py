@@ -62,6 +62,3 @@ class AskedModel:
         except OutputError:
             raise EngineError("answered something that is no list of results") from None
         return results(rows(listed, "results"), ("title", "address", "snippet", "date"), query)
-
-
-__all__ = ["AskedModel"]

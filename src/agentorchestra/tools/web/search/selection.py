@@ -146,6 +146,3 @@ def named(asked: Sequence[str], ready: Mapping[str, SearchEngine], others: Mappi
             why = f"{name} {others[name]}" if name in others else f"there is no search engine {name[:40]!r}"
             raise ToolError(f"{why}; those that can be asked: {known}")
     return dict.fromkeys(asked, "it was named in the call")
-
-
-__all__ = ["by_model", "by_rules", "language_of", "named"]

@@ -214,6 +214,3 @@ def of_site(address: str, site: str) -> bool:
     wanted = site.removeprefix("www.")
     host = place if ":" in wanted else place.partition(":")[0]
     return host == wanted or host.endswith(f".{wanted}")
-
-
-__all__ = ["Fields", "Service", "clean_address", "of_site", "plain", "results", "rows"]

@@ -294,5 +294,3 @@ SERVICES = (
         (lambda one: _first(one.get("title")), "URL", _crossref_about, _crossref_date),
     ),
 )
-
-__all__ = ["SERVICES", "Api", "ServiceEngine", "google_range"]

@@ -19,8 +19,9 @@ from agentorchestra.core.effects import Outcome
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.handler import effect_for
-from agentorchestra.tea.calling.tool import EffectName, Tool, ToolResult, tool, tool_from_schema
+from agentorchestra.tea.calling.tool import EffectName, Tool, tool, tool_from_schema
 from agentorchestra.tea.calling.tool import Traits as ToolTraits
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.web.search.archive import Archive
@@ -363,6 +364,3 @@ def _copy(found: SearchResult | None, day: date) -> ToolResult:
     if found.date and found.date > day.isoformat():
         shown["snippet"] = f"There is no copy of {day} or before: this one is from {found.date}."
     return ToolResult(content=shown)
-
-
-__all__ = ["Engines", "search_tools"]

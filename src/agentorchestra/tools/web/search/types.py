@@ -216,17 +216,3 @@ def _day(text: str | None, name: str, *, end: bool) -> date | None:
         raise ToolError(
             f"{name} is {text[:40]!r}; give a day like 2024-01-31, a month like 2024-01, or a year."
         ) from None
-
-
-__all__ = [
-    "INVENTIVE",
-    "MOST_RESULTS",
-    "EngineError",
-    "Query",
-    "SearchEngine",
-    "SearchResult",
-    "Source",
-    "Strength",
-    "Traits",
-    "query_of",
-]

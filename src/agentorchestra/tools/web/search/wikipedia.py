@@ -108,6 +108,3 @@ def _without_markup(text: str) -> str:
             break
     text = _LINK.sub(r"\1", _FILE.sub(" ", text))
     return plain(re.sub(r"'{2,}|^[=*#:;]+|={2,}", "", text, flags=re.MULTILINE))
-
-
-__all__ = ["Wikipedia"]
