@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, text_of
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
@@ -35,16 +35,14 @@ OVERFLOW_SHARE = 0.7
 """What is left of a prompt that a provider found too long."""
 
 
-class Seen(BaseModel):
+class Seen(BaseModel, frozen=True):
     """Something perceived: shown in this step only, or kept in the history from here on."""
-
-    model_config = ConfigDict(frozen=True)
 
     blocks: tuple[Block, ...]
     keep: bool = False
 
 
-class Decision(BaseModel):
+class Decision(BaseModel, frozen=True):
     """A model's decision: its reasoning and the calls, as effects.
 
     Attributes:
@@ -64,8 +62,6 @@ class Decision(BaseModel):
         cut: tokens at which the reply was cut; else 0.
         dropped: names of arguments that were left out of a call because its tool has none such, by the call's id.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     thinking: str = ""
     evaluation: str = ""
@@ -88,7 +84,7 @@ class Decision(BaseModel):
     dropped: dict[str, tuple[str, ...]] = {}
 
 
-class State(BaseModel):
+class State(BaseModel, frozen=True):
     """Everything an agent carries from step to step.
 
     Attributes:
@@ -111,8 +107,6 @@ class State(BaseModel):
         ceiling: tokens that a prompt may have, once a provider has found one too long; 0 for no such limit.
         opened: tools that were opened in the course of the work, in that order (tea/retrieval/discovery.py).
     """
-
-    model_config = ConfigDict(frozen=True)
 
     messages: tuple[Message, ...]
     head: int = 2

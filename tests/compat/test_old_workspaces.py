@@ -257,7 +257,6 @@ async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> Non
 
 async def test_a_run_is_forked(folder: Path) -> None:
     async with open_workspace(folder) as ws:
-        await ws.ecp.init()
         events = await ws.events(CASES["react"])
         weighed = next(event.span for event in events if event.span and "weigh@" in json.dumps(event.body))
         fork = await ws.fork(CASES["react"], at=weighed)
@@ -268,7 +267,6 @@ async def test_a_run_is_forked(folder: Path) -> None:
 
 async def test_a_fork_stands_at_the_snapshots_of_its_environments(folder: Path) -> None:
     async with open_workspace(folder) as ws:
-        await ws.ecp.init()
         events = await ws.events(CASES["environments"])
         written = next(one for one in events if "env:folder" in (one.body or {}).get("outcome", {}).get("writes", {}))
         fork = await ws.fork(CASES["environments"], at=written.seq)

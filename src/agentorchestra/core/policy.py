@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect
 
 
-class PolicyView(BaseModel):
+class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):
     """The view of policy besides the effect.
 
     Attributes:
@@ -19,8 +19,6 @@ class PolicyView(BaseModel):
         links: lazily, the addresses seen verbatim in user content, received results and search results.
         allowed_hosts: hosts the settings open for reading.
     """
-
-    model_config = ConfigDict(frozen=True, arbitrary_types_allowed=True)
 
     user_content: tuple[str, ...] = ()
     links: Callable[[], frozenset[str]] = frozenset

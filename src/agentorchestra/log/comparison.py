@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import text_of
@@ -25,7 +25,7 @@ _SHORT = 200
 _DIFF_LINES = 24
 
 
-class Step(BaseModel):
+class Step(BaseModel, frozen=True):
     """An effect of one of the runs, in short.
 
     Attributes:
@@ -36,8 +36,6 @@ class Step(BaseModel):
         result: what came back.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     key: str
     what: str
     asked: str = ""
@@ -45,7 +43,7 @@ class Step(BaseModel):
     result: str = ""
 
 
-class Difference(BaseModel):
+class Difference(BaseModel, frozen=True):
     """The first difference of two runs.
 
     Attributes:
@@ -55,23 +53,19 @@ class Difference(BaseModel):
         lines: the difference of the texts, as a unified diff.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     key: str
     kind: Literal["asked", "answered", "missing"]
     what: str
     lines: tuple[str, ...] = ()
 
 
-class Side(BaseModel):
+class Side(BaseModel, frozen=True):
     """One of the runs.
 
     Attributes:
         usage: what it paid itself; a fork has paid nothing for what it shares with its parent.
         continuation: its effects from the first difference on, in the order in which they ended.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     run_id: str
     status: RunStatus
@@ -82,7 +76,7 @@ class Side(BaseModel):
     continuation: tuple[Step, ...] = ()
 
 
-class Comparison(BaseModel):
+class Comparison(BaseModel, frozen=True):
     """The common beginning of two runs and where they part.
 
     Attributes:
@@ -90,8 +84,6 @@ class Comparison(BaseModel):
         common: effects that are equal before the first difference.
         difference: None for runs that are equal effect by effect.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     first: Side
     second: Side

@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
 from agentorchestra.core.ids import sha256_text
@@ -103,10 +103,8 @@ def _close(id_: str) -> str:
     return f'</content id="{id_}">'
 
 
-class RenderedContent(BaseModel):
+class RenderedContent(BaseModel, frozen=True):
     """A block of content from outside, read back from rendered text."""
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     ref: str

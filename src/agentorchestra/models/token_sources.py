@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import EffectKind
@@ -13,7 +13,7 @@ from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.prices import estimate_input_tokens, estimate_messages_tokens
 
 
-class SourceTokens(BaseModel):
+class SourceTokens(BaseModel, frozen=True):
     """What one source took in the prompts of a run.
 
     Attributes:
@@ -23,8 +23,6 @@ class SourceTokens(BaseModel):
             proportion to the estimated size of its parts.
         largest: the most it took in one request.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     source: str
     requests: int

@@ -7,12 +7,12 @@ from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.events import Event, NewEvent
 
 
-class Notice(BaseModel):
+class Notice(BaseModel, frozen=True):
     """One thing seen on the bus.
 
     Attributes:
@@ -21,8 +21,6 @@ class Notice(BaseModel):
         text: for deltas, progress and questions.
         event: for events; its sequence is known only from the log.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: Literal["event", "delta", "progress", "question", "end"]
     run: str

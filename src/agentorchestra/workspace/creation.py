@@ -406,10 +406,10 @@ class RunCreator:
         seq = fork_point(run_id, events, at)
         copied = [event for event in events if event.seq <= seq]
         ledger = Ledger.of(copied)
+        await parts.ready()  # environments that were registered from texts are at hand then
         refuse_lost_environments(run_id, ledger, self._catalog.every_environment)
         for key, value in outcomes.items():
             check_replaceable(ledger, key, value)
-        await parts.ready()
         equipment = await self._equipper.with_objects(self._equipper.of(parent), objects)
         self._equipper.check(parent.manifest, equipment)
         overrides: dict[str, JsonValue] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.addresses import address_in, usable_address, without_address
@@ -13,7 +13,7 @@ MOST_DESCRIBED = 500
 """Characters of a description."""
 
 
-class Reference(BaseModel):
+class Reference(BaseModel, frozen=True):
     """A source as one item names it.
 
     Attributes:
@@ -24,8 +24,6 @@ class Reference(BaseModel):
         place: `line 12`, `p. 3`.
         quote: its words, verbatim.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: int
     description: str = ""
@@ -45,7 +43,7 @@ class Cited(Citation):
     title: str = ""
 
 
-class Item(BaseModel):
+class Item(BaseModel, frozen=True):
     """A piece of a report.
 
     Attributes:
@@ -56,8 +54,6 @@ class Item(BaseModel):
         references: in the order of their numbers.
         by: the agent that added it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     title: str = ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.addresses import escaped, key_of, usable_address
@@ -30,7 +30,7 @@ _MOST_QUOTES = 5
 """Of one source that the list shows."""
 
 
-class Listed(BaseModel):
+class Listed(BaseModel, frozen=True):
     """A source of the report.
 
     Attributes:
@@ -39,8 +39,6 @@ class Listed(BaseModel):
         description: in words.
         cited: what was cited of it, where and in which words.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     number: int
     url: str = ""
@@ -53,7 +51,7 @@ class Listed(BaseModel):
         return escaped(self.url) if self.url else NO_ADDRESS
 
 
-class Piece(BaseModel):
+class Piece(BaseModel, frozen=True):
     """An item as the report has it.
 
     Attributes:
@@ -63,8 +61,6 @@ class Piece(BaseModel):
             reports that were collected before there were any.
     """
 
-    model_config = ConfigDict(frozen=True)
-
     title: str = ""
     content: str = ""
     summary: str = ""
@@ -72,10 +68,8 @@ class Piece(BaseModel):
     quoted: str = ""
 
 
-class Collected(BaseModel):
+class Collected(BaseModel, frozen=True):
     """All of a report: its pieces and its sources, each once."""
-
-    model_config = ConfigDict(frozen=True)
 
     pieces: tuple[Piece, ...] = ()
     references: tuple[Listed, ...] = ()

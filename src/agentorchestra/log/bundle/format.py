@@ -24,7 +24,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
 from typing import IO, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.errors import BundleError
 from agentorchestra.core.spec import FileRef, RunStatus
@@ -65,16 +65,14 @@ RATIO_FROM = 64 * 1024**2
 CHUNK = 1 << 20
 
 
-class Git(BaseModel):
+class Git(BaseModel, frozen=True):
     """The revision of the folder that the run's program lies in, when it was exported."""
-
-    model_config = ConfigDict(frozen=True)
 
     revision: str
     dirty: bool
 
 
-class Header(BaseModel):
+class Header(BaseModel, frozen=True):
     """`bundle.json`.
 
     Attributes:
@@ -84,8 +82,6 @@ class Header(BaseModel):
         distribution: the version of agentorchestra it was made with.
         git: None where there is no repository.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str = KIND
     format: int = FORMAT
@@ -99,10 +95,8 @@ class Header(BaseModel):
     git: Git | None = None
 
 
-class Sum(BaseModel):
+class Sum(BaseModel, frozen=True, extra="forbid"):
     """A member's entry in `sums.json`; `size` in bytes."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     sha256: str
     size: int

@@ -6,7 +6,7 @@ import json
 from datetime import UTC
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from agentorchestra.core.errors import AgentOrchestraError, BundleError
 from agentorchestra.core.events import BODIES, Event, upcast
@@ -18,10 +18,8 @@ _LARGEST = 2**63 - 1
 _LARGEST_SMALL = 2**31 - 1
 
 
-class _Line(BaseModel):
+class _Line(BaseModel, extra="forbid", strict=True):
     """The fields of a line: the names and types of an event, nothing else."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
 
     run: str
     seq: int = Field(ge=1, le=_LARGEST)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol, get_args
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import UsageError
@@ -35,7 +35,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
 
-class Entry(BaseModel):
+class Entry(BaseModel, frozen=True):
     """Something that is remembered.
 
     Attributes:
@@ -52,8 +52,6 @@ class Entry(BaseModel):
         times: in how many tasks an insight was found; told by a reading.
         misled: how many tasks it misled, and `why`, as the last one has it; told by a reading.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: str
     kind: EntryKind

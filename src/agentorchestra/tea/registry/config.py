@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.tea.retrieval.index import Described
 
@@ -15,10 +15,8 @@ KindName = Literal["tool", "environment", "agent", "prompt", "memory"]
 EMPTY: dict[str, JsonValue] = {"type": "object", "properties": {}}
 
 
-class Operation(BaseModel):
+class Operation(BaseModel, frozen=True):
     """A tool's or agent's call or an environment's action, with the JSON schema of its arguments."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     description: str = ""
@@ -44,7 +42,7 @@ class Operation(BaseModel):
         return arguments_model(self.name, self.parameters)
 
 
-class ComponentConfig(BaseModel):
+class ComponentConfig(BaseModel, frozen=True):
     """The configuration of a component (ToolConfig, EnvironmentConfig, AgentConfig; 000, definitions 3, 6, 9).
 
     Attributes:
@@ -58,8 +56,6 @@ class ComponentConfig(BaseModel):
         origin: where it came from, where that is known: `package`, `code`, `register`, `mcp:NAME`, a file.
         state: of this version: candidate, active, deprecated, archived.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: KindName
     name: str

@@ -16,7 +16,7 @@ from functools import wraps
 from pathlib import Path
 from typing import Any, Concatenate, Generic, Literal, NamedTuple, ParamSpec, TypeVar, Unpack
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.content import Block
 from agentorchestra.core.effects import Outcome
@@ -70,16 +70,14 @@ _RUN_COMPONENTS = 1000
 """So many components that were at hand for one run are remembered with their identities."""
 
 
-class Found(BaseModel):
+class Found(BaseModel, frozen=True):
     """A component that fits a query; scores lie between 0 and 1, comparable within one answer only."""
-
-    model_config = ConfigDict(frozen=True)
 
     config: ComponentConfig
     score: float
 
 
-class Difference(BaseModel):
+class Difference(BaseModel, frozen=True):
     """The difference between two versions of a component.
 
     Attributes:
@@ -88,8 +86,6 @@ class Difference(BaseModel):
         changes: what changed of its operations, a phrase each.
         text: a unified diff of the texts, "" where they are the same or not kept.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     before: str

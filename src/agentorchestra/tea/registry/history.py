@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, VersionError
@@ -37,7 +37,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_-]*")
 _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
-class Maker(BaseModel):
+class Maker(BaseModel, frozen=True):
     """How a component is made again from its text.
 
     Attributes:
@@ -48,8 +48,6 @@ class Maker(BaseModel):
         fields: of a definition.
         script: whether the text is that of a program that was started: what it does besides defining is left out.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     how: Literal["module", "source", "prompt", "fields", "definition"]
     symbol: str = ""
@@ -64,7 +62,7 @@ def identity_of(source: str, maker: Maker | None, name: str) -> str:
     return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
 
 
-class Version(BaseModel):
+class Version(BaseModel, frozen=True):
     """One version of a component (000, definitions 3, 6, 9: the configuration with its version and source).
 
     Attributes:
@@ -86,8 +84,6 @@ class Version(BaseModel):
         invokers: who may invoke it (`user`, names of agents); None for everybody.
         why: the reason of its present state, where one was given.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     version: str
     identity: str

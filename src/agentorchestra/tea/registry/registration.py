@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from agentorchestra.core.errors import ManifestError, SourceError, ToolDefinitionError, UsageError
 from agentorchestra.tea.calling.definitions import tool_of_definition
@@ -247,7 +247,7 @@ def _fits(kind: Kind[Any], file: Path) -> bool:
 # -- manifests ---------------------------------------------------------------------------------------------------------
 
 
-class ManifestEntry(BaseModel):
+class ManifestEntry(BaseModel, extra="forbid"):
     """One component of a manifest.
 
     Attributes:
@@ -259,8 +259,6 @@ class ManifestEntry(BaseModel):
         fields: of an agent.
         environments: of the workspace or the manifest, which it needs.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     kind: KindName
     name: str
@@ -302,15 +300,13 @@ class ManifestEntry(BaseModel):
         return text
 
 
-class Manifest(BaseModel):
+class Manifest(BaseModel, extra="forbid"):
     """A JSON file that names components.
 
     Attributes:
         agentorchestra_manifest: the format; later ones are refused.
         include: further manifests, relative to this one.
     """
-
-    model_config = ConfigDict(extra="forbid")
 
     agentorchestra_manifest: int
     include: tuple[str, ...] = ()

@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic import BaseModel, ConfigDict, JsonValue, ValidationError
+from pydantic import BaseModel, JsonValue, ValidationError
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, ManifestError, VersionError
@@ -34,10 +34,8 @@ _OWN = frozenset({"loaded"})
 _LONGEST = 256_000_000
 
 
-class SavedRegistry(BaseModel):
+class SavedRegistry(BaseModel, extra="forbid"):
     """A file with the entries of each component by name, and texts by SHA-256; later formats are refused."""
-
-    model_config = ConfigDict(extra="forbid")
 
     agentorchestra_registry: int = FORMAT
     kind: KindName

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.protocols import Store
 from agentorchestra.tea.registry.history import History
 from agentorchestra.tea.retrieval.finder import Called, calls_in
 
 
-class Use(BaseModel):
+class Use(BaseModel, frozen=True):
     """The use that was made of a component.
 
     Attributes:
@@ -22,8 +22,6 @@ class Use(BaseModel):
         generated: whether an agent made it.
         made_in: the run that it was made in, "" for none.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     kind: str
     name: str

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from agentorchestra.core.errors import McpError
 from agentorchestra.tools.mcp.secrets import (
@@ -62,10 +62,8 @@ class McpFile:
     notes: tuple[str, ...]  # what was passed over, a sentence each
 
 
-class _Entry(BaseModel):
+class _Entry(BaseModel, extra="allow", strict=True):
     """A server as it is written."""
-
-    model_config = ConfigDict(extra="allow", strict=True)
 
     type: str | None = None
     transport: str | None = None

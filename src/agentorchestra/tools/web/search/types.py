@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
@@ -60,16 +60,14 @@ class Query:
         return f"{self.text} site:{self.site}" if self.site else self.text
 
 
-class Source(BaseModel):
+class Source(BaseModel, frozen=True):
     """An engine that listed a result, and at which place."""
-
-    model_config = ConfigDict(frozen=True)
 
     engine: str
     rank: int
 
 
-class SearchResult(BaseModel):
+class SearchResult(BaseModel, frozen=True):
     """One thing that was found.
 
     Attributes:
@@ -82,8 +80,6 @@ class SearchResult(BaseModel):
         archived: the address of a copy as of the time that was asked for, in an archive.
         archived_date: when that copy was made.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     address: str
