@@ -143,6 +143,7 @@ async def _called(
         outcome = await ctx.call_tool(str(asked.get("name")), **values)
         return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
 
+    # The program's text is an argument of the effect: a changed byte in that file lets recorded runs diverge.
     inside = (
         importlib.resources.files("agentorchestra.tea.programs")
         .joinpath("_foreign_call.py")
