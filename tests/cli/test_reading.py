@@ -10,7 +10,9 @@ import pytest
 from agentorchestra.core.errors import AppError
 from agentorchestra.runtime.engine import this_process
 from agentorchestra.workspace import open_workspace
-from tests.support.cli_reading import WS, dead, invoke, make_run
+from tests.support.cli_reading import WS, dead, here, invoke, make_run
+
+__all__ = ["here"]
 
 
 @pytest.mark.parametrize("words", [["runs"], ["show", "last"], ["tell", "last", "more"], ["cancel", "last"]])
