@@ -25,17 +25,17 @@ class Clock(Protocol):
     """Wall time for the log, monotonic time for durations."""
 
     def now(self) -> datetime:
-        """The current time, aware, in UTC."""
+        """Return the current time, aware, in UTC."""
 
     def monotonic(self) -> float:
-        """Seconds that never go back, also when the wall clock is set."""
+        """Return seconds that never go back, also when the wall clock is set."""
 
 
 class SystemClock:
     """The machine's clocks."""
 
     def now(self) -> datetime:
-        """The current time in UTC."""
+        """Return the current time in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:

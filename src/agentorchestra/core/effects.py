@@ -145,7 +145,7 @@ class Effect(Frozen):
 
     @computed
     def name(self) -> str:
-        """The component's name without its version."""
+        """Return the component's name without its version."""
         return self.component.rpartition("@")[0] or self.component
 
     @property

@@ -48,7 +48,7 @@ class PydanticAIClient:
         self._making = asyncio.Lock()
 
     async def request(self, request: ModelRequest, *, media: Media, on_delta: OnDelta | None = None) -> ModelResponse:
-        """One answer; see ModelClient."""
+        """Return one answer; see ModelClient."""
         if request.settings.max_tokens is None:
             room = {"max_tokens": answer_tokens(request, self.profile)}
             request = request.model_copy(update={"settings": request.settings.model_copy(update=room)})

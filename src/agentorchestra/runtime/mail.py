@@ -189,7 +189,7 @@ class MailRoom:
             self._wake(waiter, "suspended")
 
     def check(self) -> None:
-        """Where nobody can act, stay for a time that is near, else end the job or tell somebody `all_waiting`."""
+        """Stay for a time that is near where nobody can act; else end the job or tell somebody `all_waiting`."""
         if self.tokens > 0 or not self._waiters:
             return
         if all(waiter.what.actor and waiter.what.outside is None for waiter in self._waiters):

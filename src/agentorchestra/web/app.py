@@ -97,7 +97,7 @@ class WebApp:
         self.token = self._guard.token
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """The application as ASGI has it."""
+        """Answer as ASGI has it."""
         await self._guard(scope, receive, send)
 
     async def _opened(self, scope: Scope, receive: Receive, send: Send) -> None:

@@ -114,7 +114,7 @@ def _search(finder: Finder, others: Sequence[Delegate]) -> Tool[..., Any]:
 
     @tool(name=FITTING, effect=effect, thread=False, cut=False)
     async def fitting_agents(ctx: RunContext[Any], task: str) -> ToolResult:
-        """The agents that fit a sub-task best, by what they are for.
+        """Return the agents that fit a sub-task best, by what they are for.
 
         Args:
             task: What is to be done.

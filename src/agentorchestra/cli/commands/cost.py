@@ -41,7 +41,7 @@ class Row:
     runs: set[str] = field(default_factory=set)
 
     def add(self, run: str, usage: Usage) -> None:
-        """One more charge."""
+        """Add one more charge."""
         self.usage = self.usage + usage
         self.known_usd += usage.cost_usd or 0.0
         self.unpriced += usage.cost_usd is None

@@ -339,7 +339,7 @@ def _console() -> Console:
         """A console that leaves the end of the process to others."""
 
         def on_broken_pipe(self) -> None:
-            """Whoever draws hears of it."""
+            """Tell whoever draws."""
             raise BrokenPipeError
 
         @property
@@ -353,7 +353,7 @@ def _console() -> Console:
 
         @size.setter
         def size(self, new: tuple[int, int]) -> None:
-            """Nobody else decides it."""
+            """Refuse: nobody else decides it."""
             raise AttributeError("a terminal has the size it has")
 
     return Terminal(stderr=True, force_terminal=True, highlight=False, markup=False, emoji=False)

@@ -62,7 +62,7 @@ class SharedReport:
             return len(known) + len(lines)
 
     def items(self) -> list[Item]:
-        """All items, in the order in which they were added."""
+        """Return all items, in the order in which they were added."""
         if not self._items.exists():
             return []
         with self._locked():

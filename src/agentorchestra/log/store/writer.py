@@ -89,7 +89,7 @@ class Writer(Database):
             self._queue.put(operation)
 
     def _write(self) -> None:
-        """The writer thread: everything that waits, in one transaction; again until closed."""
+        """Write everything that waits in one transaction, again and again until closed."""
         while True:
             batch: list[Operation] = []
             operation = self._queue.get()

@@ -107,7 +107,7 @@ def split(text: str) -> list[str]:
 
 @functools.lru_cache(maxsize=65_536)
 def stem(word: str) -> str:
-    """A word without its usual English ending."""
+    """Return a word without its usual English ending."""
     if len(word) > 3 and not word.endswith("ss"):
         for ending, instead in _ENDINGS:
             if word.endswith(ending) and len(word) - len(ending) >= 3:

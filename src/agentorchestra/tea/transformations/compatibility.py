@@ -21,7 +21,7 @@ _DEEPEST = 8
 
 @functools.lru_cache(maxsize=1024)
 def result_schema(tool: Tool[..., Any]) -> dict[str, Any] | None:
-    """The JSON schema of a tool's result, from its return type; None where that says nothing."""
+    """Return the JSON schema of a tool's result, from its return type; None where that says nothing."""
     function = inspect.unwrap(tool)
     function = getattr(function, "__func__", getattr(function, "func", function))
     try:

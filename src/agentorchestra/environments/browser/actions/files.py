@@ -189,7 +189,7 @@ class FileActions(TargetActions):
 
 @asynccontextmanager
 async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]]:
-    """Within the block, documents that the page is led to are saved in place of shown: PDFs, pictures, tables.
+    """Save documents that the page is led to within the block instead of showing them.
 
     Yields:
         The statuses of the documents that came.

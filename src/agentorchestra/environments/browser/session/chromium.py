@@ -235,7 +235,7 @@ class _Launched:
         self.browser.on("disconnected", self._withdraw)
 
     def _withdraw(self, *_: Any) -> None:
-        """Withdraw the processes of a browser that ended: their numbers may be those of others soon."""
+        """Forget the processes of a browser that ended: their numbers may be those of others soon."""
         if not self._killed:
             self.guard.tell("gone", f"process {self.driver}" if self.driver else "")
 

@@ -22,7 +22,7 @@ _ONE_AT_A_TIME = threading.Lock()
 
 
 def script_directory() -> ScriptDirectory:
-    """The revisions of this package."""
+    """Return the revisions of this package."""
     return ScriptDirectory(str(Path(__file__).parent))
 
 

@@ -43,5 +43,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The manifest still has the sessions; which runs were imported would be lost."""
+    """Drop the columns: the manifest still has the sessions; which runs were imported would be lost."""
     raise NotImplementedError("an earlier format cannot say which runs were imported; restore the backup instead")

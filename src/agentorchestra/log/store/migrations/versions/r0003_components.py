@@ -29,5 +29,5 @@ def upgrade() -> None:
 
 
 def downgrade() -> None:
-    """The histories would be lost."""
+    """Drop the table: the histories would be lost."""
     raise NotImplementedError("an earlier format has no place for components; restore the backup instead")
