@@ -38,7 +38,7 @@ ACTIONS: list[tuple[str, str, dict[str, Any]]] = [
     ),
     ("terminal", "run", {"command": 'echo "$X in ${PWD##*/}" >> log.txt'}),
     ("git", "init", {}),
-    ("git", "add", {"files": ["."]}),
+    ("terminal", "run", {"command": "cd ..; git add ."}),
     ("git", "commit", {"message": "All of it"}),
     ("files", "write", {"path": "last.txt", "content": "last"}),
 ]
