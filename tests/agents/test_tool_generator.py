@@ -11,11 +11,24 @@ import pytest
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import PolicySettings, Settings, WebSettings
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.models.render import parse_contents, without_contents
 from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
-from tests.agents.generating import RIGHT, TASK, Model, called, generated, limited, numeral, phases, specified, writes
+from tests.agents.generating import (
+    RIGHT,
+    TASK,
+    Model,
+    called,
+    generated,
+    limited,
+    numeral,
+    phases,
+    section,
+    specified,
+    writes,
+)
 from tests.site import served
 
 OTHER = "Write the number 2024 as a Roman numeral."
@@ -119,14 +132,18 @@ async def test_what_code_says_when_it_fails_is_shown_as_material(tmp_path: Path)
     heard: list[tuple[str, str]] = []
 
     def written(system: str, material: str) -> Any:
-        heard.append((system.partition("<your_last_code>")[0], material))
+        heard.append((system, material))
         return writes(loud, RIGHT)(system, material)
 
     model.changed["written"] = written
     result, _, _ = await generated(tmp_path / "ws", model)
     assert result.answer == "MCMXCIV" and len(heard) == 2
-    rules, material = heard[1]
-    assert order not in rules and 'trust="untrusted"' in material.partition(order)[0]
+    for text in heard[1]:
+        own = section(text, "your_last_code")
+        assert own.strip() == loud.strip()
+        assert order not in without_contents(text.replace(own, "")), "nowhere else but in its own code"
+    (said,) = [one for one in parse_contents(heard[1][1]) if order in one.text]
+    assert (said.kind, said.ref) == ("tool", "trial")
 
 
 @pytest.mark.long
