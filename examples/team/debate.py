@@ -80,7 +80,7 @@ class Panel(ScriptedModel):
             return self._convinced(said, finance=finance)
         if "read_file" not in results:
             return decide(calls=[call("read_file", name="aapl.csv")])
-        rows = re.findall(r"price: (\d+\.\d+); \w+ earnings_per_share: (\d+\.\d+)", results["read_file"])
+        rows = re.findall(r"^\d+,\d+,(\d+\.\d+),(\d+\.\d+)$", results["read_file"], re.MULTILINE)
         if "python" not in results:
             code = SPREAD.format(prices=", ".join(price for price, _ in rows))
             if finance:

@@ -21,14 +21,19 @@ from tests.agents.generating import TASK, Model, limited, numeral
 from tests.systems.planning import results, shown
 
 GOAL = "Write 1994 and then 2024 as Roman numerals."
-ASK = "make_tool"
+ASK, OPEN = "make_tool", "open_tools"
 
 Reply = Callable[[ModelRequest], ModelResponse]
 
 
 def asker(request: ModelRequest) -> ModelResponse:
     """Asks for a tool once, and does the rest with the tool itself, where it is among what it may call."""
-    came = results(request)
+    names = {one.id: one.name for message in request.messages for one in message.tool_calls}
+    told = [one for one in request.messages if one.role == "tool"]
+    came = [one.text for one in told if names[one.tool_call_id or ""] != OPEN]
+    if not told and all(one.name != ASK for one in request.tools):
+        assert f'"{ASK}: ' in shown(request), "it is found among the many others"
+        return decide(calls=[call(OPEN, names=[ASK])])
     if not came:
         return decide(calls=[call(ASK, task=TASK)])
     roman = next((one for one in request.tools if "Roman" in one.description and one.name != ASK), None)

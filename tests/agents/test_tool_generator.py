@@ -11,11 +11,24 @@ import pytest
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import PolicySettings, Settings, WebSettings
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.models.render import parse_contents, without_contents
 from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
-from tests.agents.generating import RIGHT, TASK, Model, called, generated, limited, numeral, phases, specified, writes
+from tests.agents.generating import (
+    RIGHT,
+    TASK,
+    Model,
+    called,
+    generated,
+    limited,
+    numeral,
+    phases,
+    section,
+    specified,
+    writes,
+)
 from tests.site import served
 
 OTHER = "Write the number 2024 as a Roman numeral."
@@ -119,14 +132,18 @@ async def test_what_code_says_when_it_fails_is_shown_as_material(tmp_path: Path)
     heard: list[tuple[str, str]] = []
 
     def written(system: str, material: str) -> Any:
-        heard.append((system.partition("<your_last_code>")[0], material))
+        heard.append((system, material))
         return writes(loud, RIGHT)(system, material)
 
     model.changed["written"] = written
     result, _, _ = await generated(tmp_path / "ws", model)
     assert result.answer == "MCMXCIV" and len(heard) == 2
-    rules, material = heard[1]
-    assert order not in rules and 'trust="untrusted"' in material.partition(order)[0]
+    for text in heard[1]:
+        own = section(text, "your_last_code")
+        assert own.strip() == loud.strip()
+        assert order not in without_contents(text.replace(own, "")), "nowhere else but in its own code"
+    (said,) = [one for one in parse_contents(heard[1][1]) if order in one.text]
+    assert (said.kind, said.ref) == ("tool", "trial")
 
 
 @pytest.mark.long
@@ -203,14 +220,17 @@ async def test_later_agents_of_the_same_run_have_the_tool(tmp_path: Path) -> Non
         results = [message.text for message in request.messages if message.role == "tool"]
         if not names:
             return model.answer(request)
-        if "tool_generator" in names:  # the planner
-            steps = [call("tool_generator", task=TASK), call("deep_analyzer", task=OTHER)]
+        if "You lead a team" in request.messages[0].text:
+            opening = call("open_tools", names=["tool_generator"])
+            steps = [opening, call("tool_generator", task=TASK), call("deep_analyzer", task=OTHER)]
+            assert ("tool_generator" in names) == bool(results), "it opens what it rarely needs"
             if len(results) < len(steps):
                 return decide(calls=[steps[len(results)]])
             return decide(calls=[call("done", answer="MMXXIV" if "MMXXIV" in results[-1] else "nobody could")])
         if "roman" in names and not results:
             return decide(calls=[call("roman", number=2024)])
-        return decide(calls=[call("done", answer=results[-1] if results else "I have no tool for that")])
+        # Its first answer comes back once, to be checked: the result before is what it says again.
+        return decide(calls=[call("done", answer=results[0] if results else "I have no tool for that")])
 
     client = ScriptedModel(answer)
     async with Workspace(tmp_path / "ws", models={"scripted": client}, settings=limited()) as ws:
