@@ -90,7 +90,7 @@ async def test_it_survives_being_killed(site: Site, tmp_path: Path) -> None:
     engines = keys_of(events, "search_engine_serper")
     # In a reader's answer, beside another one; as a round goes into the report; after the second search.
     points = [f"in_record:{asked[2]}", f"after_mark:{added[0]}", f"after:{engines[1]}"]
-    assert (len(pages), len(asked)) == (3, 9)
+    assert (len(pages), len(asked)) == (3, 6)
     for number, point in enumerate(points):
         case = Case(tmp_path / f"case-{number}", site)
         await case.cli("run", TASK, kill_at=point)
