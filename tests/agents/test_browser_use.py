@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -165,9 +166,10 @@ async def test_a_browser_that_is_killed_in_the_middle_of_an_agent_is_no_end_of_i
     def accident(request: ModelRequest) -> Any:
         if not killed and ref_of(page_of(request), "textbox", "Password"):
             for one in psutil.Process().children(recursive=True):
-                if "chrom" in one.name() and not any(word.startswith("--type=") for word in one.cmdline()):
-                    one.kill()
-                    killed.append(one.pid)
+                with suppress(psutil.Error):  # those that end with the one that was killed
+                    if "chrom" in one.name() and not any(word.startswith("--type=") for word in one.cmdline()):
+                        one.kill()
+                        killed.append(one.pid)
         return clerk(request)
 
     def planner(request: ModelRequest) -> Any:
