@@ -49,10 +49,12 @@ class Quoting(Reader):
     """Takes the order for a fact, and answers with it: so it goes through every later prompt."""
 
     def chunk(self, system: str, material: str) -> Any:
-        number = re.search(rf"\[(\d+)\] {re.escape(ORDER)}", material)
-        if not number:
+        stated = re.search(rf"^(?:\[\d+\] )?{re.escape(ORDER)}$", material, re.MULTILINE)
+        if not stated:
             return super().chunk(system, material)
-        return {"findings": [{"fact": ORDER, "quote": ORDER, "piece": int(number[1])}], "answers": False}
+        # A piece may be many lines, with its number before the first.
+        number = re.findall(r"^\[(\d+)\] ", material[: stated.end()], re.MULTILINE)[-1]
+        return {"findings": [{"fact": ORDER, "quote": ORDER, "piece": int(number)}], "answers": False}
 
     def done(self, result: Any) -> ModelResponse:
         return decide(calls=[call("done", answer=ORDER)])

@@ -7,6 +7,7 @@ import json
 import re
 import signal
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -49,11 +50,12 @@ async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_w
         if not before:
             path = next(word.strip('".,') for word in page_of(request).split() if "statement.csv" in word)
             return decide(calls=[call("files_read", path=path)])
-        # At first it quotes what does not stand there; it is told so.
-        quote = "B3 shells: 794" if "<problem>" in page_of(request) else "B3 shells: 795"
+        # At first it quotes what does not stand there; it is told so. Rows are quoted as they are read, or labelled.
+        june = 794 if "<problem>" in page_of(request) else 795
         asked: Any = next(message.tool_calls[0].arguments for message in request.messages if message.tool_calls)
-        source: Any = {"source": asked["path"], "place": "row 3", "quote": quote}
-        return decide(calls=[call("done", answer="794 shells", sources=[source])])
+        quotes = (f"June,{june}", f"B3 shells: {june}")
+        sources: Any = [{"source": asked["path"], "place": "row 3", "quote": one} for one in quotes]
+        return decide(calls=[call("done", answer="794 shells", sources=sources)])
 
     async with browser_site() as site, opened(tmp_path, team(planner, clerk, analyzer=analyzer), site.host) as ws:
         task = f"Sign in at {site.address}/login as {USER} with the password {PASSWORD}. How many shells in June?"
@@ -62,7 +64,7 @@ async def test_a_login_is_there_for_the_next_agent_and_the_analyzer_reads_what_w
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "794 shells"), result.error or result.report
         assert replayed.answer == result.answer
         assert len(site.sessions) == 1  # it signed in once
-        assert [one.quote for one in result.sources] == ["B3 shells: 794"]
+        assert [one.quote for one in result.sources] == ["June,794", "B3 shells: 794"]
         (saved,) = ws.run_folder(result.run_id).rglob("statement.csv")
         assert saved.read_text().startswith("month,shells")
         first, second = sorted({one.name.split("/")[1] for one in result.artifacts if one.name.endswith("log.jsonl")})
@@ -165,9 +167,10 @@ async def test_a_browser_that_is_killed_in_the_middle_of_an_agent_is_no_end_of_i
     def accident(request: ModelRequest) -> Any:
         if not killed and ref_of(page_of(request), "textbox", "Password"):
             for one in psutil.Process().children(recursive=True):
-                if "chrom" in one.name() and not any(word.startswith("--type=") for word in one.cmdline()):
-                    one.kill()
-                    killed.append(one.pid)
+                with suppress(psutil.Error):  # those that end with the one that was killed
+                    if "chrom" in one.name() and not any(word.startswith("--type=") for word in one.cmdline()):
+                        one.kill()
+                        killed.append(one.pid)
         return clerk(request)
 
     def planner(request: ModelRequest) -> Any:

@@ -17,8 +17,10 @@ from agentorchestra.core.content import TextBlock
 from agentorchestra.tools.files import file_tools, verify_quote
 from agentorchestra.tools.files.description import Quote
 from agentorchestra.tools.files.documents import Part, PartsDocument, PdfDocument, TableDocument, TextDocument
-from agentorchestra.tools.files.quotes import alike, place_of, quote_stands
+from agentorchestra.tools.files.places import parse_place
+from agentorchestra.tools.files.quotes import alike, place_of, quote_stands, stands_in_blocks
 from agentorchestra.tools.files.readers import read_document_sync
+from agentorchestra.tools.files.tables import labelled_views, row_text, table_view
 
 FAR = "far " * 500
 
@@ -150,6 +152,39 @@ def test_rows_stand_in_every_form_in_which_they_are_shown() -> None:
     assert not quote_stands(table, "row 2", "B3 1,952")
     assert not quote_stands(table, "row 2", "3,Kenya,1,952")
     assert not quote_stands(table, "row 3", "7")
+
+
+@pytest.mark.parametrize(
+    ("place", "quote", "stands"),
+    [
+        ("row 3", "A3 country: Chad; B3 cost, EUR: -7", True),
+        ("row 3", "B3 cost, EUR: -7", True),
+        ("row 3", "Chad,-7", True),
+        ("rows 2-3", "A2 country: Kenya; B2 cost, EUR: 1,952", True),
+        ("row 1", "A1: country; B1: cost, EUR", True),
+        ("A2:B3", "B2 cost, EUR: 1,952", True),
+        ("B2:B3", "B3 cost, EUR: -7", True),
+        ("row 3", "B3 cost, EUR: 7", False),
+        ("row 3", "B2 cost, EUR: -7", False),
+        ("row 3", "A3 cost, EUR: -7", False),
+    ],
+)
+def test_rows_that_were_read_stand_as_they_are_found_too(place: str, quote: str, stands: bool) -> None:
+    table = TableDocument(("country", "cost, EUR"), (("Kenya", "1,952"), ("Chad", "-7")), 2, delimiter=";")
+    where = parse_place(place)
+    assert where is not None
+    view = table_view(table, where, 1_000)
+    assert stands_in_blocks(quote, [TextBlock(text=view.text)]) is stands
+
+
+def test_rows_of_a_table_without_names_of_columns_stand_as_they_are_found_too() -> None:
+    table = TableDocument(("A", "B"), (("Kenya", "1,952"), ("Chad", "-7")), 1)
+    for place in ("rows 1-2", "row 2"):
+        where = parse_place(place)
+        assert where is not None
+        blocks = [TextBlock(text=table_view(table, where, 1_000).text), TextBlock(text="row,A: no such view")]
+        assert stands_in_blocks(row_text(table, 2), blocks) and not stands_in_blocks("A2 A: Kenya", blocks)
+    assert labelled_views("row,A") == labelled_views("row,A\n1,x\ny") == labelled_views("") == []
 
 
 @pytest.mark.parametrize(

@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from agentorchestra.agents.outputs import Output, outputs
-from agentorchestra.core.content import unnumbered
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.spec import AgentResult, Citation
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tools.files.common import file_named
-from agentorchestra.tools.files.quotes import alike
+from agentorchestra.tools.files.quotes import alike, stands_in_blocks
 from agentorchestra.tools.web.pages import is_address
 
 CHECK = "check_quotes"
@@ -129,7 +128,7 @@ async def _in_folder(asked: Sequence[Citation], session: Session[Any], found: Lo
         [action_effect(files, "read", {"path": one.source, "part": one.place}, role=session.role) for one in asked]
     )
     for one, outcome in zip(asked, outcomes, strict=True):
-        if outcome.ok and alike(one.quote, "\n".join(map(unnumbered, outcome.blocks()))):
+        if outcome.ok and stands_in_blocks(one.quote, outcome.blocks()):
             found.held[one] = one
         else:
             found.misquoted.append(one)

@@ -12,13 +12,14 @@ import sys
 import unicodedata
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import lru_cache
-from itertools import islice, pairwise
+from itertools import chain, islice, pairwise
 from pathlib import Path
 from typing import NamedTuple
 
+from agentorchestra.core.content import Block, unnumbered
 from agentorchestra.tools.files.documents import (
     Document,
     Leaf,
@@ -33,7 +34,7 @@ from agentorchestra.tools.files.documents import (
 )
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import read_document_sync
-from agentorchestra.tools.files.tables import table_forms, table_view
+from agentorchestra.tools.files.tables import labelled_views, table_forms, table_view
 from agentorchestra.tools.files.worker import LIMITS, Limits
 
 FEW_WORDS = 3  # words that each piece of a quote with an ellipsis must have
@@ -58,6 +59,13 @@ def alike(quote: str, text: str) -> bool:
         text: where they are said to stand.
     """
     return any(_stands(one, other) for one, other in _readings(quote, text))
+
+
+def stands_in_blocks(quote: str, blocks: Sequence[Block]) -> bool:
+    """Return True if a quote stands in what a reading of a file gave, rows of tables in each form they are shown in."""
+    texts = [*map(unnumbered, blocks)]
+    views = (view for text in texts for view in labelled_views(text))
+    return any(alike(quote, text) for text in chain(["\n".join(texts)], views))
 
 
 def lines_of(quote: str, text: str) -> list[tuple[int, int]]:

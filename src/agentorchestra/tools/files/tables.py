@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from agentorchestra.tools.files.documents import Area, TableDocument, Trait
-from agentorchestra.tools.files.places import Place, column_name
+from agentorchestra.tools.files.places import Place, column_name, column_number
 
 MOST_CELL = 2_000  # characters of a cell that are shown among others
 MOST_ALONE = 33_000  # characters of a cell that is read alone: more than a cell of a workbook can hold
@@ -24,6 +24,8 @@ _NAMED = 12  # rows or cells that are named in a sentence
 _ONE_LINE = ("fill", "font colour")
 _WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
 _CSV = ("text/csv", "text/tab-separated-values")
+_VIEW = re.compile(r"row,([A-Z]{1,3})(?:,[A-Z]{1,3})*\n(?=\d)")
+_ROW = re.compile(r"\d{1,9}")
 _ADDRESS = re.compile(r"(^|; )[A-Z]{1,3}\d+:? ", re.MULTILINE)
 
 
@@ -185,6 +187,26 @@ def _labelled(table: TableDocument, row: int, first: int, last: int | None, *, n
             name = f" {table.name(column)}" if named else ""
             cells.append(f"{column_name(column)}{row}{name}: {shown}")
     return "; ".join(cells)
+
+
+def labelled_views(text: str) -> list[str]:
+    """Return rows that `table_view` shows as `row_text` gives them; nothing for text that is no such view.
+
+    What row 1 holds may be the names of the columns or not, which a view does not say: it is taken as both.
+    """
+    if (first := _VIEW.match(text)) is None:
+        return []
+    _, *lines = csv.reader(io.StringIO(text, newline=""))
+    if not all(line and _ROW.fullmatch(line[0]) for line in lines):
+        return []
+    before = ("",) * (column_number(first[1]) - 1)
+    rows = {int(line[0]): (*before, *line[1:]) for line in lines}
+    return [
+        "\n".join(
+            row_text(TableDocument(header, (cells,), max(row, 2 if header else 1)), row) for row, cells in rows.items()
+        )
+        for header in dict.fromkeys((rows.get(1, ()), ()))
+    ]
 
 
 def table_forms(table: TableDocument, place: Place) -> list[str]:
