@@ -132,7 +132,7 @@ def test_everything_is_on_the_page(tmp_path: Path) -> None:
             plan = page.locator("ol.plan").first
             assert (await plan.inner_text()).splitlines() == ["Compare", f"[x] {STEPS[0]}", f"[ ] {STEPS[1]}"]
             reader = page.locator("details.effect", has_text="agent reader-A: Read offer A.").last
-            assert "ok 2 steps 4," in " ".join((await reader.locator("> summary").text_content() or "").split())
+            assert "ok 2 steps 1," in " ".join((await reader.locator("> summary").text_content() or "").split())
             request = reader.locator("details.effect", has_text="model scripted (decision)").first
             assert not await request.locator("h3").first.is_visible()
             # Opened one in the other, from the top agent to the request.
