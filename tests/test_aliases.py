@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -44,3 +45,15 @@ def test_what_never_was_is_not_found() -> None:
         import_module("agentorchestra.runtime.nothing")
     with pytest.raises(ImportError, match="nothing"):
         from agentorchestra.environments.files import nothing  # noqa: F401
+
+
+def test_importing_by_a_former_name_replaces_nothing() -> None:
+    """An import binds the module in its parent package, where no function may have the same name."""
+    for before, _ in MOVED:
+        parent, _, child = f"agentorchestra.{before}".rpartition(".")
+        try:
+            package = import_module(parent)
+        except ImportError:
+            continue
+        found = vars(package).get(child)
+        assert found is None or isinstance(found, ModuleType), f"{before} is a {type(found).__name__} of {parent} now"

@@ -9,7 +9,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tools.files.common import with_index
-from agentorchestra.tools.files.description import Quote, check, describe
+from agentorchestra.tools.files.description import Quote, check, describe_matching
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import read_part, shown_whole
@@ -59,7 +59,7 @@ def file_tools(folder: Path | None = None) -> tuple[Tool[..., Any], ...]:
         Args:
             files: Which files to describe, e.g. "docs/2023/*.md" or "docs/2023"; all without it.
         """
-        return await with_index(folder or ctx.folder, lambda index: describe(ctx, index, files))
+        return await with_index(folder or ctx.folder, lambda index: describe_matching(ctx, index, files))
 
     @tool(effect="read")
     async def check_quotes(ctx: RunContext[Any], quotes: list[Quote]) -> list[bool | str | None]:

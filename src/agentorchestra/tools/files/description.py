@@ -42,7 +42,7 @@ class Quote(BaseModel):
     quote: str = Field(description="The words, verbatim.")
 
 
-async def describe(ctx: RunContext[Any], index: PassageIndex, files: str | None = None) -> ToolResult:
+async def describe_matching(ctx: RunContext[Any], index: PassageIndex, files: str | None = None) -> ToolResult:
     chosen = chosen_files(ctx, files)
     if len(chosen) > LISTED:
         return ToolResult(content=[_many(chosen)])
