@@ -290,15 +290,18 @@ class Held(PostgresStore):
 
 async def test_transactions_in_each_others_way_are_tried_again(server: Postgres, schema: str) -> None:
     """A batch and another transaction change the same rows in opposite orders: the server ends one of the two."""
+    # It looks once, this long after the store began to wait: the other transaction must wait too by then.
+    server.sql("alter role current_user set deadlock_timeout to '6s'")
     store = Held(server.url, schema=schema)
     await store.open()
+    server.sql("alter role current_user reset deadlock_timeout")
     for run in ("run_0", "run_1", "run_2"):
         await store.create_run(run, manifest(), [])
     store.holding = hold = threading.Event()
     first = store.append("run_0", 0, [completed(0)])
     with psycopg.connect(server.url, autocommit=True) as raw:
         raw.execute(f"set search_path to {schema}")
-        raw.execute("set deadlock_timeout to '60s'")  # the other one is ended, after a second
+        raw.execute("set deadlock_timeout to '60s'")  # the other one is ended, after six seconds
         raw.execute("begin")
         raw.execute("update runs set status = status where id = 'run_2'")
         one = store.append("run_1", 0, [completed(0)])
