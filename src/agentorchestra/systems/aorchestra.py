@@ -12,7 +12,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
@@ -62,6 +62,8 @@ MOST_POINTS = 10
 @dataclass(frozen=True)
 class AOrchestra(Limited[AOrchestraSettings]):
     """The system: orchestrate, delegate, complete."""
+
+    description: ClassVar[str] = "Directs sub-agents that it makes for each part, with the tools that the part needs."
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Do one task.
