@@ -134,11 +134,7 @@ def unnumbered(block: Block) -> str:
 
 
 def block_from(value: Any, *, source: Source | None = None, trust: Trust = Trust.UNTRUSTED) -> Block:
-    """Return a block from a block, a string or any JSON value.
-
-    Raises:
-        TypeError: if the value is neither.
-    """
+    """Return a block from a block, a string or any JSON value; TypeError if the value is none of these."""
     if isinstance(value, TextBlock | MediaBlock):
         return value
     text = value if isinstance(value, str) else canonical_json(value)

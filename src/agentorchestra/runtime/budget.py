@@ -81,11 +81,7 @@ class BudgetNode:
         return float(getattr(self.spent, resource))
 
     def _check(self, bound: Bound, *, final: bool, decision: bool) -> bool:
-        """Return True if the bound fits now, False if only outstanding holds are in the way.
-
-        Raises:
-            BudgetShort: if it cannot fit.
-        """
+        """Return True if the bound fits now, False if only holds are in the way; BudgetShort if it cannot fit."""
         fits = True
         mine = self._reserves()
         for node in self.chain():
@@ -119,9 +115,7 @@ class BudgetNode:
     def room(self, keep: Bound | None = None, *, final: bool = False) -> Room:
         """Return what this node and its parents leave for one effect, in tokens and dollars.
 
-        Args:
-            keep: what is to be kept for this agent's last answer; None for what is kept already.
-            final: it is the last answer itself.
+        `keep` is what is to be kept for this agent's last answer (`final`), None for what is kept already.
         """
         mine = self._reserves()
         left = {"tokens": math.inf, "cost_usd": math.inf}
@@ -149,7 +143,6 @@ class BudgetNode:
         """Hold a bound against this node and its parents; waits while only other holds are in the way.
 
         Args:
-            bound: the most the effect can cost.
             final: the last answer: it may use this agent's own final reserve.
             decision: keep room for one further request.
             keep: what that one needs; None for one of this size.

@@ -49,11 +49,9 @@ class ToolResult:
 
 
 def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, origin: Source) -> JsonValue:
-    """Return the content as the JSON value of an outcome.
+    """Return the content as the JSON value of an outcome, trusted no further than `trust`.
 
     Args:
-        content: what the component returned.
-        trust: how far it may be trusted at most.
         sources: where the component says that it comes from.
         origin: the component: the source of its blocks that name none and are not its own notes (`Trust.SYSTEM`).
 
@@ -127,13 +125,8 @@ async def cut_result(
 ) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
     """Return the value as it is recorded, and the artifact that holds the whole where something was left out.
 
-    What is kept are the beginning and the end: programs say at last what came of it, tables have their sums there.
-
-    Args:
-        value: of an outcome.
-        name: of the component, for the artifact's name.
-        ctx: RunContext of the effect.
-        max_chars: characters kept, fewer where the calling agent's window has no room for as many.
+    What is kept are the beginning and the end: programs say at last what came of it, tables have their sums there. Of
+    `max_chars` fewer are kept where the calling agent's window has no room for as many.
     """
     room = room_of_caller(ctx)
     if room is not None:
@@ -173,13 +166,7 @@ def _has_blocks(value: JsonValue) -> bool:
 
 
 def _ends(blocks: tuple[Block, ...], first: int, on: int, note: TextBlock) -> list[Block]:
-    """Return the blocks without the characters `first` to `on` of their common text, the note in their place.
-
-    Args:
-        blocks: of a result.
-        first, on: positions in the text that `_read` gives.
-        note: says what is left out.
-    """
+    """Return the blocks without the characters `first` to `on` of the text `_read` gives, the note in their place."""
     kept: list[Block] = []
     at, noted = 0, False
     for block in blocks:

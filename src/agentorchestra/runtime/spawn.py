@@ -28,29 +28,15 @@ class Spawned:
 
 
 class Spawns:
-    """The agents that were spawned on one branch.
-
-    Args:
-        run: the branch's run.
-
-    Attributes:
-        by_key: the agents.
-        joiners: called when one has ended, by whoever waits for it.
-    """
+    """The agents that were spawned on one branch."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self.by_key: dict[EffectKey, Spawned] = {}
-        self.joiners: list[Callable[[], None]] = []
+        self.joiners: list[Callable[[], None]] = []  # called when one has ended, by whoever waits for it
 
     def start(self, key: EffectKey, effect: Effect, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """Let an agent work beside the branch; return what the branch has of it meanwhile.
-
-        Args:
-            key: of the effect that spawns it.
-            effect: the effect.
-            work: executes and records it.
-        """
+        """Let `work` execute and record an agent beside the branch; return what the branch has of it meanwhile."""
         spawned = self.by_key[key] = Spawned(key)
         self._run.mail.take_up()
         spawned.task = asyncio.create_task(self._finish(spawned, work))

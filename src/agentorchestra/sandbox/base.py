@@ -147,11 +147,7 @@ class Sandbox(Protocol):
 
 
 async def check_usable(sandbox: Sandbox) -> None:
-    """Refuse a sandbox that cannot be used here.
-
-    Raises:
-        SandboxUnavailableError: with its problem.
-    """
+    """Raise SandboxUnavailableError, with its problem, for a sandbox that cannot be used here."""
     problem = await sandbox.problem()
     if problem:
         raise SandboxUnavailableError(problem)

@@ -174,13 +174,9 @@ class Bubblewrap(Backend):
 
 
 def _launch(systems: list[str], *, network: bool, user: int | None, script: str) -> Launch:
-    """Return what starts a script inside.
+    """Return what starts a script inside, under the number of `user`; None where it cannot be chosen.
 
-    Args:
-        systems: the file systems, as arguments of bubblewrap.
-        network: whether it reaches the network of the host.
-        user: the number it runs under; None where it cannot be chosen.
-        script: its name.
+    `systems` are the file systems, as arguments of bubblewrap; with `network` it reaches the host's.
     """
     rules = filter_for()
     fd = _memory_file(rules) if rules is not None else None

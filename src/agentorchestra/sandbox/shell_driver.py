@@ -38,21 +38,13 @@ _UNASKED = 1_000
 
 @dataclass(frozen=True)
 class Inside:
-    """The inside of a shell's sandbox.
+    """The inside of a shell's sandbox."""
 
-    Attributes:
-        root: the working folder's name there.
-        temporary: a folder for what the shell needs.
-        own_user: whether the number of processes can be limited for it alone.
-        watched: temporary file systems that are looked at from here; None where processes cannot be.
-        user: whose the folder's files have to be, None for ours.
-    """
-
-    root: str
-    temporary: str = "/tmp"
-    own_user: bool = True
-    watched: tuple[str, ...] | None = ("tmp", "dev/shm")
-    user: int | None = None
+    root: str  # the working folder's name there
+    temporary: str = "/tmp"  # a folder for what the shell needs
+    own_user: bool = True  # whether the number of processes can be limited for it alone
+    watched: tuple[str, ...] | None = ("tmp", "dev/shm")  # file systems to look at; None where processes cannot be
+    user: int | None = None  # whose the folder's files have to be, None for ours
 
 
 @dataclass(frozen=True)

@@ -64,23 +64,14 @@ class Piece(NamedTuple):
 
 
 class SeenProvenance:
-    """What one branch has seen.
-
-    Args:
-        provenance: what was in view when the branch began.
-        above: the caller's.
-        actor: whose branch it is.
-
-    Attributes:
-        trust: the lowest trust of anything seen.
-    """
+    """What one branch has seen: `provenance` when it began; `above` is its caller's, `actor` whose branch it is."""
 
     def __init__(
         self, provenance: tuple[Provenance, ...] = (), above: SeenProvenance | None = None, actor: str = ""
     ) -> None:
         self._told = frozenset(provenance)
         self._actor = actor
-        self.trust = lowest(*(one.trust for one in provenance))
+        self.trust = lowest(*(one.trust for one in provenance))  # the lowest of anything seen
         self._above = above
         self._sources: dict[Provenance, None] = dict.fromkeys(provenance)
         self._results: list[tuple[Effect, Outcome]] = []

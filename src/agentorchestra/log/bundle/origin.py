@@ -19,19 +19,12 @@ _GIT_S = 10.0
 
 
 class Origin(NamedTuple):
-    """A bundle's word on the machine it was made on.
+    """A bundle's word on the machine it was made on."""
 
-    Attributes:
-        settings: without what is secret.
-        packages: the installed distributions and their versions, by name.
-        distribution: the version of agentorchestra.
-        git: the revision of the program's folder, None where there is no repository.
-    """
-
-    settings: dict[str, Any]
-    packages: dict[str, str]
-    distribution: str
-    git: Git | None
+    settings: dict[str, Any]  # without what is secret
+    packages: dict[str, str]  # versions of the installed distributions, by name
+    distribution: str  # the version of agentorchestra
+    git: Git | None  # the revision of the program's folder, None where there is no repository
 
 
 def origin_of(settings: Settings, distribution: str, folder: Path) -> Origin:

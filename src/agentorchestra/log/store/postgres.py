@@ -90,19 +90,12 @@ _log = logging.getLogger("agentorchestra.store")
 
 @dataclass(frozen=True)
 class Examined:
-    """The state of a database.
+    """The state of a database."""
 
-    Attributes:
-        version: of the server.
-        revision: the workspace's format, None where there is none yet.
-        runs: how many.
-        durable: whether the server syncs what it acknowledges.
-    """
-
-    version: int
-    revision: str | None
-    runs: int
-    durable: bool
+    version: int  # of the server
+    revision: str | None  # the workspace's format, None where there is none yet
+    runs: int  # how many
+    durable: bool  # whether the server syncs what it acknowledges
 
 
 class PostgresStore(SqlStore):
@@ -236,11 +229,7 @@ class PostgresStore(SqlStore):
         return set(connection.exec_driver_sql(named, (self.schema,)).scalars())
 
     def examine(self) -> Examined:
-        """Return what is there, without changing anything; for `doctor`.
-
-        Raises:
-            StoreError: as `open`.
-        """
+        """Return what is there, without changing anything; for `doctor`. StoreError as `open`."""
         try:
             engine = self._make_read_engine()
             try:
