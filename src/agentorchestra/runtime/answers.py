@@ -26,13 +26,9 @@ class Holding(NamedTuple):
 async def settle(
     store: Store, run: str, question: str, answer: JsonValue, *, by: str, now: datetime, asked: int | None = None
 ) -> Holding:
-    """Answer a question, unless it has its answer; return the one that holds.
+    """Answer a question (by its key, redacted), unless it has its answer; return the one that holds.
 
-    Args:
-        question: its key.
-        answer: redacted.
-        by, now: who gives it, and when.
-        asked: the event with which it was asked, as whoever answers saw it; None for as it is asked now.
+    `asked` is the event with which it was asked, as whoever answers saw it; None for as it is asked now.
     """
     key = EffectKey.parse(question)
     given: int | None = None

@@ -35,14 +35,9 @@ class BudgetShort(Exception):
 
 
 class BudgetNode:
-    """The limits, spending and holds of one agent's subtree.
+    """The limits, spending and holds of one agent's subtree; `spent` is what the log says of the branch `scope`.
 
-    Args:
-        scope: the branch.
-        limits: None in a field for no limit of its own.
-        parent: the node of the agent that invoked this one.
-        spent: what the log says was spent under the branch.
-        active: seconds of active time counted against this node; None takes no part in time.
+    `active` gives the seconds of active time counted against this node; one without it takes no part in time.
     """
 
     def __init__(

@@ -15,16 +15,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Budget
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import (
-    BESIDE,
-    OF_MODELS,
-    Effect,
-    EffectKind,
-    Mode,
-    Outcome,
-    OutcomeStatus,
-    failed,
-)
+from agentorchestra.core.effects import BESIDE, OF_MODELS, Effect, EffectKind, Mode, Outcome, OutcomeStatus, failed
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     BudgetExhaustedError,
@@ -42,13 +33,7 @@ from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.branch import Branch, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
-from agentorchestra.runtime.permission import (
-    ask,
-    capabilities_of_agent,
-    capabilities_of_effect,
-    judge,
-    refused,
-)
+from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, judge, refused
 from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.runtime.worlds import obvious_mistake

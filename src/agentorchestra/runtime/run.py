@@ -13,9 +13,7 @@ from typing import Any, Literal
 from agentorchestra.core.budget import NO_USAGE, Budget, Usage
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Outcome, Provenance
-from agentorchestra.core.errors import (
-    UnknownComponentError,
-)
+from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.events import (
     BODIES,
     Answered,

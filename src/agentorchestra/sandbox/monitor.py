@@ -78,12 +78,8 @@ async def watched_shell(
 ) -> tuple[ShellEnding, str]:
     """Look at a shell's processes and files until something is over its limit; return what, and a sentence.
 
-    Args:
-        pid: the first process.
-        folder: what the commands work in.
-        limits: what they may use.
-        temporary: temporary file systems inside; None where processes cannot be looked at.
-        runs: whether a command runs now: then it is looked more often.
+    `temporary` are file systems inside, None where processes cannot be looked at. While a command `runs` it is looked
+    more often.
     """
     loop = asyncio.get_running_loop()
     watch = Watch(pid, limits, temporary) if temporary is not None else None

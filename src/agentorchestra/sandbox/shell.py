@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, Self, TypedDict, runtime_checkable
+from typing import Literal, Protocol, Self, TypedDict, Unpack, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -249,26 +249,15 @@ class ShellOptions(TypedDict, total=False):
 class ShellSandbox(Sandbox, Protocol):
     """A sandbox that has shells."""
 
-    async def shell(
-        self,
-        folder: Path,
-        limits: SandboxLimits | None = None,
-        *,
-        inputs: Path | None = None,
-        network: bool = False,
-        state: ShellState | None = None,
-        mounts: Sequence[Mount] = (),
-    ) -> Shell:
+    async def shell(self, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]) -> Shell:
         """Start a shell in a sandbox of its own.
 
         Args:
             folder: of this machine, which commands read and write. Where root runs the sandbox, it and what is in it
                 belongs to the user of the commands from then on.
             limits: of the shell and all it runs together; `seconds` is the time of a command.
-            inputs: a folder that is seen, read only, as `files` in it; None for none.
-            network: whether commands reach the network of the host.
-            state: what it begins with.
-            mounts: what is seen besides.
+            options: `inputs`, a folder that is seen, read only, as `files` in it; `network`, whether commands reach
+                that of the host; `state`, what it begins with; `mounts`, what is seen besides.
 
         Raises:
             SandboxUnavailableError: it cannot be used here.

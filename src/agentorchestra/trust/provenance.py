@@ -161,12 +161,7 @@ def origins(
 ) -> dict[str, JsonValue]:
     """Return for every argument of a call its value for a reader, its trust, and the sources it may stem from.
 
-    Args:
-        effect: the call that is asked about.
-        doubtful: the arguments that policy did not take for the user's.
-        seen: by the branch that calls.
-        content: the user's own words, the task first.
-        file_names: of the files given with the task.
+    `doubtful` are the arguments that policy did not take for the user's; `content` is the user's words, the task first.
     """
     words = words_of(content)
     saw = _sources_of(effect)

@@ -187,8 +187,7 @@ class PostgresStore(SqlStore):
     def _prepare(self) -> None:
         assert self._write_engine is not None
         connection = self._connection = self._write_engine.connect()
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         if raw.info.password:  # also from PGPASSWORD or .pgpass
             self.secrets["database"] = raw.info.password
         if raw.info.server_version < _OLDEST:
@@ -234,8 +233,7 @@ class PostgresStore(SqlStore):
             engine = self._make_read_engine()
             try:
                 with engine.connect() as connection:
-                    raw = connection.connection.driver_connection
-                    assert raw is not None
+                    raw: Any = connection.connection.driver_connection
                     revision = self._revision(connection)
                     count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
                     fsync = connection.exec_driver_sql("SHOW fsync").scalar()
@@ -248,8 +246,7 @@ class PostgresStore(SqlStore):
     # --- the hot path ----------------------------------------------------------------------------
 
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         named = {draw.run: draw for draw in draws}
         columns = [[draw.run for draw in draws], [draw.epoch for draw in draws], [draw.k for draw in draws]]
         columns.append([draw.status for draw in draws])
@@ -261,8 +258,7 @@ class PostgresStore(SqlStore):
             raw.execute(f"NOTIFY {self._channel}")
 
     def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         with raw.cursor() as cursor, cursor.copy(_COPY) as copy:
             write = copy.write_row
             for row in values:
@@ -279,8 +275,7 @@ class PostgresStore(SqlStore):
             self._news = True
 
     def _changed(self, connection: Connection) -> bool:
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         raw.execute("SELECT 1")  # what was sent meanwhile comes with the answer
         news, self._news = self._news, False
         return news
