@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
@@ -23,6 +22,9 @@ from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger
+
+_KEPT = ("usage", "trust", "ended_at", "writes")
+"""What an outcome whose value is replaced keeps."""
 
 
 def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> int:
@@ -77,8 +79,8 @@ def forked_events(
         elif event.type == "completed" and wanted:
             key = str(EffectKey(event.branch, event.n or 0))
             if key in wanted:
-                body = {**body, "outcome": _replaced(body["outcome"], outcomes[key])}
-                wanted.pop(key)
+                kept = {name: field for name, field in body["outcome"].items() if name in _KEPT}
+                body = {**body, "outcome": {**kept, "value": wanted.pop(key)}}
         copied.append(NewEvent.model_construct(**{**event.__dict__, "body": body}))
     if wanted:
         raise ForkError(
@@ -87,11 +89,6 @@ def forked_events(
         )
     copied.append(new_event(Forked(run=run_id, seq=seq), ts=now, branch=RUN_BRANCH))
     return copied
-
-
-def _replaced(outcome: dict[str, Any], value: JsonValue) -> dict[str, Any]:
-    kept = {name: field for name, field in outcome.items() if name in ("usage", "trust", "ended_at", "writes")}
-    return {**kept, "value": value}
 
 
 def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:

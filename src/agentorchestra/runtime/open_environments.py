@@ -35,10 +35,6 @@ class OpenEnvironment:
         if ref is not None:
             self.past.add(ref)
 
-    def has_stood_at(self, ref: str) -> bool:
-        """Return True for this state, or an older one of the same instance: then nothing is put back."""
-        return ref in self.past
-
     async def join(self, environment: Environment, ctx: RunContext[Any]) -> None:
         """Open one more environment on the ground."""
         on_ground = grounded(environment)

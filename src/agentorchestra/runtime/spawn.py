@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
@@ -14,17 +15,17 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.runtime.run import Run
 
 
+@dataclass(eq=False)
 class Spawned:
     """A spawned agent: its key, its task, and its outcome once there is one."""
 
-    def __init__(self, key: EffectKey) -> None:
-        self.key = key
-        self.task: asyncio.Task[None] | None = None
-        self.outcome: Outcome | None = None
-        self.writes: dict[str, JsonValue] = {}
-        self.error: BaseException | None = None
-        self.ended = asyncio.Event()
-        self.joined = False
+    key: EffectKey
+    task: asyncio.Task[None] | None = None
+    outcome: Outcome | None = None
+    writes: dict[str, JsonValue] = field(default_factory=dict)
+    error: BaseException | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    joined: bool = False
 
 
 class Spawns:

@@ -50,12 +50,7 @@ def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
 
 
 class Docker(Backend):
-    """Programs in containers.
-
-    Args:
-        image: a local image with Python 3.11 or newer; see `docker_file`.
-        runtime: of the engine (e.g. `runsc`), "" for its default.
-    """
+    """Programs in containers of a local image, see `docker_file`; `runtime` is of the engine (e.g. `runsc`)."""
 
     name = "docker"
     safe = True

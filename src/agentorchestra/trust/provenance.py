@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.content import Block, TextBlock, Trust, lowest
 from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Outcome, Provenance, Tag, provenance_of
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.trust.addresses import links_in
@@ -164,7 +164,8 @@ def origins(
     `doubtful` are the arguments that policy did not take for the user's; `content` is the user's words, the task first.
     """
     words = words_of(content)
-    saw = _sources_of(effect)
+    untrusted = [one for one in effect.provenance if one.trust is Trust.UNTRUSTED]
+    saw = listed_sources(untrusted or effect.provenance, 5) or "nothing but its instructions"
     search = _Search(seen, file_names)
     found: dict[str, JsonValue] = {}
     leaves = leaves_of(effect)
@@ -181,11 +182,6 @@ def origins(
         found[leaf.path] = {"value": harmless(shown_text(leaf.value)), "trust": trust.value, "from": listed}
     order = {leaf.path: number for number, leaf in enumerate(leaves)}
     return dict(sorted(found.items(), key=lambda item: order[item[0]]))
-
-
-def _sources_of(effect: Effect) -> str:
-    untrusted = [p for p in effect.provenance if p.trust is Trust.UNTRUSTED]
-    return listed_sources(untrusted or effect.provenance, 5) or "nothing but its instructions"
 
 
 def what_was_seen(provenance: Sequence[Provenance]) -> dict[str, JsonValue]:
@@ -260,15 +256,10 @@ def _exact(place: str, text: str, line: int) -> str:
 def _of_block(block: Block, label: str) -> Iterator[Piece]:
     if not isinstance(block, TextBlock) or block.trust in (Trust.USER, Trust.SYSTEM):
         return
-    yield Piece(_named(block.source) if block.source is not None else label, block.trust, block.text, _place(block))
-
-
-def _named(source: Source) -> str:
-    return f"{source.kind} {source.ref}".strip()
-
-
-def _place(block: Block) -> str:
-    return (block.source.place or "") if block.source is not None else ""
+    source, place = block.source, ""
+    if source is not None:
+        label, place = f"{source.kind} {source.ref}".strip(), source.place or ""
+    yield Piece(label, block.trust, block.text, place)
 
 
 def _label(effect: Effect) -> str:

@@ -40,7 +40,6 @@ class Address:
                 "special characters of user and password as %XX"
             ) from None
         self.url = url
-        self.password = str(parts.get("password") or "")  # the one in the address
         self.name = str(parts.get("dbname") or parts.get("user") or "")
         self.shown = _shown(parts)  # without the password
 

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -69,25 +69,25 @@ class Patience:
         return self._conflicts <= _CONFLICTS
 
 
+@dataclass(slots=True, eq=False)
 class Append:
     """Events of one run in the writer's queue, written together."""
 
-    def __init__(self, run: str, epoch: int | None, new: tuple[Row, ...], status: RunStatus | None) -> None:
-        self.run = run
-        self.epoch = epoch
-        self.new = new
-        self.status = status
-        self.future: Landing[tuple[int, ...]] = Landing()
+    run: str
+    epoch: int | None
+    new: tuple[Row, ...]
+    status: RunStatus | None
+    future: Landing[tuple[int, ...]] = field(default_factory=Landing)
 
 
+@dataclass(eq=False)
 class Call(Generic[T]):
     """Any other write, of a run if it has one. It checks before it writes, so one that raises has written nothing."""
 
-    def __init__(self, run: str | None, call: Callable[[Connection], T], new: tuple[Row, ...] = ()) -> None:
-        self.run = run
-        self.call = call
-        self.new = new
-        self.future: Landing[T] = Landing()
+    run: str | None
+    call: Callable[[Connection], T]
+    new: tuple[Row, ...] = ()
+    future: Landing[T] = field(default_factory=Landing)
 
 
 Operation = Append | Call[Any]
@@ -108,9 +108,8 @@ class Draw:
 class Database(ABC):
     """A database that is open: the writer's connection, the readers', and what each kind of database does its own way.
 
-    Args:
-        place: the store in words, for messages.
-        workspace, file, option: in messages about its format: the workspace, what holds it, the option for another one.
+    `place` is the store in words, for messages; in those about its format `workspace`, `file` and `option` are the
+    workspace, what holds it, and the option for another one.
     """
 
     retry_s = 0.0
