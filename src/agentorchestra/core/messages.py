@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
-from agentorchestra.core.frozen import Frozen
+from agentorchestra.core.frozen import Frozen, Hashed
 from agentorchestra.core.ids import canonical_json, sha256_json, sha256_text
 from agentorchestra.core.settings import ReasoningEffort
 
@@ -38,7 +38,7 @@ class Thought(BaseModel, frozen=True):
     provider: str  # whose it is; no other gets it
 
 
-class Message(Frozen):
+class Message(Hashed):
     """One message of a conversation.
 
     A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls, and thoughts before them.
@@ -51,11 +51,6 @@ class Message(Frozen):
     name: str | None = None
     is_error: bool = False
     thoughts: tuple[Thought, ...] = ()
-
-    @cached_property
-    def digest(self) -> str:
-        """Content hash; cached, the message is immutable."""
-        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
 
     @cached_property
     def chars(self) -> int:

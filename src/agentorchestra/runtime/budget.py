@@ -137,13 +137,8 @@ class BudgetNode:
     ) -> Hold:
         """Hold a bound against this node and its parents; waits while only other holds are in the way.
 
-        Args:
-            final: the last answer: it may use this agent's own final reserve.
-            decision: keep room for one further request.
-            keep: what that one needs; None for one of this size.
-
-        Raises:
-            BudgetShort: if spent plus the bound exceeds a limit.
+        The `final` answer may use this agent's own final reserve. A `decision` keeps room for one further request,
+        which needs `keep`, or as much as this one. BudgetShort if spent plus the bound exceeds a limit.
         """
         if decision and not final:
             for node in self._reserves():

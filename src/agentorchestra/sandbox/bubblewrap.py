@@ -53,7 +53,7 @@ _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ss
 
 
 class Bubblewrap(Backend):
-    """Programs in bubblewrap, which may import some distributions of the environment of this interpreter."""
+    """Programs in bubblewrap, which may import the distributions `libraries` of the environment of this interpreter."""
 
     name = "bubblewrap"
     safe = True

@@ -50,7 +50,7 @@ def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
 
 
 class Docker(Backend):
-    """Programs in containers of a local image, see `docker_file`; `runtime` is of the engine (e.g. `runsc`)."""
+    """Programs in containers of a local image (`docker_file`) with Python 3.11 or newer, by an engine's `runtime`."""
 
     name = "docker"
     safe = True

@@ -82,7 +82,7 @@ class Append:
 
 @dataclass(eq=False)
 class Call(Generic[T]):
-    """Any other write, of a run if it has one. It checks before it writes, so one that raises has written nothing."""
+    """Any other write, of a run if it has one. It checks before it writes: an AgentOrchestraError wrote nothing."""
 
     run: str | None
     call: Callable[[Connection], T]
