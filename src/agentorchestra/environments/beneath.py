@@ -15,12 +15,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_DEPTH = 64
-"""Folders in folders; deeper ones are refused."""
-
-MAX_NAME = 255
-"""Bytes of one name."""
-
+MAX_DEPTH = 64  # folders in folders; deeper ones are refused
+MAX_NAME = 255  # bytes of one name
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that nobody writes must not stop the reader
 

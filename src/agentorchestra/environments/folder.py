@@ -60,14 +60,10 @@ from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.log.store.references import PRIVATE
 from agentorchestra.tea.calling.environment import ActionEnvironment
 
-FOLDER = "folder"
-"""The ground's name: the run's state has the snapshot it stands at under `env:folder`."""
-
-FILES = "files"
-"""Where the task's files are seen below the folder, read only."""
-
+FOLDER = "folder"  # the ground's name: the run's state has the snapshot it stands at under `env:folder`
+FILES = "files"  # where the task's files are seen below the folder, read only
+# Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone).
 _AT_ONCE, _BYTES_AT_ONCE = 256, 64 << 20
-"""Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone)."""
 
 
 @cache

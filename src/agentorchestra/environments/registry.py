@@ -15,6 +15,7 @@ from agentorchestra.sandbox import Sandbox, SandboxLimits
 
 MIB = 1 << 20
 
+# Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it.
 PACKAGED: Mapping[str, str] = {
     "browser": "agentorchestra.environments.browser.environment:Browser",
     "computer": "agentorchestra.environments.computer.environment:Computer",
@@ -24,7 +25,6 @@ PACKAGED: Mapping[str, str] = {
     "report": "agentorchestra.environments.report.environment:Report",
     "terminal": "agentorchestra.environments.terminal.environment:Terminal",
 }
-"""Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it."""
 
 
 @dataclass(frozen=True)

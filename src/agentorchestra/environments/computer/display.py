@@ -26,11 +26,10 @@ from agentorchestra.sandbox.shell import Mount, Shell
 SOCKETS = "/tmp/.X11-unix"  # where X programs look for the socket; the cookie lies beside it
 COOKIE = f"{SOCKETS}/authority"
 _CONFIGURATION = "openbox.xml"
+# Of the server and the window manager together.
 _LIMITS = SandboxLimits(
     seconds=30, cpu_seconds=10_000_000, memory_bytes=1024 * MIB, processes=32, work_bytes=64 * MIB, files=1000
 )
-"""Of the server and the window manager together."""
-
 _START_S = 15.0
 _LOOK_S = 0.02
 _AUTHORITY = b"MIT-MAGIC-COOKIE-1"

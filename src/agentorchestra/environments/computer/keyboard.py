@@ -28,9 +28,8 @@ _LOCK = 2
 _MEDIA_KEYS = range(0x10080000, 0x11000000)
 _UNICODE = 0x01000000
 _SETTLE_S = 0.1  # how long programs get to notice new keys before they are pressed
+# How long a program that cannot be asked gets to take in what was typed, before other characters get its keys.
 _PAUSE_S = 0.4
-"""How long a program that cannot be asked gets to take in what was typed, before other characters get its keys."""
-
 _NEW_AT_ONCE = 0.4  # of the keys that can be given away: so many are given away before programs get time again
 
 

@@ -35,12 +35,8 @@ from agentorchestra.environments.manifest import FolderLimits, place_file
 if TYPE_CHECKING:
     from agentorchestra.tools.files.documents import Document
 
-_SEARCHED = 5_000_000
-"""Bytes of a file that are searched for a text; larger ones are named."""
-
-_LINE = 300
-"""Characters of a line that a search shows."""
-
+_SEARCHED = 5_000_000  # bytes of a file that are searched for a text; larger ones are named
+_LINE = 300  # characters of a line that a search shows
 _CHUNK = 1 << 20
 
 _TEMPORARY = Callable[[], Path]

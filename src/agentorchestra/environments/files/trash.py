@@ -17,12 +17,8 @@ from agentorchestra.environments.files.disk import Place
 from agentorchestra.environments.folder import FolderGround
 from agentorchestra.environments.manifest import Entry, read_file
 
-MOST_KEPT = 200
-"""Deletions that can be undone; older ones are forgotten."""
-
-MOST_ENTRIES = 20_000
-"""Files and folders of all of them together."""
-
+MOST_KEPT = 200  # deletions that can be undone; older ones are forgotten
+MOST_ENTRIES = 20_000  # files and folders of all of them together
 _NAME = "deleted"
 
 

@@ -16,9 +16,7 @@ from agentorchestra.environments.git.wire import one_line
 from agentorchestra.environments.manifest import place_file
 from agentorchestra.sandbox.shell import Shell
 
-TRANSFER = ".git-transfer"
-"""Folder beside the repositories through which packs pass; there during one action only."""
-
+TRANSFER = ".git-transfer"  # folder beside the repositories through which packs pass; there during one action only
 _SAID_CHARS = 800
 _CONFIG = {
     "safe.directory": "*",  # files that this process put there belong to another user; the sandbox is what protects

@@ -16,9 +16,7 @@ from agentorchestra.core.settings import GitHubSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
-MOST_BYTES = 16 << 20
-"""Of one answer."""
-
+MOST_BYTES = 16 << 20  # of one answer
 PER_PAGE = 100
 _TRIES = 3
 _SAID_CHARS = 300

@@ -25,23 +25,16 @@ from agentorchestra.tea.calling.structured_output import read_output
 
 EXTRACT, WRITE = "report_extract", "report_write"
 
+# Characters of all items that are shown to the model that writes, and of one to the model that reads it.
 MOST_SHOWN = 120_000
-"""Characters of all items that are shown to the model that writes, and of one to the model that reads it."""
-
-MOST_GROWN = 2 * MOST_CONTENT
-"""Characters to which the marks of a model's references may bring a text."""
-
+MOST_GROWN = 2 * MOST_CONTENT  # characters to which the marks of a model's references may bring a text
 _MOST_SUMMARY = 800
-_MOST_NAMED = 200
-"""Characters of a model's words in a note."""
-
-_MOST_STRUCK = 30
-"""Marks that name no source of which the author is told."""
-
+_MOST_NAMED = 200  # characters of a model's words in a note
+_MOST_STRUCK = 30  # marks that name no source of which the author is told
+# Places of one text at which the same words may cite a source: more often, they are words like others.
 _MOST_PLACES = 50
-"""Places of one text at which the same words may cite a source: more often, they are words like others."""
-
 _TEXT: dict[str, JsonValue] = {"type": "string"}
+# By which the reply is read: what of a reference does not apply may be missing.
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -56,7 +49,6 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["summary"],
 }
-"""By which the reply is read: what of a reference does not apply may be missing."""
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,7 @@ from pydantic import BaseModel
 from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.addresses import address_in, usable_address, without_address
 
-MOST_DESCRIBED = 500
-"""Characters of a description."""
+MOST_DESCRIBED = 500  # characters of a description
 
 
 class Reference(BaseModel, frozen=True):
@@ -63,8 +62,7 @@ class Item(BaseModel, frozen=True):
     by: str = ""
 
 
-Where = Callable[[str], str]
-"""The address of a name that only the run knows, such as a file of the task; "" for others."""
+Where = Callable[[str], str]  # the address of a name that only the run knows, such as a file of the task; "" for others
 
 
 def nowhere(name: str) -> str:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agentorchestra.environments.report.addresses import address_in, trimmed, without_address
 
+# A link, a mark such as `[2]`, `[1, 3]`, `[E4]`, `[^5]`, `[^note]`, an address, a DOI.
 CITATION = re.compile(
     r"(?<!\\)!?\[(?P<text>(?:\\[^\n]|[^\[\]\\\n]){0,400})\]\("
     r"\s{0,3}<?(?P<address>[^\s()<>]{1,2000}(?:\([^\s()<>]{0,500}\)[^\s()<>]{0,500}){0,5})>?"
@@ -21,8 +22,6 @@ CITATION = re.compile(
     r"|(?P<doi>\bdoi:\s{0,3}10\.\d{4,9}/[^\s\"<>\[\]]{1,300})",
     re.IGNORECASE,
 )
-"""A link, a mark such as `[2]`, `[1, 3]`, `[E4]`, `[^5]`, `[^note]`, an address, a DOI."""
-
 _BETWEEN = r"(?:\s?(?:[,;/&+–—-]|to|bis)|,?\s?(?:and|und))"
 _MARKS = rf"\^?E\s?\d{{1,4}}(?:{_BETWEEN}\s?\^?(?:E\s?)?\d{{1,4}}|\s?\^?E\d{{1,4}}){{0,20}}"
 _EVIDENCE = re.compile(

@@ -22,9 +22,7 @@ from agentorchestra.environments.report.marks import (
     without_list,
 )
 
-MOST_REFERENCES = 2_000
-"""Of one item; further addresses stay words of the text."""
-
+MOST_REFERENCES = 2_000  # of one item; further addresses stay words of the text
 _TEXTS = ("content", "text", "report", "answer", "body", "result")
 _LISTS = ("references", "sources", "citations")
 _ADDRESSES = ("url", "address", "source", "link", "href", "path")

@@ -20,14 +20,10 @@ from agentorchestra.environments.report.marks import (
     without_list,
 )
 
+# Where the mark of a source leads that has no address: to the list.
 NO_ADDRESS = "#references"
-"""Where the mark of a source leads that has no address: to the list."""
-
-_MOST_CITED = 50
-"""Citations of one source that are kept."""
-
-_MOST_QUOTES = 5
-"""Of one source that the list shows."""
+_MOST_CITED = 50  # citations of one source that are kept
+_MOST_QUOTES = 5  # of one source that the list shows
 
 
 class Listed(BaseModel, frozen=True):

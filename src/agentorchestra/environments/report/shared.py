@@ -20,12 +20,8 @@ from pathlib import Path
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.report.items import Item
 
-MOST_BYTES = 64 << 20
-"""Of the items of one report."""
-
-WAIT_S = 60.0
-"""For whoever else is writing."""
-
+MOST_BYTES = 64 << 20  # of the items of one report
+WAIT_S = 60.0  # for whoever else is writing
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 

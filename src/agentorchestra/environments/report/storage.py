@@ -25,13 +25,10 @@ from agentorchestra.environments.report.shared import SharedReport
 from agentorchestra.log.folders import MAIN
 
 MOST_ITEMS = 1_000
-MOST_CONTENT = 200_000
-"""Characters of one item."""
-
+MOST_CONTENT = 200_000  # characters of one item
 _TEXTS = (".md", ".markdown", ".txt", ".json")
 _STATE_ITEMS = 40
-_STATE_CHARS = 240
-"""Items, and characters of each, that are shown to the agent in each step."""
+_STATE_CHARS = 240  # items, and characters of each, that are shown to the agent in each step
 
 
 def count(number: int, what: str = "reference") -> str:

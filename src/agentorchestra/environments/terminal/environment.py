@@ -18,13 +18,12 @@ from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellRan,
 from agentorchestra.sandbox.factory import shell_in
 from agentorchestra.tea.calling.environment import action
 
+# What is kept: the shell's state, what runs in the background, what ran there before the shell was lost.
 _SHELL, _JOBS, _GONE = "shell", "jobs", "gone"
-"""What is kept: the shell's state, what runs in the background, what ran there before the shell was lost."""
-
 _SHOWN_VARIABLES = 30
 _SHOWN_CHARS = 120
+# Lines of one command's output that whoever watches is told, and characters of a line.
 _PROGRESS_LINES, _PROGRESS_CHARS = 200, 500
-"""Lines of one command's output that whoever watches is told, and characters of a line."""
 _LOOK_S = 0.2
 _RESULT_CHARS = 16_000
 

@@ -11,12 +11,10 @@ from pydantic import Field
 from agentorchestra.core.errors import ToolError
 from agentorchestra.trust.arguments import ELEMENT, INSIDE, SITE
 
+# A reference of the state, or a place on the page as `x,y`: neither says anything to a site.
 Ref = Annotated[str, Field(json_schema_extra={"format": ELEMENT})]
-"""A reference of the state, or a place on the page as `x,y`: neither says anything to a site."""
-
+# The host to which what is typed goes: policy and whoever is asked see it, the environment checks it.
 Site = Annotated[str, Field(json_schema_extra={"format": SITE})]
-"""The host to which what is typed goes: policy and whoever is asked see it, the environment checks it."""
-
 Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]  # what is looked for in a page, and goes nowhere
 Count = Annotated[int, Field(json_schema_extra={"format": ELEMENT})]
 Number = Annotated[float, Field(json_schema_extra={"format": ELEMENT})]

@@ -58,8 +58,8 @@ def has_ended(ctx: Any, agent: str) -> bool:
     return record is not None and record.outcome is not None
 
 
+# A line of a view: the reference, the role, and the name where there is one.
 _SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
-"""A line of a view: the reference, the role, and the name where there is one."""
 
 
 def reference_in(line: str) -> tuple[str, str] | None:

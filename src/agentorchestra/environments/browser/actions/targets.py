@@ -18,9 +18,9 @@ from agentorchestra.environments.browser.view.text import plain
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Locator, Page
 
+# The first try of an action on an element: enough for one that can be used, and the browser's log then says why it
+# cannot be. Without a reason it has all the time that calls have.
 _FIRST_MS = 1_500
-"""The first try of an action on an element: enough for one that can be used, and the browser's log then says why it
-cannot be. Without a reason it has all the time that calls have."""
 _CALL = re.compile(r"^(?:Locator|Page|Mouse|Keyboard|ElementHandle|Frame)\.\w+: ")
 _COVERED = re.compile(r"- (<.+>) intercepts pointer events")
 _REASONS = (
@@ -38,8 +38,8 @@ _REASONS = (
     ("strict mode violation", "means several elements now; look at the state again"),
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
+# Words in the log of a call that has done something: such a call is not made again.
 DONE = ("performing click action", "performing hover action", "click action done")
-"""Words in the log of a call that has done something: such a call is not made again."""
 
 
 class TargetActions(TabActions):

@@ -19,9 +19,8 @@ from agentorchestra.tools.web.addresses import Address, allowed_places, parse_ad
 from agentorchestra.tools.web.http import WebClient, refuse_private
 from agentorchestra.tools.web.resolver import Resolver
 
+# Chromium itself is sent here with what belongs to no run: nothing listens at the port of `discard`.
 NOWHERE = "http://127.0.0.1:9"
-"""Chromium itself is sent here with what belongs to no run: nothing listens at the port of `discard`."""
-
 _FEATURES_OFF = (
     # Chromium reads the last list of features only, so Playwright's own are named here again (a test compares them).
     "AimEnabled",
@@ -49,6 +48,7 @@ _FEATURES_OFF = (
     "AutofillServerCommunication",
 )
 
+# For `launch(args=...)` of the browser that all runs share.
 FLAGS: tuple[str, ...] = (
     # What belongs to no context has a proxy that is not there; contexts have one each. Loopback is no exception.
     f"--proxy-server={NOWHERE}",
@@ -66,8 +66,6 @@ FLAGS: tuple[str, ...] = (
     "--disable-speech-api",
     "--no-pings",
 )
-"""For `launch(args=...)` of the browser that all runs share."""
-
 MOST_VISITS = 1_000  # of a log; older ones are forgotten
 _SHOWN_SCHEMES = frozenset({"http", "https"})
 

@@ -31,12 +31,9 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, Playwright
 
 T = TypeVar("T")
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-"""Names of a Chromium on the PATH."""
-
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")  # names of a Chromium on the PATH
+# Of this process's environment; keys and tokens in it are nothing for a browser.
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
-"""Of this process's environment; keys and tokens in it are nothing for a browser."""
-
 _NEEDED = ("playwright", "PIL", "h11", "psutil")
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
 
@@ -131,9 +128,9 @@ def _drivers() -> set[int]:
     return found
 
 
+# Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
+# answer with anything. One that would need more ends, as if it had been killed.
 MOST_DRIVER = 1 << 30
-"""Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
-answer with anything. One that would need more ends, as if it had been killed."""
 
 
 def _bound(driver: int) -> None:
@@ -143,8 +140,8 @@ def _bound(driver: int) -> None:
         resource.prlimit(driver, resource.RLIMIT_DATA, (most, most))
 
 
+# Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108.
 _LONGEST = 40
-"""Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108."""
 
 
 def _folder() -> Path:

@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from agentorchestra.environments.folder import FolderGround
 
+# In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`).
 STORED = "stored"
-"""In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`)."""
-
 MOST_BYTES = 16 << 20  # of what sites stored. Of more, only the cookies are kept.
 _MOST_FRAMES = 20
 _MOST_ADDRESS = 2_000

@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 
 _PIECE = 32 * 1024
 _MAX_HEAD = 128 * 1024  # bytes of the head of a request or an answer
+# At the same time; more than Chromium opens by itself (32 for requests, 255 WebSockets), so that no page can take
+# them all.
 _MOST_CONNECTIONS = 400
-"""At the same time; more than Chromium opens by itself (32 for requests, 255 WebSockets), so that no page can take them
-all."""
-
 _HEAD_S = 60.0  # until a request's head is there; browsers open connections before they need them
 _CONNECT_S = 15.0
 _IDLE_S = 300.0  # without a byte in either direction

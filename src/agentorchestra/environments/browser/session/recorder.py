@@ -26,9 +26,8 @@ from agentorchestra.environments.browser.view.screenshots import picture_options
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+# Name in an agent's own state that holds the name of its record; without it nothing is recorded.
 RECORD = "agent:browser:record"
-"""Name in an agent's own state that holds the name of its record; without it nothing is recorded."""
-
 PLACE = "browser"  # where records lie below a run's folder, a folder for each
 FRAMES, STEPS = "frames", "frames.jsonl"
 MOST_FRAMES = 50

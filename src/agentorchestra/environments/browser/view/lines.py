@@ -16,11 +16,11 @@ _MOST_HELD = 3
 _MOST_INDENT = 12
 _NAME_CHARS = 200
 _MOST_OPTIONS = 20
+# How many children of a place, and how many characters of a text, are shown: the first that fits.
 _STEPS = (
     *((100_000, 1500), (400, 800), (200, 500), (100, 300), (60, 200), (40, 160), (25, 120)),
     *((15, 100), (10, 80), (6, 60), (4, 40)),
 )
-"""How many children of a place, and how many characters of a text, are shown: the first that fits."""
 
 
 def keep_seen(page: Node, width: float, height: float, floating: list[Box] | None = None) -> None:

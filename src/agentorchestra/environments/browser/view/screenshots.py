@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
     from playwright.async_api import Page
 
+# Dark enough for white letters on them, and to be told apart.
 _COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
-"""Dark enough for white letters on them, and to be told apart."""
 _CONTRAST = 60
 _FONT, _SMALL_FONT = 12, 9
 _MOST_MARKS = 400
