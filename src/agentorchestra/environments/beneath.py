@@ -151,10 +151,7 @@ def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
 def walk(
     root: Path, parts: tuple[str, ...] = (), *, depth: int = MAX_DEPTH, skip: frozenset[str] = frozenset()
 ) -> Iterator[Found]:
-    """Yield everything below a folder, folders before what is in them, names sorted; links are given, never followed.
-
-    What vanishes meanwhile is left out; so are the paths of `skip` (from the root) with all below them.
-    """
+    """Yield what is below a folder but `skip` (paths from the root): folders first, by name, links never followed."""
     with opened(root, parts) as at:
         yield from _walk(at, "/".join(parts), depth, skip)
 

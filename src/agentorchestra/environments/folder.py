@@ -73,33 +73,21 @@ def rules_text(name: str) -> str:
 
 
 class FolderGround:
-    """The folder of one run and world, and what the environments on it remember.
-
-    Args:
-        place: what is made for it on disk; the folder is `folder` in it.
-        ctx: the run's context, for the contents in its store.
-        keep: whether the folder stays when the ground is closed.
-        files: the folder with the task's files, seen read only as `files/`; None for none.
-        limits: of what a snapshot can hold.
-
-    Attributes:
-        folder: what agents see as the folder.
-        kept: what each environment on it remembers, by its name.
-    """
+    """The folder of one run and world, and what the environments on it remember; see `FolderEnvironment.lay`."""
 
     snapshot_type = "application/json"
 
     def __init__(
         self, place: Path, ctx: Any, *, keep: bool, files: Path | None = None, limits: FolderLimits = DEFAULT_LIMITS
     ) -> None:
-        self.place = place
-        self.folder = place / "folder"
-        self.files = files
-        self.limits = limits
-        self.kept: dict[str, dict[str, JsonValue]] = {}
+        self.place = place  # what is made for it on disk
+        self.folder = place / "folder"  # what agents see as the folder
+        self.files = files  # the folder with the task's files, seen read only as `files/`; None for none
+        self.limits = limits  # of what a snapshot can hold
+        self.kept: dict[str, dict[str, JsonValue]] = {}  # what each environment on it remembers, by its name
         self.members: list[Any] = []  # environments; each is told before and after it is put back
         self._ctx = ctx
-        self._keep = keep
+        self._keep = keep  # whether the folder stays when the ground is closed
         self._known: dict[str, tuple[Mark, str]] = {}
         self._stored: set[str] = set()
         self._apart = frozenset({FILES}) if files is not None else frozenset[str]()
@@ -282,11 +270,7 @@ class FolderEnvironment(ActionEnvironment):
         return self._stands_on.kept.setdefault(self.name, {})
 
     async def hide(self, data: bytes) -> str:
-        """Keep bytes that are a credential, such as cookies, and that no bundle takes along.
-
-        Returns:
-            Their SHA-256, for `kept`.
-        """
+        """Keep bytes that are a credential, such as cookies, and that no bundle takes along; return their SHA-256."""
         return await self._stands_on.hide(data)
 
     async def hidden(self, sha256: str) -> bytes | None:

@@ -35,17 +35,11 @@ _LARGE = 16  # A folder with so many entries has a part of its own: it is stored
 
 @dataclass(frozen=True)
 class FolderLimits:
-    """What the folder of a run's environments may hold, so that a snapshot of it can be kept.
+    """What the folder of a run's environments may hold, so that a snapshot of it can be kept."""
 
-    Attributes:
-        bytes: of all files together.
-        entries: files, folders and links.
-        file_bytes: of one file.
-    """
-
-    bytes: int = 1 << 30
-    entries: int = 50_000
-    file_bytes: int = 256 << 20
+    bytes: int = 1 << 30  # of all files together
+    entries: int = 50_000  # files, folders and links
+    file_bytes: int = 256 << 20  # of one file
 
 
 DEFAULT_LIMITS = FolderLimits()
@@ -143,11 +137,7 @@ class Listed:
 def list_folder(
     root: Path, known: Mapping[str, tuple[Mark, str]], limits: FolderLimits, apart: frozenset[str]
 ) -> Listed:
-    """List the folder; contents of files that were not touched since they were read are known. Blocks.
-
-    Raises:
-        ToolError: if there is more than a snapshot can hold.
-    """
+    """List the folder with the contents that are `known`; a ToolError if a snapshot cannot hold it. Blocks."""
     listed = Listed([], {})
     total = 0
     for found in walk(root, skip=apart):
@@ -296,11 +286,7 @@ def make_link(root: Path, entry: Entry) -> None:
 
 
 def place_file(root: Path, parts: tuple[str, ...], source: Path, *, new: bool = False, make: bool = False) -> None:
-    """Move a finished file to its place in one step, with the folders on the way if `make`. Blocks.
-
-    Raises:
-        FileExistsError: something is there, with `new`.
-    """
+    """Move a finished file to its place, with its folders if `make`; FileExistsError if `new` and taken. Blocks."""
     with parent_of(root, parts, make=make) as (at, name):
         if new:
             os.link(source, name, dst_dir_fd=at, follow_symlinks=False)

@@ -29,23 +29,14 @@ PACKAGED: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class EnvironmentParts:
-    """What a workspace hands to the environments that come with the package.
+    """What a workspace hands to the environments that come with the package."""
 
-    Attributes:
-        settings: the workspace's.
-        sandbox: where code that a model wrote runs; None where the settings want none.
-        limits: what it may use.
-        network: whether it reaches the network.
-        environ: the process's environment, for handles of secrets.
-        reports: the workspace's folder of the reports that its runs share.
-    """
-
-    settings: Settings = field(default_factory=Settings)
-    sandbox: Sandbox | None = None
-    limits: SandboxLimits = field(default_factory=SandboxLimits)
-    network: bool = False
-    environ: Mapping[str, str] = field(default_factory=dict)
-    reports: Path | None = None
+    settings: Settings = field(default_factory=Settings)  # the workspace's
+    sandbox: Sandbox | None = None  # where code that a model wrote runs; None where the settings want none
+    limits: SandboxLimits = field(default_factory=SandboxLimits)  # what it may use
+    network: bool = False  # whether it reaches the network
+    environ: Mapping[str, str] = field(default_factory=dict)  # the process's environment, for handles of secrets
+    reports: Path | None = None  # the workspace's folder of the reports that its runs share
 
 
 class PackagedFactory:

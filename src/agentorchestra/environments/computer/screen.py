@@ -40,12 +40,7 @@ class Pointer(NamedTuple):
 
 
 def library(name: str = "") -> Any:
-    """Import a module of xcffib.
-
-    Raises:
-        MissingExtraError: the extra `computer` is not installed.
-        ToolError: the C library below it is not.
-    """
+    """Import a module of xcffib; a MissingExtraError without the extra, a ToolError without the C library below it."""
     try:
         return importlib.import_module(f"xcffib.{name}" if name else "xcffib")
     except ImportError:
@@ -61,14 +56,9 @@ class GoneError(Exception):
 
 
 class Screen:
-    """A connection to a display.
+    """A connection to a display, by one to its socket that is this object's from here on; a GoneError if it refuses.
 
-    Args:
-        connected: a connection to its socket, which is this object's from here on.
-        authority: name and cookie, with a colon in between.
-
-    Raises:
-        GoneError: it refused.
+    `authority` is name and cookie, with a colon in between.
     """
 
     def __init__(self, connected: socket.socket, authority: bytes) -> None:

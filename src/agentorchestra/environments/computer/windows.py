@@ -121,10 +121,7 @@ def manager_keeps_up(screen: Screen, window: int, seconds: float) -> bool:
 
 
 def caught_up(screen: Screen, seconds: float) -> bool | None:
-    """Return True once the program with the keyboard has read its input, False if it has not in time.
-
-    It is asked as window managers ask; None where there is none, or it does not answer such questions.
-    """
+    """Return True once the program with the keyboard has read its input, False if late, None if it cannot be asked."""
     found, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
     ping = screen.atom("_NET_WM_PING")
     try:

@@ -45,19 +45,12 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Place:
-    """A path an agent named.
+    """A path an agent named."""
 
-    Attributes:
-        root: the folder that it may not leave.
-        parts: its components below that.
-        shown: as the agent writes it.
-        given: whether it is one of the task's files.
-    """
-
-    root: Path
-    parts: tuple[str, ...]
-    shown: str
-    given: bool = False
+    root: Path  # the folder that it may not leave
+    parts: tuple[str, ...]  # its components below that
+    shown: str  # as the agent writes it
+    given: bool = False  # whether it is one of the task's files
 
 
 class Held(NamedTuple):
@@ -227,10 +220,7 @@ _LINE_END = "(?:\r\n|\r|\n)"
 
 
 def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
-    """Return the text with a piece replaced, and how often; raise ToolError where it does not stand once.
-
-    A bare newline of `old` is any line end of the text.
-    """
+    """Return the text with a piece replaced (its newlines fit any line end), and how often; a ToolError for none."""
     if not old:
         raise ToolError("the text to replace is empty; give the text as it stands in the file")
     if old == new:
@@ -363,10 +353,7 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
 
 
 def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
-    """Write a file at once: whoever reads it sees the old or the new content; with `new`, replace nothing.
-
-    `temporary` makes an empty file on the same file system.
-    """
+    """Write a file in one step by way of `temporary`, beside it: readers see old or new; if `new`, nothing is replaced."""
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
     made = temporary()
@@ -488,10 +475,7 @@ def unpacked_name(name: str) -> str:
 
 
 async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
-    """Unpack an archive into a new folder; return the number of files, and what was left out and why.
-
-    A process that can be killed reads it, with bounded memory, time and output; that process writes nothing.
-    """
+    """Unpack an archive, read in a process that can be killed, into a new folder: how many files, what is left out."""
     from agentorchestra.tools.files.readers import unpacked
 
     if not target.parts:

@@ -97,10 +97,7 @@ class Remotes:
 
 
 class HttpRemote:
-    """A repository that a server has.
-
-    `private` says whether the user named the place, so that it may lie in a private network; `variable` holds `token`.
-    """
+    """A repository that a server has, if `private` in a place that the user named; `variable` holds `token`."""
 
     def __init__(
         self, web: WebClient, address: Address, settings: GitSettings, variable: str, token: str, *, private: bool

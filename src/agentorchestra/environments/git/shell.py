@@ -72,11 +72,7 @@ class GitShell:
         self._temporary = temporary
 
     async def run(self, repository: str, *words: str, ok: Sequence[int] = (0,), given: str | None = None) -> Said:
-        """Run `git WORDS` in a repository, with `given` as its input.
-
-        Raises:
-            ToolError: in one sentence with what to do next, for an exit code that is not in `ok`.
-        """
+        """Run `git WORDS` in a repository with `given` as its input; a ToolError for an exit code that is not `ok`."""
         reads = "" if given is None else f"printf %s {shlex.quote(given)} | "
         said = await self.script(repository, f"{reads}git {shlex.join(words)}", words[0])
         if said.code not in ok:

@@ -24,19 +24,12 @@ _PACK = "objects.pack"
 
 @dataclass(frozen=True)
 class Fetched:
-    """Result of a fetch.
+    """Result of a fetch."""
 
-    Attributes:
-        name: of the remote in the repository.
-        moved: branch or tag to its commit there, of those that are new or elsewhere than before.
-        branches: all that were fetched.
-        head: the remote's main branch, "" where it does not say.
-    """
-
-    name: str
-    moved: dict[str, str]
-    branches: dict[str, str]
-    head: str
+    name: str  # of the remote in the repository
+    moved: dict[str, str]  # branch or tag to its commit there, of those that are new or elsewhere than before
+    branches: dict[str, str]  # all that were fetched
+    head: str  # the remote's main branch, "" where it does not say
 
 
 async def fetch(
@@ -48,11 +41,7 @@ async def fetch(
     depth: int = 0,
     max_bytes: int,
 ) -> Fetched:
-    """Bring a remote's branches (or `branch` alone, without tags) to `refs/remotes/NAME/`, its tags to `refs/tags/`.
-
-    Raises:
-        ToolError: the remote refuses, or sends more than `max_bytes`.
-    """
+    """Bring a remote's branches (or `branch` alone, without tags) to `refs/remotes/NAME/`, its tags to `refs/tags/`."""
     refs = await read_refs(remote, "git-upload-pack")
     wanted = _wanted(refs, branch, remote)
     name = await _name_of_remote(git, repository, remote.shown)
@@ -126,11 +115,7 @@ async def push(
 ) -> dict[str, str]:
     """Give a remote a branch (as `to`) and tags; with `force` also where commits there would be lost.
 
-    Returns:
-        Each ref that was moved, and the commit it stands at now.
-
-    Raises:
-        ToolError: in one sentence that says what to do next.
+    Returns each ref that was moved, and the commit it stands at now.
     """
     locals_ = await _refs_here(git, repository)
     wanted: dict[str, str] = {}

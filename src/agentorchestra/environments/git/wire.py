@@ -45,10 +45,7 @@ class Remote(Protocol):
 
 @dataclass(frozen=True)
 class Refs:
-    """Refs and capabilities of a remote.
-
-    `tips` has no `HEAD` and no peeled tags; `head` is the ref that HEAD stands for, "" where that is not said.
-    """
+    """Refs of a remote without HEAD and peeled tags; `head` is the ref that HEAD stands for, "" where not said."""
 
     tips: Mapping[str, str] = field(default_factory=dict)
     head: str = ""
@@ -120,16 +117,8 @@ async def fetch_pack(
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return the objects behind `wants`, as a pack that nobody has looked into, and where histories were cut off.
 
-    Args:
-        remote, refs: as `read_refs` gave them.
-        wants: commits and tags of the remote.
-        haves: commits that are there already.
-        cut_at: those of them whose parents are not there.
-        depth: only so many commits of each history; 0 for all.
-        max_bytes: of the pack.
-
-    Raises:
-        ToolError: it is too large, or the remote does not answer as git does.
+    `haves` are commits that are there already, `cut_at` those of them without their parents; `depth` 0 is the whole
+    history. A ToolError for more than `max_bytes`, and for an answer that is not git's.
     """
     can = ["side-band-64k", "ofs-delta", "no-progress", *(["shallow"] if depth or cut_at else [])]
     asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])

@@ -101,10 +101,7 @@ def without_address(text: str) -> str:
 
 
 def trimmed(address: str) -> str:
-    """Return an address as it stands in a sentence, without the marks that end the sentence.
-
-    A closing parenthesis belongs to it only where it was opened in it.
-    """
+    """Return an address without the marks that end its sentence; a `)` belongs to it only where it was opened in it."""
     end = len(address)
     opened, closed = address.count("("), address.count(")")
     while end:

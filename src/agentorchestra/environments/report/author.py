@@ -53,15 +53,12 @@ SCHEMA: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class Extracted:
-    """Citations of an item as its text has them (000, app. D.7).
+    """Citations of an item as its text has them (000, app. D.7)."""
 
-    `content` is Markdown with its citations as links, `notes` say what was left out, a sentence each.
-    """
-
-    content: str
+    content: str  # Markdown with its citations as links
     summary: str
     references: tuple[Reference, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out, a sentence each
 
     def told(self) -> dict[str, JsonValue]:
         """Return the item as an action gives it."""
@@ -87,10 +84,9 @@ async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
 
 
 def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) -> Extracted:
-    """Return what a model found in a text, as far as it stands there.
+    """Return what a model found in a text, as far as its words stand there.
 
-    A citation in words, such as `(Miller 2020)`, becomes a mark where the model copied it letter by letter; a
-    description is taken where its words stand in the text.
+    A citation in words, such as `(Miller 2020)`, becomes a mark where the model copied it letter by letter.
     """
     references = [*read.references]
     content = read.content
@@ -144,10 +140,7 @@ def _words(text: str) -> set[str]:
 
 
 async def written_up(collected: Collected, title: str, ctx: Any) -> tuple[str, str]:
-    """Return the text of a report by a model; "" and a sentence where it gave none that can be taken.
-
-    Of marks that name no source, and of a text without any, its author is told once.
-    """
+    """Return a model's text of a report; "" and a sentence if it is no use. Of wrong marks the model is told once."""
     material = _shown(collected)
     text, why = await _asked(title, ctx, material)
     wrong = _wrong(text, collected) if text else ""

@@ -54,17 +54,11 @@ _FOOTNOTE = re.compile(r"^\s{0,3}\[(?P<id>\^[\w-]{1,40}|\d{1,3})\]:\s{1,4}(?P<re
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a list of references.
+    """A line of a list of references."""
 
-    Attributes:
-        mark: by which the text names it, "" for none.
-        description: in words.
-        address: "" for none.
-    """
-
-    mark: str
-    description: str
-    address: str
+    mark: str  # by which the text names it, "" for none
+    description: str  # in words
+    address: str  # "" for none
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
@@ -144,10 +138,7 @@ def mark_name(written: str) -> str:
 
 
 def without_list(text: str) -> tuple[str, list[Entry]]:
-    """Return the text without its lists of references and its footnotes, and what stood in them.
-
-    A section is one where it has the heading of one and most of its lines are entries.
-    """
+    """Return the text without footnotes and lists of references (a heading and mostly entries), and what they held."""
     lines = text.split("\n")
     kept: list[str] = []
     entries: list[Entry] = []

@@ -31,15 +31,11 @@ _WORDS = ("description", "title", "name", "text")
 
 @dataclass(frozen=True)
 class Read:
-    """A text with the references that it names, numbered from 1.
-
-    `content` is Markdown with `[1](address)` behind what reference 1 says, without a list of references of its own;
-    `struck` are marks that name nothing and were taken out.
-    """
+    """A text as Markdown with `[1](address)` behind what reference 1 says, without its own list of references."""
 
     content: str
     references: tuple[Reference, ...]
-    struck: tuple[str, ...] = ()
+    struck: tuple[str, ...] = ()  # marks that name nothing and were taken out
 
 
 @dataclass
@@ -115,8 +111,7 @@ def read_text(
 ) -> Read:
     """Find the citations of a text: links, addresses, DOIs, footnotes, and marks.
 
-    What a mark means says a list of references at its end, `given` (mark, source, description), or else the
-    `citations` that came with it, of which `[1]` is the first. `where` gives the addresses of the run's own files.
+    What a mark means says a list at its end, `given` (mark, source, description), or the `citations`, `[1]` the first.
     """
     references = [*from_citations(citations, where)]
     reading = _Parser(where, references)

@@ -27,19 +27,12 @@ _MOST_QUOTES = 5  # of one source that the list shows
 
 
 class Listed(BaseModel, frozen=True):
-    """A source of the report.
+    """A source of the report."""
 
-    Attributes:
-        number: from 1, in the order in which the items name the sources.
-        url: its address, "" for none.
-        description: in words.
-        cited: what was cited of it, where and in which words.
-    """
-
-    number: int
-    url: str = ""
-    description: str = ""
-    cited: tuple[Citation, ...] = ()
+    number: int  # from 1, in the order in which the items name the sources
+    url: str = ""  # its address, "" for none
+    description: str = ""  # in words
+    cited: tuple[Citation, ...] = ()  # what was cited of it, where and in which words
 
     @property
     def address(self) -> str:
@@ -48,19 +41,13 @@ class Listed(BaseModel, frozen=True):
 
 
 class Piece(BaseModel, frozen=True):
-    """An item as the report has it.
-
-    Attributes:
-        title, content, summary: of the item; its marks are the report's.
-        by: the agent that added it.
-        quoted: the content with marks of single quotes: `[2.1]` is the first of what is cited of reference 2; "" in
-            reports that were collected before there were any.
-    """
+    """An item as the report has it."""
 
     title: str = ""
-    content: str = ""
+    content: str = ""  # its marks are the report's
     summary: str = ""
-    by: str = ""
+    by: str = ""  # the agent that added it
+    # The content with marks of single quotes, `[2.1]` for the first of what is cited of reference 2; "" in old reports.
     quoted: str = ""
 
 
@@ -81,10 +68,7 @@ class _Merged:
 
 
 def collect(items: Sequence[Item]) -> Collected:
-    """Gather the references of all items, merge those that are one, number them from 1.
-
-    What decides is the address; the words, where a source has none.
-    """
+    """Gather the references of all items, merge those of one address (or of the same words), number them from 1."""
     order: dict[str, int] = {}
     found: list[_Merged] = []
     pieces = []
@@ -160,19 +144,12 @@ def _renumbered(content: str, numbers: Mapping[int, str]) -> str:
 
 @dataclass(frozen=True)
 class Finished:
-    """A report.
+    """A report."""
 
-    Attributes:
-        text: Markdown; `[n](address)` behind the claims, the list of references at the end.
-        references: the sources as they are numbered in it.
-        struck: citations that name none of the sources and were taken out.
-        uncited: those that the text does not cite.
-    """
-
-    text: str
-    references: tuple[Listed, ...]
-    struck: tuple[str, ...]
-    uncited: tuple[Listed, ...]
+    text: str  # Markdown; `[n](address)` behind the claims, the list of references at the end
+    references: tuple[Listed, ...]  # the sources as they are numbered in it
+    struck: tuple[str, ...]  # citations that name none of the sources and were taken out
+    uncited: tuple[Listed, ...]  # those that the text does not cite
 
 
 @dataclass
@@ -222,7 +199,7 @@ class _Numbering:
 def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Finished:
     """Number a text by first use, strike out what names no source, and put the list of references at its end.
 
-    The text has marks `[2]` for reference 2, or links to sources. With `every`, the list also has what is not cited.
+    It has marks `[2]` for reference 2, or links to sources. With `every`, the list also has what is not cited.
     """
     numbering = _Numbering(references)
     body, _ = without_list(text)

@@ -67,10 +67,7 @@ class SharedReport:
         return [Item.model_validate_json(line) for line in lines]
 
     def write(self, data: bytes, *, made_of: int | None = None) -> bool:
-        """Replace the report, and return True; return False if there are more items than it was `made_of`.
-
-        Then somebody else's report may be made of them. None puts it there whatever was added meanwhile.
-        """
+        """Replace the report; False if there are more items than it was `made_of`: it may be of somebody else then."""
         with self._locked():
             if made_of is not None and len(self._ids()[0]) > made_of:
                 return False

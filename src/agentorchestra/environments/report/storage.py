@@ -116,10 +116,7 @@ class ReportStorage(FolderEnvironment):
         return SharedReport(self._reports, name)
 
     async def publish(self, ctx: Any, shared: SharedReport) -> str:
-        """Add to a shared report what of this run belongs there and is not there yet.
-
-        A candidate of a step adds nothing: its items are there once it is chosen.
-        """
+        """Add what of this run belongs to a shared report and is not there; for a candidate, once it is chosen."""
         if getattr(ctx, "world", MAIN) != MAIN:
             return f"it is in the shared report {shared.name!r} as soon as this candidate is chosen"
         mine = [await self._whole(ctx, one) for one in self.listed if one.get("report") == shared.name]

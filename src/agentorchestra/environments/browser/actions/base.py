@@ -130,11 +130,9 @@ class TabActions(FolderEnvironment):
         return found
 
     async def field(self, ctx: Any, ref: str) -> Locator:
-        """Return the element to fill in; a ToolError if there is none any more.
-
-        Between the question about a text and its answer the process may have ended: the page is then opened anew, and
-        the element is the one with the role and name that the agent was shown under the reference.
-        """
+        """Return the element to fill in; a ToolError if there is none any more."""
+        # Between the question about a text and its answer the process may have ended: then the page is opened anew, and
+        # the element is the one with the role and name that the agent was shown under the reference.
         page = await self.tab(ctx)
         line = shown_as(ctx, agent_of(ctx), ref, page.url) if numbers_of(page).views == 0 else ""
         if not line:
@@ -158,11 +156,7 @@ class TabActions(FolderEnvironment):
         return None if given.strip().lower() in hosts else wrong_site(given, here)
 
     async def within(self, what: str, make: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
-        """Return the result of a call on this agent's page; `seconds` is None for `call_s` of the settings.
-
-        Raises:
-            ToolError: one sentence with `what`; the page answers again, or was replaced.
-        """
+        """Return the result of a call on this agent's page; `seconds` and errors as for `BrowserSession.run`."""
         assert self._tab is not None, "ask for the tab first"
         return await self.session.run(self._tab, what, make, seconds)
 

@@ -189,11 +189,7 @@ class FileActions(TargetActions):
 
 @asynccontextmanager
 async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]]:
-    """Save documents that the page is led to within the block instead of showing them.
-
-    Yields:
-        The statuses of the documents that came.
-    """
+    """Save documents that the page is led to, instead of showing them; yields the statuses of those that came."""
     statuses: list[int] = []
     tasks: set[asyncio.Task[None]] = set()
     async with asyncio.timeout(seconds):

@@ -222,11 +222,7 @@ def refuse(ref: str, field: Field) -> None:
 
 
 def checked_keys(text: str) -> str:
-    """Return a key or a chord as the browser names it: `Control+A`.
-
-    Raises:
-        ToolError: for text, for unknown keys, and for the clipboard, which all pages of the browser share.
-    """
+    """Return a key or chord as the browser names it: `Control+A`; a ToolError for text, unknown keys, the clipboard."""
     *held, last = text.replace(" ", "").split("+") if text.strip() else [text]
     modifiers = [_MODIFIERS.get(one.lower(), "") for one in held]
     if "" in modifiers:
@@ -236,7 +232,7 @@ def checked_keys(text: str) -> str:
     key = named.get(last.lower(), "")
     strong = [one for one in modifiers if one != "Shift"]
     if not key and len(last) == 1 and last.isprintable() and strong:
-        if last.lower() in _CLIPBOARD:
+        if last.lower() in _CLIPBOARD:  # which all pages of the browser share
             raise ToolError("there is no clipboard here; type the text with input_text")
         key = last.upper() if last.isalpha() and "Shift" in modifiers else last
     if key == "Insert" and modifiers:

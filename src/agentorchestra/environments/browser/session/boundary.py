@@ -71,10 +71,7 @@ _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
 def why_not_shown(url: str) -> str:
-    """Return why a page at this address shows nothing to an agent, "" where it may.
-
-    Chromium keeps pages from leading to most of these; a tab that is at one all the same is not looked at.
-    """
+    """Return why a page at this address, kept from agents by Chromium too, shows them nothing; "" where it may."""
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
     if not colon or scheme in (*_SHOWN_SCHEMES, "chrome-error"):
@@ -99,15 +96,9 @@ class Visit:
 
 
 class Hosts:
-    """A list of hosts as users write it.
+    """A list of hosts as users write it; `setting` is its name for messages. A SettingsError for what is no host.
 
-    Args:
-        written: `example.org`, `*.example.org` for all below it (not itself), an IP address; each also with a port
-            (`example.org:8443`), without one for all ports.
-        setting: its name, for messages.
-
-    Raises:
-        SettingsError: for one that is no host.
+    `example.org`, `*.example.org` for all below it (not itself), an IP address; each for all ports, or with one.
     """
 
     def __init__(self, written: Iterable[str], *, setting: str) -> None:
@@ -152,14 +143,6 @@ def _pattern(written: str, setting: str) -> tuple[str, int]:
 class Boundary:
     """Judges where one run's browser may connect to, and remembers what it said.
 
-    Args:
-        settings: of the web: private services that are allowed, name servers.
-        private: services on private networks that are allowed, `HOST:PORT` or an address each, in place of those of
-            `settings`; None for those.
-        allow: hosts (`Hosts`); if there are any, all others are refused.
-        deny: hosts that are refused, whatever else allows them; an IP address also where a name leads to it.
-        resolver: names to IP addresses; None for the settings' name servers, else the system's.
-
     Raises:
         SettingsError: a list or a setting holds what is no host, service or name server.
         MissingExtraError: name servers without the extra `reading`.
@@ -169,10 +152,11 @@ class Boundary:
         self,
         settings: WebSettings | None = None,
         *,
-        private: Iterable[str] | None = None,
-        allow: Iterable[str] = (),
-        deny: Iterable[str] = (),
-        resolver: Resolver | None = None,
+        private: Iterable[str] | None = None,  # private services that are allowed; None for those of the settings
+        allow: Iterable[str] = (),  # hosts (`Hosts`); if there are any, all others are refused
+        deny: Iterable[str] = (),  # refused, whatever else allows them; an IP address also where a name leads to it
+        resolver: Resolver
+        | None = None,  # names to IP addresses; None for the settings' name servers, else the system's
     ) -> None:
         self._client = WebClient(settings, resolver=resolver)
         self._setting = "web.private" if private is None else "browser.private"
@@ -199,20 +183,14 @@ class Boundary:
         self.log.append(Visit(self.count, host[:255], port, verdict, reason))
 
     async def judge(self, authority: str) -> tuple[Address, list[str]]:
-        """Return `HOST:PORT` in its one form and its IP addresses, each of them judged; refusals are written down.
-
-        A name is refused by the lists before anybody is asked for its addresses.
-
-        Raises:
-            WebError: of kind `refused`, or `unreachable` for a name without an address.
-        """
+        """Return `HOST:PORT` in its one form and its judged IP addresses; a refusal is noted, and a WebError."""
         try:
             address = parse_address(f"http://{authority}/")
         except WebError as error:
             self.note(shown_address(authority)[:80], 0, "refused", str(error))
             raise
         try:
-            self._listed(address, address.host)
+            self._listed(address, address.host)  # before anybody is asked for the name's addresses
             found = await self._client.addresses(address, self._private, setting=self._setting)
             for one in found:
                 self._listed(address, one)

@@ -51,12 +51,7 @@ def playwright_api() -> Any:
 
 
 def find_chromium(executable: str = "", own: str = "") -> str:
-    """Return the path of the Chromium that is used; a ToolError if there is none.
-
-    Args:
-        executable: of the settings: a path, or a name on the PATH; "" for any that is there.
-        own: where playwright keeps its own.
-    """
+    """Return the Chromium of the settings (a path or name), the PATH, or playwright's `own`; a ToolError for none."""
     if executable:
         if (found := shutil.which(executable)) is None:
             raise ToolError(
@@ -75,11 +70,7 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 
 def check_installed(executable: str = "") -> str:
-    """Return the Chromium, or the folder in which playwright keeps its own.
-
-    Raises:
-        MissingExtraError: with what has to be installed.
-    """
+    """Return the Chromium, or the folder of playwright's own; a MissingExtraError says what has to be installed."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise MissingExtraError(
@@ -277,9 +268,7 @@ def first_line(exc: BaseException) -> str:
 class SharedBrowser:
     """The Chromium of one event loop, launched when it is first needed and again when it is gone.
 
-    Args:
-        settings: of the first session: what is started, how long that takes, how many look at the same time. They hold
-            until nobody uses it any more.
+    The settings are those of its first session, until nobody uses it any more.
     """
 
     def __init__(self, settings: BrowserSettings) -> None:
@@ -311,12 +300,7 @@ class SharedBrowser:
         return not self._users and self._now is None and not self._lock.locked()
 
     async def browser(self, user: object) -> Browser:
-        """Return the browser, launched if there is none, for a user until its `release`.
-
-        Raises:
-            ToolError: if none can be started.
-            MissingExtraError: without the extra `browser`.
-        """
+        """Return the browser for a user until its `release`, launched if there is none; a ToolError if none can be."""
         async with self._lock:
             if self._now is None or not self._now.alive:
                 await self._launch()

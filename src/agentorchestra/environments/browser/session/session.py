@@ -58,11 +58,7 @@ def _explained(what: str) -> Iterator[None]:
 class BrowserSession:
     """The context of one run and world, its tabs, and calls on them that end: after them, what helps a page that hangs.
 
-    Args:
-        settings: limits.
-        ground: the folder that downloads land in, and the store.
-        kept: what the environment remembers; read when the context is opened, written by `save`.
-        web: settings of the web: name servers, private services.
+    `kept` is what the environment remembers: read when the context is opened, written by `save`.
     """
 
     def __init__(
@@ -299,9 +295,7 @@ class BrowserSession:
     async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
 
-        Raises:
-            DialogOpened: the call goes on when the dialog was answered.
-            ToolError: one sentence with `what`; the page answers again, or was replaced.
+        Raises DialogOpened, or a ToolError that begins with `what`: then the page answers again, or was replaced.
         """
         if tab.dialog is not None:
             raise DialogOpened

@@ -121,10 +121,7 @@ class Tab:
             self.changed.set()
 
     def sources(self) -> list[str]:
-        """Return the page's address, and the other sites whose words this tab may have shown since the last call.
-
-        What a page shows in its frames, and what was there a moment ago, is not its own.
-        """
+        """Return the page's address, and the other sites whose words this tab may have shown since the last call."""
         found, self.visited = self.visited, set()
         for frame in self.page.frames if self.page is not None else ():
             _add_site(found, frame.url)

@@ -24,10 +24,9 @@ _STEPS = (
 
 
 def keep_seen(page: Node, width: float, height: float, floating: list[Box] | None = None) -> None:
-    """Drop what is not in view, and count it in the place it was in.
+    """Drop what is not in view, `width` by `height` CSS pixels, and count it in the place it was in.
 
-    What a scrolling place cuts off is not in view either, unless it lies in one of the floating boxes: menus and
-    dialogs that leave the place they were written in. `width` and `height` are of what is seen, in CSS pixels.
+    What a scrolling place cuts off is not in view either, unless it lies in a floating box (a menu, a dialog).
     """
     seen = (0, 0, int(width), int(height))
     _keep(page, seen, seen, floating or [])

@@ -83,10 +83,7 @@ class Probe:
 async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
     """Look into a frame; None if it does not answer in time or is gone, next to nothing if it lets nobody look.
 
-    Args:
-        frame: which.
-        whole: what is not in view too.
-        drawn: the plain view is wanted, whatever the page's size.
+    With `whole` what is not in view counts too; with `drawn` the plain view is made, whatever the page's size.
     """
     from playwright.async_api import Error
 

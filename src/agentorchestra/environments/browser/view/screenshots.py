@@ -63,10 +63,9 @@ async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> 
 
 
 def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
-    """Return the picture as a JPEG, each element with a frame and its reference beside it.
+    """Return the picture as a JPEG, each element (the smallest 400) with a frame and its reference beside it.
 
-    No label covers another one, or more than it must of an element: it stands where there is room around its element,
-    else, in a small font, as near as there is, with a line to it. Of more than 400 marks the largest are left out.
+    A label covers no other one: it stands around its element, else as near as there is room, small, with a line to it.
     """
     try:
         from PIL import ImageDraw

@@ -76,13 +76,9 @@ class View:
 
 
 async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0) -> View:
-    """Look at a page; a TimeoutError of Playwright if it does not answer.
+    """Look at a page (with `whole` beyond the view); a TimeoutError of Playwright if it does not answer.
 
-    Args:
-        page: which.
-        budget: characters that its lines may have.
-        whole: what is not in view too.
-        seconds: for a snapshot; the plain view then gets a few more.
+    Its lines have at most `budget` characters. A snapshot has so many `seconds`; the plain view then gets a few more.
     """
     numbers = numbers_of(page)
     main = await _part(page.main_frame, whole=whole, drawn=False)
@@ -219,10 +215,9 @@ def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
 
 
 def difference(previous: View | None, now: View) -> str | None:
-    """Return what is different now, in lines that begin with `-` (gone) and `+` (new).
+    """Return what is different now, in lines that begin with `-` (gone) and `+` (new); None if the page itself says it.
 
-    None if only the page itself says it: nothing was seen before, after a navigation, of another part of the page or in
-    another form, or where the changes are as long as the page.
+    That is after a navigation, for another part or form of the page, or for changes that are as long as the page.
     """
     if previous is None or previous.document != now.document or previous.number >= now.number:
         return None
