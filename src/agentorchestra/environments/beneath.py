@@ -21,9 +21,6 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that nobody writes must not stop the reader
 
 
-_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
-
-
 class OutsideError(ValueError):
     """A path that would lead out of the folder, or through a link, or that is none; in one sentence."""
 
@@ -102,14 +99,12 @@ def _down(at: int, part: str, path: tuple[str, ...], *, make: bool) -> int:
         except OSError as exc:
             if exc.errno not in (errno.ENOTDIR, errno.ELOOP):
                 raise
-            _refuse_link(at, part, path)
+            if stat.S_ISLNK(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode):
+                raise OutsideError(
+                    f"{'/'.join(path)!r} is a link, and links are not followed; name the file itself"
+                ) from None
             raise NotADirectoryError(errno.ENOTDIR, "this is no folder", "/".join(path)) from None
     raise AssertionError("unreachable")
-
-
-def _refuse_link(at: int, part: str, path: tuple[str, ...]) -> None:
-    if stat.S_ISLNK(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode):
-        raise OutsideError(f"{'/'.join(path)!r} is a link, and links are not followed; name the file itself")
 
 
 @contextmanager
@@ -172,9 +167,9 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
             try:
                 inner = open_folder(at, name, status.st_mode)
             except OSError as exc:
-                if exc.errno in _GONE:  # it became something else
-                    continue
-                raise  # what is left out without a word would be taken for deleted
+                if exc.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise  # what is left out without a word would be taken for deleted
+                continue  # it became something else
             try:
                 yield from _walk(inner, below, depth - 1, skip)
             finally:

@@ -94,12 +94,8 @@ class FolderGround:
 
     async def open(self) -> None:
         """Make the folder; what a process that was killed left half made is removed."""
-
-        def make() -> None:
-            shutil.rmtree(self.place / "temporary", ignore_errors=True)
-            self.folder.mkdir(parents=True, exist_ok=True)
-
-        await asyncio.to_thread(make)
+        await asyncio.to_thread(shutil.rmtree, self.place / "temporary", ignore_errors=True)
+        await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
 
     def temporary(self) -> Path:
         """Return a new empty file on the folder's file system, which no program of an agent sees. Blocks."""
@@ -113,30 +109,21 @@ class FolderGround:
 
     async def snapshot(self) -> bytes:
         """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
-        listed = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)
-        known = {
-            one.path: (listed.marks[one.path], one.content)
-            for one in listed.entries
-            if one.content and one.kind == "file"
-        }
-        entries: list[Entry | None] = [*listed.entries]
-        unread = [index for index, one in enumerate(listed.entries) if one.kind == "file" and not one.content]
-        for part in _batches(unread, [one.size for one in listed.entries]):
-            found = await asyncio.gather(*(self._taken(listed.entries[index], known) for index in part))
+        listed, marks = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)
+        known = {one.path: (marks[one.path], one.content) for one in listed if one.content and one.kind == "file"}
+        entries: list[Entry | None] = [*listed]
+        unread = [index for index, one in enumerate(listed) if one.kind == "file" and not one.content]
+        for part in _batches(unread, [one.size for one in listed]):
+            found = await asyncio.gather(*(self._taken(listed[index], known) for index in part))
             for index, entry in zip(part, found, strict=True):
                 entries[index] = entry
         self._known = known
         kept = {name: values for name, values in self.kept.items() if values}
         manifest = Manifest(tuple(one for one in entries if one is not None), kept)
         inside, parts = manifest.split()
-        names = []
-        for data in parts:
-            name = hashlib.sha256(data).hexdigest()
-            if name not in self._stored:
-                await self._ctx.artifact("folder", data, self.snapshot_type)
-                self._stored.add(name)
-            names.append(name)
-        return manifest.to_bytes(inside, names)
+        return manifest.to_bytes(
+            inside, [await self._stored_once("folder", data, self.snapshot_type) for data in parts]
+        )
 
     async def _taken(self, entry: Entry, known: dict[str, tuple[Mark, str]]) -> Entry | None:
         """Return a file's entry with its content in the store; None if it is gone."""
@@ -150,7 +137,10 @@ class FolderGround:
 
     async def restore(self, data: bytes | None) -> None:
         """Put the folder back as a snapshot has it, or empty it; what is as it should be is not written again."""
-        manifest = Manifest() if data is None else await self._manifest(data)
+        manifest = Manifest()
+        if data is not None:
+            refs = [ArtifactRef(name="folder", sha256=name, size=0) for name in parts_named(data)]
+            manifest = Manifest.from_bytes(data, [await self._ctx.read_artifact(one) for one in refs])
         for one in self.members:
             await one.leave()
         wanted = {one.path: one for one in manifest.entries}
@@ -182,9 +172,12 @@ class FolderGround:
 
     async def hide(self, data: bytes) -> str:
         """Keep bytes that no bundle takes along; their SHA-256."""
+        return await self._stored_once("private", data, PRIVATE)
+
+    async def _stored_once(self, what: str, data: bytes, media_type: str) -> str:
         name = hashlib.sha256(data).hexdigest()
         if name not in self._stored:
-            await self._ctx.artifact("private", data, PRIVATE)
+            await self._ctx.artifact(what, data, media_type)
             self._stored.add(name)
         return name
 
@@ -195,12 +188,6 @@ class FolderGround:
         except StoreError:
             return None
         return found
-
-    async def _manifest(self, data: bytes) -> Manifest:
-        parts = [
-            await self._ctx.read_artifact(ArtifactRef(name="folder", sha256=name, size=0)) for name in parts_named(data)
-        ]
-        return Manifest.from_bytes(data, parts)
 
     async def _written(self, entry: Entry) -> None:
         data = await self._ctx.read_artifact(ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size))

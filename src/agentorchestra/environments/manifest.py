@@ -126,36 +126,34 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-@dataclass
-class Listed:
-    """Entries of a folder, with "" as the content of files that have to be read, and the marks of its files."""
-
-    entries: list[Entry]
-    marks: dict[str, Mark]
-
-
 def list_folder(
     root: Path, known: Mapping[str, tuple[Mark, str]], limits: FolderLimits, apart: frozenset[str]
-) -> Listed:
-    """List the folder with the contents that are `known`; a ToolError if a snapshot cannot hold it. Blocks."""
-    listed = Listed([], {})
+) -> tuple[list[Entry], dict[str, Mark]]:
+    """Return the entries, with "" as the content of files that have to be read, and the marks of files. Blocks.
+
+    A ToolError says that there is more than a snapshot can hold.
+    """
+    entries: list[Entry] = []
+    marks: dict[str, Mark] = {}
     total = 0
     for found in walk(root, skip=apart):
-        if len(listed.entries) >= limits.entries:
+        if len(entries) >= limits.entries:
             raise ToolError(
                 f"the folder holds more than {limits.entries:,} files and folders, which is the most that can be kept; "
                 "delete what is not needed (caches, downloaded packages)"
             )
-        entry = _entry(root, found, known, listed)
-        if entry is None:
+        if (entry := entry_of(root, found)) is None:
             continue
         if entry.kind == "folder" and entry.path.count("/") + 1 >= MAX_DEPTH:
             raise ToolError(f"the folder has folders more than {MAX_DEPTH - 1} deep, which cannot be kept; delete them")
         if entry.kind == "file":
             total += entry.size
             _check_size(entry.path, entry.size, total, limits)
-        listed.entries.append(entry)
-    return listed
+            mark = marks[entry.path] = Mark.of(found.status)
+            held = known.get(entry.path)
+            entry = entry._replace(content=held[1]) if held is not None and held[0] == mark else entry
+        entries.append(entry)
+    return entries, marks
 
 
 def _check_size(path: str, size: int, total: int, limits: FolderLimits) -> None:
@@ -175,23 +173,17 @@ def _size(count: int) -> str:
     return f"{count / (1 << 20):,.0f} MiB" if count >= 10 << 20 else f"{count:,} bytes"
 
 
-def _entry(root: Path, found: Found, known: Mapping[str, tuple[Mark, str]], listed: Listed) -> Entry | None:
-    status, mode = found.status, stat.S_IMODE(found.status.st_mode) & 0o777
-    if found.kind == "folder":
+def entry_of(root: Path, found: Found) -> Entry | None:
+    """Return the line of what was found, a file's without its content; None if it cannot be kept, or is gone."""
+    kind, status, mode = found.kind, found.status, stat.S_IMODE(found.status.st_mode) & 0o777
+    if kind == "file":
+        return Entry(found.path, "file", mode, status.st_mtime_ns, status.st_size, "")
+    if kind == "folder":
         return Entry(found.path, "folder", mode, 0, 0, "")
-    if found.kind == "link":
-        try:
-            with parent_of(root, parts_of(found.path)) as (at, name):
-                return Entry(found.path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))
-        except OSError:  # gone meanwhile
-            return None
-    if found.kind == "other":
-        return None
-    mark = Mark.of(status)
-    listed.marks[found.path] = mark
-    held = known.get(found.path)
-    content = held[1] if held is not None and held[0] == mark else ""
-    return Entry(found.path, "file", mode, status.st_mtime_ns, status.st_size, content)
+    if kind == "link":
+        with suppress(OSError), parent_of(root, parts_of(found.path)) as (at, name):
+            return Entry(found.path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))
+    return None
 
 
 class Read(NamedTuple):
@@ -276,12 +268,10 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
 def make_link(root: Path, entry: Entry) -> None:
     """Make a link of a manifest. Blocks."""
     with parent_of(root, parts_of(entry.path)) as (at, name):
-        try:
+        with suppress(FileNotFoundError):
             if os.readlink(name, dir_fd=at) == entry.content:
                 return
             os.unlink(name, dir_fd=at)
-        except FileNotFoundError:
-            pass
         os.symlink(entry.content, name, dir_fd=at)
 
 

@@ -80,7 +80,8 @@ class NestedEnvironment(ActionEnvironment):
                 self._where[whole] = (name, schema.name)
         own = type(self).content_hash
         self.content_hash = sha256_json([own, {name: part.content_hash for name, part in self._parts.items()}])
-        self.branching: Branching = _weakest([part.branching for part in self._parts.values()])
+        # With state of its own it is never `stateless`.
+        self.branching: Branching = "none" if "none" in [p.branching for p in self._parts.values()] else "snapshot"
         self.durable = bool(self._parts) and all(part.durable for part in self._parts.values())
 
     def part(self, name: str) -> Any:
@@ -101,12 +102,10 @@ class NestedEnvironment(ActionEnvironment):
         """
         one, given = self._parts[part], dict(arguments)
         conditions = conditions_of(one, action)
-        missing = untrue(conditions.before, given)
-        if missing:
+        if missing := untrue(conditions.before, given):
             raise ToolError(f"{part} does not allow {action} now: not true that {' and '.join(missing)}")
         value = await one.act(action, given, ctx)
-        broken = untrue(conditions.after, given, value)
-        if broken:
+        if broken := untrue(conditions.after, given, value):
             raise ToolError(f"{action} was done in {part}, but then it was not true that {' and '.join(broken)}")
         return value
 
@@ -115,10 +114,8 @@ class NestedEnvironment(ActionEnvironment):
     def actions(self) -> tuple[ToolSchema, ...]:
         """Return its own actions, then those of the parts."""
         schemas = {name: {one.name: one for one in part.actions()} for name, part in self._parts.items()}
-        inner = [
-            schemas[part][action].model_copy(update={"name": whole}) for whole, (part, action) in self._where.items()
-        ]
-        return (*super().actions(), *inner)
+        named = ((schemas[part][action], whole) for whole, (part, action) in self._where.items())
+        return (*super().actions(), *(one.model_copy(update={"name": whole}) for one, whole in named))
 
     def _asked(self, action: str) -> tuple[Environment, str] | None:
         found = self._where.get(action)
@@ -131,8 +128,7 @@ class NestedEnvironment(ActionEnvironment):
 
     def tags(self, action: str) -> frozenset[Tag]:
         """Return the part's tags; an own action has those that it declares."""
-        found = self._asked(action)
-        if found is None:
+        if (found := self._asked(action)) is None:
             return super().tags(action)
         declared = getattr(found[0], "tags", None)
         return frozenset() if declared is None else frozenset(declared(found[1]))
@@ -275,11 +271,6 @@ class NestedEnvironment(ActionEnvironment):
     async def restored(self) -> None:
         """Put what stands beside the ground where it was."""
         await self._scatter(self._kept)
-
-
-def _weakest(branchings: list[Branching]) -> Branching:
-    """Return the weakest branching; with state of its own that is never `stateless`."""
-    return "none" if "none" in branchings else "snapshot"
 
 
 def _written(data: bytes) -> JsonValue:

@@ -12,8 +12,7 @@ from typing import Any
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import Settings
 from agentorchestra.sandbox import Sandbox, SandboxLimits
-
-MIB = 1 << 20
+from agentorchestra.sandbox.base import MIB
 
 # Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it.
 PACKAGED: Mapping[str, str] = {

@@ -72,7 +72,7 @@ class Desktop:
         return self.display
 
     async def do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
-        """Do something with the display in a thread, in time; a ToolError if it refuses, else StuckError or LostError."""
+        """Do something with the display in a thread, in time; ToolError if it refuses, else StuckError, LostError."""
         async with self._one_call:
             display = await self.start()
             if self._thread is None:

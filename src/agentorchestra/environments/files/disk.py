@@ -175,7 +175,8 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
         medium = MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=size, source=source)
         return [medium, TextBlock(text=await describe_media(path), source=source, trust=Trust.UNTRUSTED)]
     document: Document
-    if _is_source(media_type, path.name):
+    as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
+    if as_text and not path.name.lower().endswith((".ipynb", ".pdf")):
         document = await asyncio.to_thread(source_sync, path)
     elif names_source(part, media_type):
         document = as_source(await asyncio.to_thread(source_sync, path))
@@ -183,12 +184,6 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
         document = await read_document(path)
     asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return await asyncio.to_thread(read_blocks, document, name, asked)
-
-
-def _is_source(media_type: str, name: str) -> bool:
-    """Return True if a file is shown by its characters, not by what is made of them."""
-    as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
-    return as_text and not name.lower().endswith((".ipynb", ".pdf"))
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
@@ -254,7 +249,9 @@ def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[
 
 
 def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Found, Path]]:
-    """Yield everything below a place, with its path as the agent writes it; the whole folder has the task's files."""
+    """Yield everything below a folder, with its path as the agent writes it; the whole folder has the task's files."""
+    if not stat.S_ISDIR(status(place).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     prefix = f"{FILES}/" if place.given else ""
     own = files is not None and not place.given
     for found in walk(place.root, place.parts, depth=depth, skip=frozenset({FILES}) if own else frozenset()):
@@ -268,8 +265,6 @@ def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Fo
 
 def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
     """Return the entries of a folder, a line each."""
-    if not stat.S_ISDIR(status(place).st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     lines = []
     for count, (path, found, root) in enumerate(_all(place, files, depth)):
         if count >= most:
@@ -285,11 +280,9 @@ def _line(path: str, found: Found, root: Path) -> str:
         note = " (the task's files, read only)" if path == FILES and root.name != "folder" else ""
         return f"{shown_path}/{note}"
     if found.kind == "link":
-        try:
-            with parent_of(root, parts_of(found.path)) as (at, name):
-                target = os.readlink(name, dir_fd=at)
-        except OSError:
-            target = "?"
+        target = "?"
+        with suppress(OSError), parent_of(root, parts_of(found.path)) as (at, name):
+            target = os.readlink(name, dir_fd=at)
         return f"{shown_path} -> {target[:200]} (a link; not followed)"
     if found.kind == "other":
         return f"{shown_path} (no file: a socket, a pipe or a device)"
@@ -304,8 +297,6 @@ def status(place: Place) -> os.stat_result:
 
 def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
     """Return names that fit, or lines that hold a text."""
-    if not stat.S_ISDIR(status(place).st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     hits: list[str] = []
     large: list[str] = []
     wanted = text.casefold()
@@ -353,7 +344,7 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
 
 
 def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
-    """Write a file in one step by way of `temporary`, beside it: readers see old or new; if `new`, nothing is replaced."""
+    """Write a file in one step by way of a `temporary` one beside it; replace nothing if `new`."""
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
     made = temporary()
@@ -511,9 +502,5 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
 
 def set_mode(place: Place, mode: int) -> None:
     """Set the mode of a file."""
-    with parent_of(place.root, place.parts) as (at, name):
-        descriptor = open_file(at, name)
-        try:
-            os.fchmod(descriptor, mode)
-        finally:
-            os.close(descriptor)
+    with parent_of(place.root, place.parts) as (at, name), os.fdopen(open_file(at, name)) as file:
+        os.fchmod(file.fileno(), mode)
