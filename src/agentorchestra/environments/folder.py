@@ -182,7 +182,6 @@ class FolderGround:
         return name
 
     async def hidden(self, sha256: str) -> bytes | None:
-        """Return what `hide` kept; None where it is not."""
         try:
             found: bytes = await self._ctx.read_artifact(ArtifactRef(name="private", sha256=sha256, size=0))
         except StoreError:

@@ -55,7 +55,6 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Mark:
-        """Return the mark of a file with this status."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -266,7 +265,6 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
 
 
 def make_link(root: Path, entry: Entry) -> None:
-    """Make a link of a manifest. Blocks."""
     with parent_of(root, parts_of(entry.path)) as (at, name):
         with suppress(FileNotFoundError):
             if os.readlink(name, dir_fd=at) == entry.content:

@@ -51,7 +51,6 @@ class PackagedFactory:
         return getattr(importlib.import_module(module), name)
 
     def __call__(self) -> Environment:
-        """Make a new instance."""
         from agentorchestra.environments.folder import FolderEnvironment
         from agentorchestra.environments.manifest import FolderLimits
 
@@ -64,5 +63,4 @@ class PackagedFactory:
 
 
 def packaged_environments(parts: EnvironmentParts) -> dict[str, PackagedFactory]:
-    """Return the factories of the packaged environments by name."""
     return {name: PackagedFactory(place, parts) for name, place in PACKAGED.items()}

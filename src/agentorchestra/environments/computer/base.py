@@ -85,7 +85,6 @@ class DesktopEnvironment(ActionEnvironment):
         return self._desktop
 
     async def _do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
-        """Do something with the display; a failure is one sentence."""
         async with self._explained():
             return await self._open.do(work, seconds)
 
@@ -116,7 +115,6 @@ class DesktopEnvironment(ActionEnvironment):
         return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
 
     async def state(self) -> tuple[Block, ...]:
-        """Describe screen, mouse, windows and programs."""
         return (self._text("\n".join(await self._described())),)
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:

@@ -29,7 +29,6 @@ class Clipboard:
 
     @property
     def held(self) -> bool:
-        """Return True if programs can paste a text of ours."""
         return self._text is not None
 
     def write(self, text: str) -> None:

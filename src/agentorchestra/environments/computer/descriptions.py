@@ -43,7 +43,6 @@ def window_line(window: Window, number: int) -> str:
 
 
 def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
-    """List the windows, the frontmost first."""
     if not windows.shown:
         return ["windows: none"]
     lines = ["windows, the frontmost first:"]
@@ -54,7 +53,6 @@ def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
 
 
 def what_changed(before: Windows, after: Windows, numbers: Numbers) -> list[str]:
-    """List the changes between two looks at the windows."""
     old = {one.window: one for one in before.shown}
     new = {one.window: one for one in after.shown}
     lines = []
@@ -84,7 +82,6 @@ def quoted(text: str) -> str:
 
 
 def how(job: Job) -> str:
-    """Return how a program ended, or that it runs."""
     if job.state == "flood":
         return "stopped because it printed too much"
     if job.state == "running":
@@ -99,19 +96,16 @@ def program_line(job: Job) -> str:
 
 
 def short(text: str, most: int = _COMMAND_CHARS) -> str:
-    """Return a text on one line, cut."""
     flat = " ".join(text.split())
     return flat if len(flat) <= most else f"{flat[:most]}…"
 
 
 def last_words(printed: str) -> str:
-    """Return the end of what a program printed."""
     text = printed.strip()
     return text if len(text) <= _PRINTED_CHARS else f"…{text[-_PRINTED_CHARS:]}"
 
 
 def cut(text: str) -> str:
-    """Return the beginning and the end of a long text."""
     left = len(text) - _RESULT_CHARS
     if left <= 0:
         return text

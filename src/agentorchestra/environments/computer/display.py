@@ -154,7 +154,6 @@ class Display:
             os.close(found)
 
     async def close(self) -> None:
-        """End it and remove its folder."""
         shell, self._shell = self._shell, None
         if shell is not None:
             await shell.close()

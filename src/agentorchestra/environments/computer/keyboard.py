@@ -112,7 +112,6 @@ class Keyboard:
                         self._layout.setdefault(symbol, (code, column == 1))
 
     def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
-        """Press a key, others held meanwhile."""
         with self.held(held):
             self._assign([key])
             for _ in range(count):
@@ -120,7 +119,6 @@ class Keyboard:
 
     @contextmanager
     def held(self, keys: tuple[int, ...]) -> Iterator[None]:
-        """Hold modifiers within the block."""
         self.read_layout()
         self._assign(keys)
         self._send(PRESS, keys)
@@ -175,7 +173,6 @@ class Keyboard:
             self._screen.send(kind, self._layout[one][0] if one in self._layout else self._assigned[one])
 
     def _assign(self, symbols: Iterable[int]) -> None:
-        """Put symbols that have no key on keys."""
         new: dict[int, int] = {}
         for symbol in symbols:
             if symbol in self._layout:

@@ -96,13 +96,11 @@ class Screen:
         self.connection.disconnect()
 
     def atom(self, name: str) -> int:
-        """Return the number of a name."""
         if name not in self._atoms:
             self._atoms[name] = self.core.InternAtom(False, len(name), name).reply().atom
         return self._atoms[name]
 
     def changed(self) -> bool:
-        """Return True if anything was drawn since the last call."""
         self._damage.Subtract(self._damaged, 0, 0)
         self.sync()  # what was drawn until now is known after any answer
         return any(isinstance(one, self.x.damage.NotifyEvent) for one in self.events())
@@ -147,7 +145,6 @@ class Screen:
         return Pointer(found.root_x, found.root_y, found.mask)
 
     def send(self, kind: int, detail: int = 0, x: int = 0, y: int = 0) -> None:
-        """Make an event as a mouse or a keyboard would."""
         self._test.FakeInput(kind, detail, 0, self.root, x, y, 0)
 
     def move(self, x: int, y: int) -> None:
@@ -155,7 +152,6 @@ class Screen:
         self.sync()
 
     def click(self, button: int, count: int = 1) -> None:
-        """Press and release a button where the mouse is."""
         for _ in range(count):
             self.send(BUTTON_PRESS, button)
             self.send(BUTTON_RELEASE, button)

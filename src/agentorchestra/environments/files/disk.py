@@ -61,7 +61,6 @@ class Held(NamedTuple):
 
 
 def failure(error: Exception) -> ToolError:
-    """Return the sentence for the agent of an error of the disk."""
     if isinstance(error, ToolError):
         return error
     if not isinstance(error, OSError):
@@ -150,7 +149,6 @@ def copied(place: Place, temporary: _TEMPORARY) -> Held:
 
 
 def forget(path: Path) -> None:
-    """Remove what `copied` made."""
     shutil.rmtree(path.parent, ignore_errors=True)
 
 
@@ -264,7 +262,6 @@ def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Fo
 
 
 def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
-    """Return the entries of a folder, a line each."""
     lines = []
     for count, (path, found, root) in enumerate(_all(place, files, depth)):
         if count >= most:
@@ -290,13 +287,11 @@ def _line(path: str, found: Found, root: Path) -> str:
 
 
 def status(place: Place) -> os.stat_result:
-    """Return the status of what lies at a place, itself if it is a link."""
     with naming(place):
         return status_of(place.root, place.parts)
 
 
 def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
-    """Return names that fit, or lines that hold a text."""
     hits: list[str] = []
     large: list[str] = []
     wanted = text.casefold()
@@ -358,7 +353,6 @@ def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False
 
 
 def _mode_of(place: Place) -> int:
-    """Return the mode of the file that is there, or of a new one."""
     try:
         mode = status_of(place.root, place.parts).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -371,7 +365,6 @@ def _mode_of(place: Place) -> int:
 
 
 def make_folder(place: Place) -> None:
-    """Make a folder and those on the way, if they are not there."""
     with opened(place.root, place.parts, make=True):
         pass
 
@@ -392,7 +385,6 @@ def move(source: Place, target: Place) -> None:
 
 
 def taken(place: Place) -> bool:
-    """Return True if something lies at a place."""
     with suppress(FileNotFoundError, NotADirectoryError):
         status_of(place.root, place.parts)
         return True
@@ -449,7 +441,6 @@ def _copy_file(source: Place, target: Place, temporary: _TEMPORARY) -> None:
 
 
 def name_of(url: str) -> str:
-    """Return a name for what an address gives."""
     name = unquote(urlsplit(url).path).rstrip("/").rpartition("/")[2]
     name = "".join(char for char in name if char.isprintable() and char not in '/\\:*?"<>|')[:100].strip(". ")
     return name or "download"
@@ -501,6 +492,5 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
 
 
 def set_mode(place: Place, mode: int) -> None:
-    """Set the mode of a file."""
     with parent_of(place.root, place.parts) as (at, name), os.fdopen(open_file(at, name)) as file:
         os.fchmod(file.fileno(), mode)

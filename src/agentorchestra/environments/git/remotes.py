@@ -16,19 +16,12 @@ from urllib.parse import unquote, urlsplit
 from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.git.wire import ADVERTISED_BYTES, Remote, Service, one_line
+from agentorchestra.environments.git.wire import ADVERTISED_BYTES, QUIET, Remote, Service, one_line
 from agentorchestra.tools.web.addresses import Address, parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9-]+)[:/](?!/)(.+)")
 EXAMPLE = "give one like https://github.com/owner/name.git"
-_QUIET = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_TERMINAL_PROMPT": "0",
-    "HOME": "/nonexistent",
-    "LC_ALL": "C",
-}
 
 
 class Remotes:
@@ -109,7 +102,6 @@ class HttpRemote:
 
     @property
     def shown(self) -> str:
-        """Return its address."""
         return self._base
 
     async def advertise(self, service: Service) -> bytes:
@@ -123,7 +115,6 @@ class HttpRemote:
         return answer.body
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """Return the answer to a request."""
         accept = f"application/x-{service}-result"
         try:
             answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
@@ -201,15 +192,12 @@ class LocalRemote:
 
     @property
     def shown(self) -> str:
-        """Return its path."""
         return str(self._path)
 
     async def advertise(self, service: Service) -> bytes:
-        """Return its refs."""
         return await self._git(service, ("--http-backend-info-refs",), b"", ADVERTISED_BYTES)
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """Return the answer to a request."""
         return await self._git(service, (), body, max_bytes)
 
     async def _git(self, service: Service, options: Sequence[str], data: bytes, max_bytes: int) -> bytes:
@@ -219,7 +207,7 @@ class LocalRemote:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={"PATH": os.environ.get("PATH", os.defpath), **_QUIET},
+            env={"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C", **QUIET},
             cwd="/",
             start_new_session=True,
         )

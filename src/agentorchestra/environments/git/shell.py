@@ -12,7 +12,7 @@ from typing import NamedTuple
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.beneath import OutsideError, open_file, opened, parts_of
-from agentorchestra.environments.git.wire import one_line
+from agentorchestra.environments.git.wire import QUIET, one_line
 from agentorchestra.environments.manifest import place_file
 from agentorchestra.sandbox.shell import Shell
 
@@ -83,10 +83,7 @@ class GitShell:
         """Run a script in a repository; `what` names it in messages."""
         place = "/".join((self._shell.root.rstrip("/"), *path_of(repository)))
         above = place.rpartition("/")[0] or "/"
-        settings = {
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_TERMINAL_PROMPT": "0",
+        settings = QUIET | {
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_EDITOR": "true",
             "GIT_CEILING_DIRECTORIES": above,  # no other repository than the one that was named
@@ -151,7 +148,6 @@ class GitShell:
         return data
 
     async def clear(self) -> None:
-        """Remove what passed through."""
         await self._clear(make=False)
 
     async def _clear(self, *, make: bool) -> None:
@@ -186,7 +182,6 @@ def revision_of(text: str) -> str:
 
 
 def failure(what: str, said: Said) -> str:
-    """Return the sentence of a command that failed."""
     words = shortened("\n".join(one for one in (said.err, said.out) if one.strip())) or f"status {said.code}"
     low = words.lower()
     hint = next((hint for sign, hint in _HINTS if sign in low), "correct it and try again")

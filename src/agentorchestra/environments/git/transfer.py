@@ -8,15 +8,7 @@ from dataclasses import dataclass
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.git.shell import GitShell, failure, name_of
-from agentorchestra.environments.git.wire import (
-    NOTHING,
-    Refs,
-    Remote,
-    Update,
-    fetch_pack,
-    push_pack,
-    read_refs,
-)
+from agentorchestra.environments.git.wire import NOTHING, Refs, Remote, Update, fetch_pack, push_pack, read_refs
 
 MOST_BRANCHES = 2_000
 _PACK = "objects.pack"
@@ -33,13 +25,7 @@ class Fetched:
 
 
 async def fetch(
-    git: GitShell,
-    repository: str,
-    remote: Remote,
-    *,
-    branch: str = "",
-    depth: int = 0,
-    max_bytes: int,
+    git: GitShell, repository: str, remote: Remote, *, branch: str = "", depth: int = 0, max_bytes: int
 ) -> Fetched:
     """Bring a remote's branches (or `branch` alone, without tags) to `refs/remotes/NAME/`, its tags to `refs/tags/`."""
     refs = await read_refs(remote, "git-upload-pack")
@@ -216,7 +202,6 @@ async def _refs_here(git: GitShell, repository: str) -> dict[str, str]:
 
 
 async def _known(git: GitShell, repository: str, commits: Sequence[str]) -> set[str]:
-    """Return those of some commits that the repository has."""
     if not commits:
         return set()
     given = "".join(f"{sha}\n" for sha in dict.fromkeys(commits))

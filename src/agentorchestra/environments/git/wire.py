@@ -8,6 +8,7 @@ in git's documentation; version 0, which every server speaks).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from agentorchestra.core.errors import ToolError
 
 Service = Literal["git-upload-pack", "git-receive-pack"]
 
+QUIET = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
 NOTHING = "0" * 40
 MOST_REFS = 50_000
 ADVERTISED_BYTES = 16 << 20
@@ -53,12 +55,10 @@ class Refs:
 
     @property
     def branches(self) -> dict[str, str]:
-        """Return the branches by name."""
         return {ref.removeprefix("refs/heads/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/heads/")}
 
     @property
     def tags(self) -> dict[str, str]:
-        """Return the tags by name."""
         return {ref.removeprefix("refs/tags/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/tags/")}
 
 
@@ -235,7 +235,6 @@ def _size(data: bytes, at: int, remote: Remote) -> tuple[int, int]:
 
 
 def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes, tuple[str, ...]]:
-    """Return the pack in an answer and the commits where histories are cut."""
     pieces: list[bytes] = []
     shallow: list[str] = []
     at = 0

@@ -52,7 +52,6 @@ class GitHubApi:
 
     @property
     def base_url(self) -> str:
-        """Return the address, without a slash at the end."""
         return self._base
 
     async def get(self, ctx: RunContext[Any], path: str, **query: str | int | None) -> Any:
@@ -217,7 +216,6 @@ def _json(answer: Answer, what: str) -> Any:
 
 
 def _said(body: bytes) -> str:
-    """Return what GitHub says went wrong, in one line."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):

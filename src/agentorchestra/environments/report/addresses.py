@@ -54,7 +54,6 @@ def normalised_address(address: str) -> str:
 
 
 def file_address(path: str) -> str:
-    """Return the file:// address of an absolute path."""
     return f"file://{quote(os.path.normpath(path))}"
 
 
@@ -70,7 +69,12 @@ def usable_address(source: str) -> str:
     if _WEB.match(given):
         return "" if re.search(r"\s", given) else normalised_address(given)
     if given.lower().startswith("file:"):
-        return _of_file(given)
+        try:
+            parts = urlsplit(given)
+        except ValueError:
+            return ""
+        path = unquote(parts.path)
+        return file_address(path) if parts.netloc.lower() in ("", "localhost") and path.startswith("/") else ""
     if given.startswith("/") and not given.startswith("//") and "\n" not in given:
         return file_address(given)
     for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
@@ -93,7 +97,6 @@ def address_in(text: str) -> str:
 
 
 def without_address(text: str) -> str:
-    """Return a description without the addresses in it."""
     rest = text
     for pattern in (_BARE, _DOI, _ARXIV):
         rest = pattern.sub(" ", rest)
@@ -134,14 +137,3 @@ def _doi(name: str) -> str:
 
 def _arxiv(number: str) -> str:
     return f"https://arxiv.org/abs/{number.lower()}"
-
-
-def _of_file(given: str) -> str:
-    try:
-        parts = urlsplit(given)
-    except ValueError:
-        return ""
-    path = unquote(parts.path)
-    if parts.netloc.lower() not in ("", "localhost") or not path.startswith("/"):
-        return ""
-    return file_address(path)

@@ -61,7 +61,6 @@ class Extracted:
     notes: tuple[str, ...] = ()  # what was left out, a sentence each
 
     def told(self) -> dict[str, JsonValue]:
-        """Return the item as an action gives it."""
         listed: list[JsonValue] = [
             {"id": one.id, "description": one.description, "url": one.url} for one in self.references
         ]
@@ -172,7 +171,6 @@ def _wrong(text: str, collected: Collected) -> str:
 
 
 def _uncited(text: str, collected: Collected) -> bool:
-    """Return whether there are sources and none of them is cited."""
     listed = collected.references
     return bool(listed) and len(finish(text, listed).uncited) == len(listed)
 

@@ -70,12 +70,7 @@ def reference(
 
 
 def from_citations(citations: Sequence[Citation], where: Where = nowhere, first: int = 1) -> tuple[Reference, ...]:
-    """Citations as references, numbered from a first number."""
     return tuple(
-        reference(first + index, one.source, _title(one), place=one.place, quote=one.quote, where=where)
+        reference(first + index, one.source, getattr(one, "title", ""), place=one.place, quote=one.quote, where=where)
         for index, one in enumerate(citations)
     )
-
-
-def _title(one: Citation) -> str:
-    return one.title if isinstance(one, Cited) else ""

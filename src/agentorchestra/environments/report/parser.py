@@ -65,7 +65,6 @@ class _Parser:
         return f"[{number}]({escaped(address)})" if address else f"[{number}]"
 
     def replaced(self, found: re.Match[str]) -> str:
-        """Return a citation as the mark of its reference."""
         if found["mark"] is not None:
             return self._of_marks(found["mark"], found[0])
         if found["address"] is not None:
@@ -103,11 +102,7 @@ class _Parser:
 
 
 def read_text(
-    text: str,
-    citations: Sequence[Citation] = (),
-    *,
-    where: Where = nowhere,
-    given: Sequence[tuple[str, str, str]] = (),
+    text: str, citations: Sequence[Citation] = (), *, where: Where = nowhere, given: Sequence[tuple[str, str, str]] = ()
 ) -> Read:
     """Find the citations of a text: links, addresses, DOIs, footnotes, and marks.
 

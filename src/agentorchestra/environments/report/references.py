@@ -36,7 +36,6 @@ class Listed(BaseModel, frozen=True):
 
     @property
     def address(self) -> str:
-        """Target of a mark."""
         return escaped(self.url) if self.url else NO_ADDRESS
 
 

@@ -38,7 +38,6 @@ class SharedReport:
 
     @property
     def report(self) -> Path:
-        """The report as it was last completed."""
         return self.place / "report.md"
 
     def add(self, items: Sequence[Item]) -> int:
@@ -58,7 +57,6 @@ class SharedReport:
             return len(known) + len(lines)
 
     def items(self) -> list[Item]:
-        """Return all items, in the order in which they were added."""
         if not self._items.exists():
             return []
         with self._locked():

@@ -32,7 +32,6 @@ _STATE_CHARS = 240  # items, and characters of each, that are shown to the agent
 
 
 def count(number: int, what: str = "reference") -> str:
-    """`1 reference`, `2 references`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -57,7 +56,6 @@ class ReportStorage(FolderEnvironment):
 
     @property
     def listed(self) -> list[dict[str, JsonValue]]:
-        """The items in short."""
         found = self.kept.get("items")
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
@@ -87,7 +85,6 @@ class ReportStorage(FolderEnvironment):
         return number or len(listed)
 
     async def item(self, ctx: Any, number: int) -> Item:
-        """Return an item by its number."""
         listed = self.listed
         if not 1 <= number <= len(listed):
             raise ToolError(f"there is no item {number}; the report has {count(len(listed), 'item')}")
@@ -110,7 +107,6 @@ class ReportStorage(FolderEnvironment):
     # -- shared ------------------------------------------------------------------------------------------------------
 
     def shared(self, name: str) -> SharedReport:
-        """Return a report of the workspace."""
         if self._reports is None:
             raise ToolError(f"the report {name!r} cannot be shared: there is no workspace here; leave the name out")
         return SharedReport(self._reports, name)
@@ -201,7 +197,6 @@ class ReportStorage(FolderEnvironment):
         return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
 
     async def state(self) -> tuple[Block, ...]:
-        """Return the items, a line each."""
         listed = self.listed
         lines = [count(len(listed), "item") if listed else "no items yet"]
         for number, one in enumerate(listed[:_STATE_ITEMS], start=1):

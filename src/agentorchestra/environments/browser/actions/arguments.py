@@ -49,13 +49,11 @@ def host_of(url: str) -> str:
 
 
 def same_site(given: str, url: str) -> None:
-    """Raise a ToolError if a page is not at the site that the caller names."""
     here = host_of(url)
     if given.strip().lower() != here:
         raise ToolError(wrong_site(given, here))
 
 
 def wrong_site(given: str, here: str) -> str:
-    """Return the sentence for an action that names another site than the one it acts on."""
     where = f"at {here}" if here else "at no host"
     return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"

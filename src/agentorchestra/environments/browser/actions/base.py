@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
 T = TypeVar("T")
-_SCHEMES = ("http://", "https://")
 _MOMENT_S = 0.15  # in which what an action sets off begins: a navigation, a dialog, a download
 _WHOLE_S = 3.0  # how long a document that is there is waited for until all of it is
 _MOST_REFUSED = 5
@@ -51,7 +50,6 @@ def _records(ctx: Any) -> Mapping[EffectKey, Any]:
 
 
 def has_ended(ctx: Any, agent: str) -> bool:
-    """Return True if an agent of the run (see `agent_of`) has finished."""
     above, _, last = agent.rpartition("/")
     number = last.partition(".")[0]
     record = _records(ctx).get(EffectKey(above or "/", int(number))) if number.isdigit() else None
@@ -103,7 +101,6 @@ class TabActions(FolderEnvironment):
 
     @property
     def session(self) -> BrowserSession:
-        """Return the run's context and tabs."""
         if self._session is None:
             self._session = BrowserSession(self.settings, self._stands_on, self.kept, self.web)
         return self._session
@@ -114,7 +111,6 @@ class TabActions(FolderEnvironment):
         return self._tab
 
     async def tab(self, ctx: Any) -> Page:
-        """Return the page of this agent's current tab."""
         page = (await self.current(ctx)).page
         assert page is not None
         return page
@@ -203,7 +199,7 @@ class TabActions(FolderEnvironment):
 
     def check_address(self, url: str) -> str:
         """Return an address that may be opened; a ToolError for any that is not of the web."""
-        if not url.lower().startswith(_SCHEMES):
+        if not url.lower().startswith(("http://", "https://")):
             raise ToolError(f"{url!r} is no address of the web; give one that begins with https:// or http://")
         return url
 

@@ -70,7 +70,6 @@ class FileActions(TargetActions):
         return found
 
     async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload], site: str) -> None:
-        """Give files to a button that asks for them."""
         page = await self.tab(ctx)
 
         async def choose() -> None:

@@ -70,7 +70,12 @@ class KeyboardActions(TargetActions):
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
         if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
-            await self._by_keys(ctx, ref, found, element, text, append)
+            page = await self.tab(ctx)
+            if not append:
+                await self.on(ref, lambda ms: found.fill("", timeout=ms))
+            await self.ask(f"going to the end of {ref}", element, "caretToEnd")
+            lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
+            await self._typed(page, f"typing into {ref}", element, text, lost)
         elif append:
             await self.ask(f"going to the end of {ref}", element, "caretToEnd")
             page = await self.tab(ctx)
@@ -89,16 +94,6 @@ class KeyboardActions(TargetActions):
         if enter:
             await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
         return f"{ref} is filled in{other}; {await self.settled(ctx)}"
-
-    async def _by_keys(
-        self, ctx: Any, ref: str, found: Locator, element: ElementHandle, text: str, append: bool
-    ) -> None:
-        page = await self.tab(ctx)
-        if not append:
-            await self.on(ref, lambda ms: found.fill("", timeout=ms))
-        await self.ask(f"going to the end of {ref}", element, "caretToEnd")
-        lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
-        await self._typed(page, f"typing into {ref}", element, text, lost)
 
     async def _typed(self, page: Page, what: str, owner: ElementHandle | Frame, text: str, lost: str) -> None:
         """Type character by character, as long as the element or frame has the keyboard."""
@@ -190,8 +185,6 @@ class KeyboardActions(TargetActions):
                 items, words = await self._listed(ref, element, before)
 
     async def _listed(self, ref: str, element: ElementHandle, before: Any) -> tuple[JSHandle, list[str]]:
-        """Return the options that can be seen, and their words."""
-
         async def look() -> tuple[JSHandle, list[str]]:
             items = await element.evaluate_handle(of_page("listed"), before)
             return items, as_told(list[str], await items.evaluate(of_page("words")))
@@ -206,7 +199,6 @@ async def _clicked(item: JSHandle, ms: float) -> None:
 
 
 def refuse(ref: str, field: Field) -> None:
-    """Raise a ToolError for what is not typed into."""
     if field.tag == "select":
         raise ToolError(f"{ref} is a list; use select")
     if field.type == "file":
@@ -266,7 +258,6 @@ def _named(words: list[str]) -> str:
 
 
 async def _focused(page: Page) -> Frame:
-    """Return the frame that has the keyboard."""
     frame = page.main_frame
     while True:
         active = (await frame.evaluate_handle("document.activeElement")).as_element()

@@ -40,7 +40,6 @@ class LoginActions(KeyboardActions):
         return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
 
     def _secret(self, ctx: Any, name: str, host: str) -> str:
-        """Return the value of a secret that this site may get."""
         named = self.settings.logins.get(host, ())
         if name not in named:
             known = f"the secrets of {host}: {', '.join(named)}" if named else f"{host} has none"

@@ -129,7 +129,6 @@ class NavigationActions(TabActions):
         return f"tab {wanted} is closed; {await self.settled(ctx)}"
 
     def _users(self, ctx: Any, tab: int) -> list[str]:
-        """Return the other agents whose current tab it is."""
         return [name for name, number in self.session.current.items() if number == tab and name != agent_of(ctx)]
 
     async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
@@ -217,7 +216,6 @@ async def _moves(page: Any, before: str) -> bool:
 
 
 async def _shows(page: Any, text: str) -> bool:
-    """Return True if a text can be seen in any frame of a page."""
     for frame in page.frames:
         with contextlib.suppress(playwright_api().Error):  # frames come and go
             if await frame.get_by_text(text).filter(visible=True).count():

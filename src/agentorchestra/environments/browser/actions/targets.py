@@ -46,7 +46,6 @@ class TargetActions(TabActions):
     """Elements and places on the page as it is."""
 
     def here(self) -> Source:
-        """Return the page of the tab in use, as a source."""
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=page.url if page is not None else "")
 
@@ -109,19 +108,16 @@ class TargetActions(TabActions):
         return await self.within(what, lambda: target.evaluate(of_page(function), *given), seconds=seconds)
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
-        """Return the element itself; a ToolError if it is gone."""
         try:
             return await self.within(f"finding {ref}", lambda: found.element_handle(timeout=_FIRST_MS))
         except playwright_api().Error as error:
             raise mistake(error, ref) from None
 
     async def address_of(self, element: ElementHandle) -> str:
-        """Return the address of the page or frame in which an element is."""
         return address_of(await self.within("finding its frame", element.owner_frame))
 
 
 def in_view(page: Page, place: Point) -> bool:
-    """Return True if a place is in the view of a page."""
     size = page.viewport_size
     return size is None or (0 <= place.x < size["width"] and 0 <= place.y < size["height"])
 
@@ -146,7 +142,6 @@ def reason(error: Exception, ref: str) -> ToolError | None:
 
 
 def mistake(error: Exception, ref: str) -> ToolError:
-    """Return the sentence for any failure."""
     if known := reason(error, ref):
         return known
     first = plain(_CALL.sub("", str(error).strip().split("\n")[0]), 200)

@@ -115,7 +115,6 @@ class Hosts:
 
 
 def _pattern(written: str, setting: str) -> tuple[str, int]:
-    """Return (host or `*.host`, port or 0)."""
     text = written.strip()
     below = text.startswith("*.")
     host, port = text.removeprefix("*."), 0
@@ -178,7 +177,6 @@ class Boundary:
         return list(found.values())
 
     def note(self, host: str, port: int, verdict: Literal["allowed", "refused", "failed"], reason: str = "") -> None:
-        """Write a visit down."""
         self.count += 1
         self.log.append(Visit(self.count, host[:255], port, verdict, reason))
 

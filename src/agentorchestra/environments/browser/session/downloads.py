@@ -44,7 +44,6 @@ class Loaded:
 
     @property
     def sentence(self) -> str:
-        """Describe it for the state."""
         if self.state == "complete":
             return f"{self.path} ({self.size:,} bytes, complete)"
         received = f", {self.size:,} bytes so far" if self.state == "under way" and self.size else ""
@@ -73,7 +72,6 @@ class Downloads:
         self.all: list[Loaded] = []
 
     def begin(self, tab: Tab, download: Any, artifacts: Path | None) -> None:
-        """Take a download that a page began."""
         one = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
         self.all = [*self.all[-MOST + 1 :], one]
         if len(self._tasks) >= MOST_AT_ONCE:
@@ -167,7 +165,6 @@ class Downloads:
             await asyncio.wait({*self._tasks}, timeout=seconds)
 
     def news(self) -> list[str]:
-        """Return what has ended and nobody was told yet."""
         found = [one for one in self.all if not one.told and one.state != "under way"]
         for one in found:
             one.told = True
@@ -187,7 +184,6 @@ class Downloads:
                 self.all.append(loaded)
 
     async def close(self) -> None:
-        """End what is under way."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

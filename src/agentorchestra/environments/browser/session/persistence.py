@@ -65,7 +65,6 @@ class Keeper:
 
 
 async def _read(tab: Tab) -> None:
-    """Read what the sites in a tab keep for it."""
     if tab.page is None:
         return
     found: dict[str, dict[str, str]] = {}
@@ -80,7 +79,6 @@ async def _read(tab: Tab) -> None:
 
 
 def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
-    """Return the tabs for `kept`."""
     found: list[JsonValue] = []
     for tab in tabs:
         tab.url = tab.url if tab.crashed else tab.address

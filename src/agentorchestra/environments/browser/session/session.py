@@ -84,14 +84,12 @@ class BrowserSession:
 
     @property
     def shared(self) -> SharedBrowser:
-        """Return the browser of this event loop."""
         if self._shared is None:
             self._shared = shared_browser(self.settings)
         return self._shared
 
     @property
     def _open(self) -> bool:
-        """Return True if the context is there, in the browser that runs now."""
         return self._context is not None and self.shared.alive and self.shared.generation == self._generation
 
     # -- the context -------------------------------------------------------------------------------------------------
@@ -159,7 +157,6 @@ class BrowserSession:
         return tab
 
     async def _open_page(self, context: BrowserContext, tab: Tab) -> None:
-        """Open a tab's page at its address."""
         address = tab.url
         page = await within(context.new_page(), self.settings.call_s)
         self._watch(tab, page)
@@ -239,12 +236,10 @@ class BrowserSession:
             await self._try(page.close())
 
     async def _try(self, call: Awaitable[Any]) -> None:
-        """Wait for a call that may fail."""
         with contextlib.suppress(Exception):
             await within(call, self.settings.call_s)
 
     def _later(self, call: Awaitable[Any]) -> None:
-        """Let a call end by itself."""
         task = asyncio.ensure_future(self._try(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -359,7 +354,6 @@ class BrowserSession:
         return await self._replace(tab, "did not answer any more")
 
     async def _answers(self, tab: Tab) -> bool:
-        """Return True if a page does what it is asked to."""
         if tab.page is None or tab.crashed or tab.page.is_closed():
             return False
         try:
@@ -414,7 +408,6 @@ class BrowserSession:
             await self._keeper.keep(self._context, self.tabs.values())
 
     async def close(self) -> None:
-        """Leave nothing open."""
         context, self._context = self._context, None
         await self.downloads.close()
         for task in self._tasks:

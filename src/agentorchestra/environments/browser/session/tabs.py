@@ -17,7 +17,6 @@ BLANK = "about:blank"
 MOST_DIALOGS = 10  # one after the other, without anything else done: a page that opens more of them is closed
 _MOST_NOTES = 20
 _MOST_VISITED = 100
-_MANY = "(many sites)"
 _NOTE_CHARS = 300
 
 
@@ -53,12 +52,10 @@ class Tab:
         return self.page.url if self.page is not None else self.url
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence for the agent."""
         if len(self.notes) < _MOST_NOTES:
             self.notes.append(sentence[:_NOTE_CHARS])
 
     def take_notes(self) -> list[str]:
-        """Return what nobody was told yet."""
         notes, self.notes = self.notes, []
         return notes
 
@@ -122,14 +119,16 @@ class Tab:
 
     def sources(self) -> list[str]:
         """Return the page's address, and the other sites whose words this tab may have shown since the last call."""
-        found, self.visited = self.visited, set()
         for frame in self.page.frames if self.page is not None else ():
-            _add_site(found, frame.url)
+            self.note_site(frame.url)
+        found, self.visited = self.visited, set()
         return [self.address, *sorted(found - {site_of(self.address)})]
 
     def note_site(self, url: str) -> None:
-        """Note that words of another document are told with those of this tab."""
-        _add_site(self.visited, url)
+        """Note that words of a document are told with this tab's; one without a site is of the one that shows it."""
+        site = site_of(url) if url.startswith(("http://", "https://")) else None
+        if site is not None:
+            self.visited.add(site if len(self.visited) < _MOST_VISITED else "(many sites)")
 
     def _moved(self, frame: Any) -> None:
         self.note_site(frame.url)
@@ -145,13 +144,6 @@ class Tab:
             # Of the page only once it is shown: what is downloaded leaves the page as it is.
             self.coming = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()
             self.error = ""
-
-
-def _add_site(sites: set[str], url: str) -> None:
-    """Add the site of a document; what has no address of the web was made by the document that shows it."""
-    site = site_of(url) if url.startswith(("http://", "https://")) else None
-    if site is not None:
-        sites.add(site if len(sites) < _MOST_VISITED else _MANY)
 
 
 def refuse(download: Any) -> None:

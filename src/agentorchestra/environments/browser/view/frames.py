@@ -36,13 +36,11 @@ class Part:
     inner: dict[int, Part] = field(default_factory=dict)  # the frames in it, by the number of their element
 
     def parts(self) -> Iterator[Part]:
-        """Return it and all frames in it."""
         yield self
         for one in self.inner.values():
             yield from one.parts()
 
     def secrets(self) -> frozenset[str]:
-        """Return the values that must not be shown, of all frames in it."""
         return frozenset(secret for one in self.parts() for secret in one.probe.secrets)
 
 

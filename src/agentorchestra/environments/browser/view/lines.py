@@ -186,7 +186,6 @@ def _level(line: str) -> int:
 
 
 def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
-    """Return all lines, or more than enough of them."""
     lines: list[str] = []
     size = 0
     stack: list[tuple[Node | str, int]] = []  # a text is a line as it is

@@ -39,7 +39,6 @@ class Scroll:
 
     @property
     def below(self) -> float:
-        """Return how many times what is seen lies below it."""
         return max(self.height - self.seen_height - self.y, 0) / max(self.seen_height, 1)
 
 

@@ -98,7 +98,6 @@ class Label:
 
 
 def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
-    """Return where labels go on a picture without colours."""
     from PIL import ImageDraw
     from PIL.ImageFont import FreeTypeFont, load_default
 
@@ -119,7 +118,6 @@ def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
 def _place(
     mark: Mark, canvas: ImageDraw, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image
 ) -> tuple[Box, FreeTypeFont]:
-    """Return where a label goes, and its font."""
     x, y, width, height = mark.box
     for font in fonts:
         wide, high = _extent(mark.ref, canvas, font)

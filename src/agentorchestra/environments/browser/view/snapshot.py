@@ -41,7 +41,6 @@ class Node:
     children: list[Node | str] = field(default_factory=list)  # elements and texts, in their order
 
     def elements(self) -> Iterator[Node]:
-        """Return it and all elements below it, in the order of the page."""
         stack = [self]
         while stack:
             one = stack.pop()
@@ -50,7 +49,6 @@ class Node:
 
 
 def holds(place: Box, box: Box) -> bool:
-    """Return True if a box lies in another one."""
     right, lower = place[0] + place[2], place[1] + place[3]
     return place[0] <= box[0] and box[0] + box[2] <= right and place[1] <= box[1] and box[1] + box[3] <= lower
 
@@ -120,9 +118,8 @@ def _node(key: str) -> Node | None:
 
 
 def _box(text: str) -> Box | None:
-    parts = text.split(",")
     try:
-        x, y, width, height = (int(part) for part in parts)
+        x, y, width, height = (int(part) for part in text.split(","))
     except ValueError:
         return None
     return x, y, width, height

@@ -71,7 +71,6 @@ class View:
 
     @property
     def text(self) -> str:
-        """Return what a model is shown of it."""
         return "\n".join((f"scroll: {self.place}", *self.remarks, *(self.lines or ("(the page shows nothing)",))))
 
 
@@ -118,7 +117,6 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
 
 
 async def _snapshot(page: Page, seconds: float) -> str | None:
-    """Return Playwright's snapshot; None if it takes too long."""
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     try:
