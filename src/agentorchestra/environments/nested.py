@@ -24,6 +24,7 @@ import binascii
 import copy
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Literal, cast
 
 from pydantic import JsonValue
@@ -176,15 +177,11 @@ class NestedEnvironment(ActionEnvironment):
 
     async def open(self, ctx: Any) -> None:
         """Open the parts; on a ground, put those that have none where it stands."""
-        opened: list[Environment] = []
-        try:
+        async with AsyncExitStack() as opened:
             for part in self._parts.values():
                 await part.open(ctx)
-                opened.append(part)
-        except BaseException:
-            for part in opened:
-                await part.close()
-            raise
+                opened.push_async_callback(part.close)
+            opened.pop_all()
         self._begun = await self._gathered()
         if self._ground is not None and self._kept:
             await self._scatter(self._kept or self._begun)

@@ -5,9 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
-from typing import Any
 
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import Settings
@@ -45,17 +43,13 @@ class PackagedFactory:
         self._place = place
         self._parts = parts
 
-    @cached_property
-    def _class(self) -> Any:
-        module, _, name = self._place.partition(":")
-        return getattr(importlib.import_module(module), name)
-
     def __call__(self) -> Environment:
         from agentorchestra.environments.folder import FolderEnvironment
         from agentorchestra.environments.manifest import FolderLimits
 
-        made = getattr(self._class, "packaged", None)
-        one: Environment = self._class() if made is None else made(self._parts)
+        module, _, name = self._place.partition(":")
+        kind = getattr(importlib.import_module(module), name)
+        one: Environment = kind.packaged(self._parts) if hasattr(kind, "packaged") else kind()
         if isinstance(one, FolderEnvironment):
             given = self._parts.settings.folder
             one.limits = FolderLimits(int(given.max_mib * MIB), given.max_entries, int(given.max_file_mib * MIB))

@@ -188,13 +188,10 @@ class Keyboard:
                 raise ToolError("the display's keyboard has no key left that a character could be put on")
             self._assigned[symbol] = code
             new[code] = symbol
-        if new:
-            self._remap(new)
-
-    def _remap(self, new: dict[int, int]) -> None:
-        """Change keys (code to symbol); neighbours together, as every change makes every program look again."""
+        if not new:
+            return
         codes = sorted(new)
-        while codes:
+        while codes:  # neighbours together, as every change makes every program look again
             count = next((one for one in range(1, len(codes)) if codes[one] != codes[0] + one), len(codes))
             symbols = [symbol for code in codes[:count] for symbol in (new[code], new[code])]
             self._screen.core.ChangeKeyboardMapping(count, codes[0], 2, symbols)

@@ -128,10 +128,6 @@ class Screen:
         # The reply as it is: as xcffib's object, each byte would be a number in a list.
         data = bytearray(self.connection.wait_for_reply(asked.sequence).buf[_REPLY_BYTES:])
         data = data[: width * height * 4]
-        self._draw_pointer(data, x, y, width, height)
-        return Picture(width, height, bytes(data))
-
-    def _draw_pointer(self, data: bytearray, x: int, y: int, width: int, height: int) -> None:
         image = self._fixes.GetCursorImage().reply()
         left, top = image.x - image.xhot - x, image.y - image.yhot - y
         for index, pixel in enumerate(image.cursor_image):
@@ -139,6 +135,7 @@ class Screen:
             if pixel >> 24 >= 128 and 0 <= column < width and 0 <= row < height:
                 at = 4 * (row * width + column)
                 data[at : at + 4] = pixel.to_bytes(4, "little")
+        return Picture(width, height, bytes(data))
 
     def pointer(self) -> Pointer:
         found = self.core.QueryPointer(self.root).reply()

@@ -125,7 +125,7 @@ class GitShell:
 
     async def place(self, name: str) -> str:
         """Return the path inside to which a script may write what is taken out."""
-        await self._clear(make=True)
+        await self.clear(make=True)
         return f"{self._shell.root.rstrip('/')}/{TRANSFER}/{name}"
 
     async def take(self, name: str, most: int) -> bytes:
@@ -147,10 +147,7 @@ class GitShell:
         await self.clear()
         return data
 
-    async def clear(self) -> None:
-        await self._clear(make=False)
-
-    async def _clear(self, *, make: bool) -> None:
+    async def clear(self, *, make: bool = False) -> None:
         script = f"rm -rf -- {TRANSFER}" + (f" && mkdir {TRANSFER}" if make else "")
         said = await self.script("", script, "transfer")
         if said.code:

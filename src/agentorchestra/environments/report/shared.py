@@ -35,10 +35,8 @@ class SharedReport:
             )
         self.name = name
         self.place = folder / name
-
-    @property
-    def report(self) -> Path:
-        return self.place / "report.md"
+        self.report = self.place / "report.md"  # as it was last completed
+        self._items = self.place / "items.jsonl"
 
     def add(self, items: Sequence[Item]) -> int:
         """Put items at the end; those that are there are left out. How many there are then."""
@@ -82,10 +80,6 @@ class SharedReport:
                 made.unlink(missing_ok=True)
                 raise
         return True
-
-    @property
-    def _items(self) -> Path:
-        return self.place / "items.jsonl"
 
     def _ids(self) -> tuple[set[str], int]:
         """Return the ids that are there; remove a line that a killed process left half written."""

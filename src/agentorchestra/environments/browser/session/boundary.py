@@ -213,11 +213,10 @@ class Boundary:
 
     def _listed(self, address: Address, host: str) -> None:
         """Judge by the lists: a name, and of its addresses those that are denied."""
+        why = ""
         if self._deny.hold(host, address.port):
-            raise _refused(address, "browser.deny names it")
-        if host == address.host and self._allow and not self._allow.hold(host, address.port):
-            raise _refused(address, "browser.allow does not name it")
-
-
-def _refused(address: Address, why: str) -> WebError:
-    return WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)
+            why = "browser.deny names it"
+        elif host == address.host and self._allow and not self._allow.hold(host, address.port):
+            why = "browser.allow does not name it"
+        if why:
+            raise WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)

@@ -79,11 +79,17 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
 
     Its lines have at most `budget` characters. A snapshot has so many `seconds`; the plain view then gets a few more.
     """
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
     numbers = numbers_of(page)
     main = await _part(page.main_frame, whole=whole, drawn=False)
     text, tree = None, Node("page")
     if not any(_too_large(one.probe) for one in main.parts()):
-        text = await _snapshot(page, seconds)
+        try:
+            async with asyncio.timeout(seconds + 1):
+                text = await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
+        except (TimeoutError, PlaywrightTimeout):
+            logger.info("no snapshot of a page in %g s, it is drawn", seconds)
 
     def give(part: Part, number: int) -> str:
         return numbers.give(part.key, part.probe.token, number)
@@ -114,17 +120,6 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
         drawn=text is None,
         remarks=_remarks(main, drawn=text is None),
     )
-
-
-async def _snapshot(page: Page, seconds: float) -> str | None:
-    from playwright.async_api import TimeoutError as PlaywrightTimeout
-
-    try:
-        async with asyncio.timeout(seconds + 1):
-            return await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
-    except (TimeoutError, PlaywrightTimeout):
-        logger.info("no snapshot of a page in %g s, it is drawn", seconds)
-        return None
 
 
 async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
