@@ -19,6 +19,7 @@ from agentorchestra.environments.computer.programs import Programs
 from agentorchestra.environments.computer.screen import Picture, Pointer
 from agentorchestra.environments.computer.windows import Windows, windows_of
 from agentorchestra.environments.folder import FILES
+from agentorchestra.environments.jobs import short
 from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.sandbox import Sandbox, SandboxLimits
 from agentorchestra.tea.calling.environment import ActionEnvironment
@@ -101,7 +102,7 @@ class DesktopEnvironment(ActionEnvironment):
     async def _stuck(self, said: str) -> str:
         running = [one for one in await self._programs.jobs() if one.state == "running"]
         if running:
-            names = ", ".join(f"{one.job} ({descriptions.short(one.command, 40)})" for one in running[:8])
+            names = ", ".join(f"{one.job} ({short(one.command, 40)})" for one in running[:8])
             return (
                 f"the desktop {said}: a program may hold it for itself. Stop the program "
                 f"that does, or try again; running: {names}"

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentorchestra.environments.computer.windows import Window, Windows
+from agentorchestra.environments.jobs import cut as cut
+from agentorchestra.environments.jobs import how, short
 from agentorchestra.sandbox import Job
 
 MOST_PROGRAMS = 12
-_COMMAND_CHARS = 120
 _PRINTED_CHARS = 400
 _CHANGES = 10
-_RESULT_CHARS = 16_000
 
 
 class Numbers:
@@ -81,33 +81,10 @@ def quoted(text: str) -> str:
     return '"' + text.replace('"', "'") + '"'
 
 
-def how(job: Job) -> str:
-    if job.state == "flood":
-        return "stopped because it printed too much"
-    if job.state == "running":
-        return "running"
-    if job.exit_code is None:
-        return "ended"
-    return f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
-
-
 def program_line(job: Job) -> str:
     return f"{job.job}: {how(job)}: {short(job.command)}"
-
-
-def short(text: str, most: int = _COMMAND_CHARS) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else f"{flat[:most]}…"
 
 
 def last_words(printed: str) -> str:
     text = printed.strip()
     return text if len(text) <= _PRINTED_CHARS else f"…{text[-_PRINTED_CHARS:]}"
-
-
-def cut(text: str) -> str:
-    left = len(text) - _RESULT_CHARS
-    if left <= 0:
-        return text
-    half = _RESULT_CHARS // 2
-    return f"{text[:half]}\n[{left:,} characters left out here]\n{text[-half:]}"

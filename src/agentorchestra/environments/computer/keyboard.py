@@ -73,8 +73,6 @@ def unknown_character(text: str) -> str:
 
 
 class Keyboard:
-    """The keys of a display."""
-
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._assigned: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first

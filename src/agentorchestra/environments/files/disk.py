@@ -45,8 +45,6 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Place:
-    """A path an agent named."""
-
     root: Path  # the folder that it may not leave
     parts: tuple[str, ...]  # its components below that
     shown: str  # as the agent writes it

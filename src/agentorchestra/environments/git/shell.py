@@ -57,8 +57,6 @@ _HINTS = (
 
 
 class Said(NamedTuple):
-    """Exit code and output of a command."""
-
     code: int
     out: str
     err: str

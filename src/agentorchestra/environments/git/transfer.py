@@ -16,8 +16,6 @@ _PACK = "objects.pack"
 
 @dataclass(frozen=True)
 class Fetched:
-    """Result of a fetch."""
-
     name: str  # of the remote in the repository
     moved: dict[str, str]  # branch or tag to its commit there, of those that are new or elsewhere than before
     branches: dict[str, str]  # all that were fetched

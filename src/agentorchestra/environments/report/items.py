@@ -69,8 +69,8 @@ def reference(
     )
 
 
-def from_citations(citations: Sequence[Citation], where: Where = nowhere, first: int = 1) -> tuple[Reference, ...]:
+def from_citations(citations: Sequence[Citation], where: Where = nowhere) -> tuple[Reference, ...]:
     return tuple(
-        reference(first + index, one.source, getattr(one, "title", ""), place=one.place, quote=one.quote, where=where)
-        for index, one in enumerate(citations)
+        reference(number, one.source, getattr(one, "title", ""), place=one.place, quote=one.quote, where=where)
+        for number, one in enumerate(citations, start=1)
     )

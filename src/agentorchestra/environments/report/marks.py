@@ -54,8 +54,6 @@ _FOOTNOTE = re.compile(r"^\s{0,3}\[(?P<id>\^[\w-]{1,40}|\d{1,3})\]:\s{1,4}(?P<re
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a list of references."""
-
     mark: str  # by which the text names it, "" for none
     description: str  # in words
     address: str  # "" for none

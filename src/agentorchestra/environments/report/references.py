@@ -27,8 +27,6 @@ _MOST_QUOTES = 5  # of one source that the list shows
 
 
 class Listed(BaseModel, frozen=True):
-    """A source of the report."""
-
     number: int  # from 1, in the order in which the items name the sources
     url: str = ""  # its address, "" for none
     description: str = ""  # in words
@@ -40,8 +38,6 @@ class Listed(BaseModel, frozen=True):
 
 
 class Piece(BaseModel, frozen=True):
-    """An item as the report has it."""
-
     title: str = ""
     content: str = ""  # its marks are the report's
     summary: str = ""
@@ -143,8 +139,6 @@ def _renumbered(content: str, numbers: Mapping[int, str]) -> str:
 
 @dataclass(frozen=True)
 class Finished:
-    """A report."""
-
     text: str  # Markdown; `[n](address)` behind the claims, the list of references at the end
     references: tuple[Listed, ...]  # the sources as they are numbered in it
     struck: tuple[str, ...]  # citations that name none of the sources and were taken out

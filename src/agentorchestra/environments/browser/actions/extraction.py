@@ -31,8 +31,6 @@ PROMPT = "browser_extract"
 
 
 class ExtractionActions(TargetActions):
-    """Actions that read."""
-
     search: SearchSettings = SearchSettings()  # settings of search engines, of which the archive is one
 
     @action(mutates=False)

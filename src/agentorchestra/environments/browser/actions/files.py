@@ -32,8 +32,6 @@ _LOOK_AGAIN_S = 0.05
 
 
 class FileActions(TargetActions):
-    """Uploads and downloads."""
-
     @action(tags=("read", "send"))
     async def upload(
         self, ctx: Any, ref: Ref, paths: Annotated[list[str], Field(min_length=1, max_length=MOST_FILES)], site: Site

@@ -39,8 +39,6 @@ _CLIPBOARD = frozenset({"c", "v", "x"})
 
 
 class KeyboardActions(TargetActions):
-    """The keyboard."""
-
     @action(tags=("send",))
     async def input_text(
         self,

@@ -19,8 +19,6 @@ _CAPTCHAS = re.compile(
 
 
 class LoginActions(KeyboardActions):
-    """Passwords by their names."""
-
     @action(tags=("send",))
     async def fill_secret(self, ctx: Any, ref: Ref, name: Ref, site: Site) -> str:
         """Fill a field with a user name or password that you know by its name only.

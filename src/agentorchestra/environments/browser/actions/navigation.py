@@ -21,8 +21,6 @@ _LOOK_AGAIN_S = 0.2
 
 
 class NavigationActions(TabActions):
-    """Addresses, tabs, dialogs."""
-
     @action(tags=("read", "network"))
     async def go_to_url(self, ctx: Any, url: str) -> str:
         """Open an address in the current tab.

@@ -26,8 +26,6 @@ MOST_POINTS = 200
 
 
 class PointerActions(TargetActions):
-    """The mouse."""
-
     @action(tags=("read", "network"))
     async def click(
         self,

@@ -32,8 +32,6 @@ _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 @dataclass
 class Loaded:
-    """A download."""
-
     name: str  # as it was suggested, made harmless
     url: str  # it came from
     state: Literal["under way", "complete", "failed", "refused", "cut off"] = "under way"  # how it stands

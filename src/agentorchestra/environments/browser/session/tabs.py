@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -22,8 +21,6 @@ _NOTE_CHARS = 300
 
 @dataclass
 class Tab:
-    """A tab of the run."""
-
     number: int  # by which it is named; no other tab of the run is ever given it
     page: Page | None = None  # None where it was not opened yet, or not again after the browser was lost
     url: str = BLANK  # its address, as it was last kept; what is opened again
@@ -156,11 +153,7 @@ _UNDER_WAY: set[asyncio.Task[Any]] = set()
 
 def _apart(call: Any) -> None:
     """Let a call end by itself; that it fails because its page is gone means nothing."""
-
-    async def end() -> None:
-        with contextlib.suppress(Exception):
-            await call
-
-    task = asyncio.ensure_future(end())
+    task = asyncio.ensure_future(call)
     _UNDER_WAY.add(task)
     task.add_done_callback(_UNDER_WAY.discard)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())

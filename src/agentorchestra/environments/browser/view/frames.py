@@ -29,8 +29,6 @@ _MOST_ADDED = 400
 
 @dataclass(slots=True)
 class Part:
-    """A frame of the page."""
-
     key: Any  # names the frame for whoever gives references
     probe: Probe  # what it says of itself
     inner: dict[int, Part] = field(default_factory=dict)  # the frames in it, by the number of their element

@@ -23,8 +23,6 @@ _SHOWN_STATES = ("checked", "disabled", "expanded", "active", "invalid", "level"
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An element of a page."""
-
     role: str  # `link`, `textbox`, ... of ARIA; `generic` for none
     name: str = ""  # its accessible name
     ref: str = ""  # its reference; empty if it has none
