@@ -127,8 +127,7 @@ class FolderGround:
 
     async def _taken(self, entry: Entry, known: dict[str, tuple[Mark, str]]) -> Entry | None:
         """Return a file's entry with its content in the store; None if it is gone."""
-        read = await asyncio.to_thread(read_file, self.folder, entry.path, self.limits)
-        if read is None:
+        if (read := await asyncio.to_thread(read_file, self.folder, entry.path, self.limits)) is None:
             return None
         ref = await self._ctx.artifact(entry.path, read.data)
         if read.mark is not None:

@@ -100,8 +100,7 @@ class DesktopEnvironment(ActionEnvironment):
             raise ToolError(before + await self._lost(str(exc))) from None
 
     async def _stuck(self, said: str) -> str:
-        running = [one for one in await self._programs.jobs() if one.state == "running"]
-        if running:
+        if running := [one for one in await self._programs.jobs() if one.state == "running"]:
             names = ", ".join(f"{one.job} ({short(one.command, 40)})" for one in running[:8])
             return (
                 f"the desktop {said}: a program may hold it for itself. Stop the program "

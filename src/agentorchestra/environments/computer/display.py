@@ -40,8 +40,7 @@ def missing_program() -> str:
     """Return what has to be installed before there can be a display, "" for nothing."""
     if not sys.platform.startswith("linux"):
         return f"the desktop works on Linux only, and this is {sys.platform}"
-    missing = [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]
-    if not missing:
+    if not (missing := [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]):
         return ""
     return f"the desktop needs {' and '.join(missing)} (Debian and Ubuntu: apt-get install xvfb openbox)"
 

@@ -158,8 +158,7 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
     from agentorchestra.tools.files.read import Asked, read_blocks, room_for, span_of
     from agentorchestra.tools.files.readers import describe_media, read_document, source_sync
 
-    size = path.stat().st_size
-    if not size:
+    if not (size := path.stat().st_size):
         return [TextBlock(text=f"{name} is empty", trust=Trust.UNTRUSTED)]
     with path.open("rb") as file:
         media_type = sniff(file.read(65_536), path.name)
@@ -218,8 +217,7 @@ def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[
         raise ToolError("the old and the new text are the same; nothing was changed")
     loose = "\r" in text and "\r" not in old  # lines are shown without the ends that the file has
     found = re.compile(_LINE_END.join(map(re.escape, old.split("\n"))) if loose else re.escape(old))
-    starts = [match.start() for match in found.finditer(text)]
-    if not starts:
+    if not (starts := [match.start() for match in found.finditer(text)]):
         numbered = " without the numbers of the lines" if re.match(r"\d+\t", old) else ""
         raise ToolError(
             f"the text does not stand in {name}; read it and give the text exactly as it stands there{numbered}"
@@ -470,8 +468,7 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
         count = 0
         for member in members:
             try:
-                parts = parts_of(member.name)
-                if not parts:
+                if not (parts := parts_of(member.name)):
                     raise OutsideError("it has no name")
                 place = Place(target.root, (*target.parts, *parts), member.name)
                 if member.folder:

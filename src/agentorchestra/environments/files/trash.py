@@ -41,8 +41,7 @@ class Trash:
         for entry in entries:
             content, size = entry.content, entry.size
             if entry.kind == "file":
-                read = await asyncio.to_thread(read_file, place.root, entry.path, self._ground.limits)
-                if read is None:
+                if (read := await asyncio.to_thread(read_file, place.root, entry.path, self._ground.limits)) is None:
                     continue
                 content = (await self._ctx.artifact(entry.path, read.data)).sha256
                 size = len(read.data)

@@ -31,8 +31,7 @@ async def fetch(
     name = await _name_of_remote(git, repository, remote.shown)
     tags = {} if branch else refs.tags
     known = await _known(git, repository, [*wanted.values(), *tags.values()])
-    missing = [sha for sha in (*wanted.values(), *tags.values()) if sha not in known]
-    if missing:
+    if missing := [sha for sha in (*wanted.values(), *tags.values()) if sha not in known]:
         said = await git.run(repository, "rev-list", "--all", "--max-count=256")
         cut = await git.script(repository, 'cat "$(git rev-parse --git-dir)/shallow" 2>/dev/null', "rev-parse")
         pack, shallow = await fetch_pack(
@@ -104,8 +103,7 @@ async def push(
     locals_ = await _refs_here(git, repository)
     wanted: dict[str, str] = {}
     if branch:
-        sha = locals_.get(f"refs/heads/{branch}")
-        if sha is None:
+        if (sha := locals_.get(f"refs/heads/{branch}")) is None:
             here = sorted(one.removeprefix("refs/heads/") for one in locals_ if one.startswith("refs/heads/"))
             what = f"its branches: {', '.join(here)}" if here else "commit something first"
             raise ToolError(f"there is no branch {branch!r} to push; {what}")

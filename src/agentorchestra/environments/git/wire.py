@@ -75,10 +75,8 @@ async def read_refs(remote: Remote, service: Service) -> Refs:
     """Return the refs of a remote; raise ToolError if it does not answer as git does."""
     data = await remote.advertise(service)
     lines = [line for line in _lines(data, remote) if line is not None]
-    if lines and lines[0].startswith(b"# service="):
-        lines = lines[1:]
-    if lines and lines[0].startswith(b"version 1"):
-        lines = lines[1:]
+    for head_line in (b"# service=", b"version 1"):
+        lines = lines[1:] if lines and lines[0].startswith(head_line) else lines
     tips: dict[str, str] = {}
     head = ""
     capabilities: frozenset[str] = frozenset()
@@ -124,16 +122,12 @@ async def fetch_pack(
     asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
     if depth and "shallow" not in refs.capabilities:
         raise ToolError(f"{remote.shown} gives whole histories only; leave depth out")
-    body = b""
-    for number, want in enumerate(dict.fromkeys(wants)):
-        body += _line(f"want {want}{' ' + asked if number == 0 else ''}\n")
+    first, *others = dict.fromkeys(wants)
+    body = _line(f"want {first} {asked}\n") + b"".join(_line(f"want {want}\n") for want in others)
     if "shallow" in refs.capabilities:
         body += b"".join(_line(f"shallow {sha}\n") for sha in cut_at)
-    body += _line(f"deepen {depth}\n") if depth else b""
-    body += _FLUSH
-    for have in haves[:MOST_HAVES]:
-        body += _line(f"have {have}\n")
-    body += _line("done\n")
+    body += (_line(f"deepen {depth}\n") if depth else b"") + _FLUSH
+    body += b"".join(_line(f"have {have}\n") for have in haves[:MOST_HAVES]) + _line("done\n")
     answer = await remote.exchange("git-upload-pack", body, max_bytes + (max_bytes >> 6) + (1 << 20))
     pack, shallow = _unpacked(answer, remote, side_band="side-band-64k" in refs.capabilities)
     if len(pack) > max_bytes:
@@ -156,18 +150,11 @@ async def push_pack(remote: Remote, refs: Refs, updates: Sequence[Update], pack:
         body += _line(f"{one.old} {one.new} {one.ref}".encode() + (b"\0 " + asked.encode() if number == 0 else b""))
     body += _FLUSH + pack
     answer = await remote.exchange("git-receive-pack", body, 4 << 20)
-    said: list[str] = []
-    report = answer
+    report, told = answer, ""
     if "side-band-64k" in refs.capabilities:
-        report = b""
-        for line in _lines(answer, remote):
-            if line is None:
-                continue
-            if line[:1] == b"\x01":
-                report += line[1:]
-            elif line[:1] in (b"\x02", b"\x03"):
-                said.append(line[1:].decode("utf-8", "replace"))
-    told = "".join(said)
+        lines = [line for line in _lines(answer, remote) if line is not None]
+        report = b"".join(line[1:] for line in lines if line[:1] == b"\x01")
+        told = "".join(line[1:].decode("utf-8", "replace") for line in lines if line[:1] in (b"\x02", b"\x03"))
     if "report-status" not in refs.capabilities:
         return
     states = [line.decode("utf-8", "replace").rstrip("\n") for line in _lines(report, remote) if line is not None]

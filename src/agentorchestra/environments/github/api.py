@@ -109,8 +109,7 @@ class GitHubApi:
         waited = 0.0
         for again in range(_TRIES):
             answer = await self._answer(method, url, headers, body)
-            wait_s = _limited(answer)
-            if wait_s is None:
+            if (wait_s := _limited(answer)) is None:
                 break
             if again == _TRIES - 1 or waited + wait_s > self._settings.max_wait_s:
                 raise ToolError(

@@ -86,12 +86,10 @@ def usable_address(source: str) -> str:
 
 def address_in(text: str) -> str:
     """Return the first address that stands in a description: of the web, a file, a DOI, a preprint; "" for none."""
-    found = _BARE.search(text)
-    if found is not None:
+    if (found := _BARE.search(text)) is not None:
         return usable_address(trimmed(found[0]))
     for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
-        found = pattern.search(text)
-        if found is not None:
+        if (found := pattern.search(text)) is not None:
             return made(trimmed(found[1]))
     return ""
 

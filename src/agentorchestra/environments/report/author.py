@@ -113,8 +113,7 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
             notes.append(f"Left out, its words stand at {places:,} places of the text: {named}.")
             continue
         made = reference(len(references) + 1, url, description if described else written.strip("()[] "))
-        same = next((each for each in references if _same_source(made, each)), None)
-        if same is None:
+        if (same := next((each for each in references if _same_source(made, each)), None)) is None:
             references.append(made)
         content = outside_code(content, partial(_marked, written=written, one=same or made))
     said = closed_up(" ".join(CITATION.sub("", summary).split()))[:_MOST_SUMMARY] or summary_of(content)

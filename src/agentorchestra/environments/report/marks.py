@@ -162,11 +162,9 @@ def without_list(text: str) -> tuple[str, list[Entry]]:
 
 
 def _entry(line: str) -> Entry | None:
-    found = _ENTRY.match(line[:4_000])
-    if found is not None:
+    if (found := _ENTRY.match(line[:4_000])) is not None:
         return _described(found["id"] or found["number"], found["rest"])
-    plain = _PLAIN_ENTRY.match(line[:4_000])
-    if plain is not None:
+    if (plain := _PLAIN_ENTRY.match(line[:4_000])) is not None:
         return _described("", plain["rest"])
     return _described("", line[:4_000]) if address_in(line[:4_000]) else None
 

@@ -81,8 +81,7 @@ class _Parser:
         if not usable_address(address) and not self.where(address):
             return text if re.match(r"[a-z][\w+.-]*:", address, re.IGNORECASE) else whole
         is_mark = re.fullmatch(r"\^?E?\d{1,3}", text.strip()) is not None
-        number = self.number(address, title or ("" if is_mark else text))
-        if not number:
+        if not (number := self.number(address, title or ("" if is_mark else text))):
             return text
         if is_mark:
             self.marks.setdefault(mark_name(text), number)

@@ -118,8 +118,7 @@ class TabActions(FolderEnvironment):
     async def element(self, ctx: Any, ref: str) -> Locator:
         """Return the element that has a reference in the state; a ToolError if there is none any more."""
         page = await self.tab(ctx)
-        found = await self.within(f"finding {ref}", lambda: locate(page, ref))
-        if found is None:
+        if (found := await self.within(f"finding {ref}", lambda: locate(page, ref))) is None:
             raise ToolError(
                 f"there is no element {ref!r} on the page now; look at the state again and take a reference from it"
             )

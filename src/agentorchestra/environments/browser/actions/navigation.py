@@ -47,8 +47,7 @@ class NavigationActions(TabActions):
         except ToolError:
             # Of https the browser knows only that its proxy did not connect; the boundary knows why.
             host = (urlsplit(address).hostname or "").rstrip(".")
-            why = [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]
-            if why:
+            if why := [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]:
                 raise ToolError(why[0]) from None
             raise
         return await self.settled(ctx)

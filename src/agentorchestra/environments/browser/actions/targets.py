@@ -76,8 +76,7 @@ class TargetActions(TabActions):
             return aimed
         if scroll:
             await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
-        box = await self.within(f"finding the place of {ref}", aimed.bounding_box)
-        if box is None:
+        if (box := await self.within(f"finding the place of {ref}", aimed.bounding_box)) is None:
             raise ToolError(f"{ref} cannot be seen; open what hides it first, or look at the state again")
         return Point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 

@@ -66,8 +66,7 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 def check_installed(executable: str = "") -> str:
     """Return the Chromium, or the folder of playwright's own; a MissingExtraError says what has to be installed."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise MissingExtraError(
             f"the environment browser needs the extra browser ({missing[0]} is not installed); install it with "
             "`pip install 'agentorchestra[browser]'`, and a Chromium"

@@ -203,8 +203,7 @@ _KNOWN: set[str] = set()  # what the browser calls downloads that are taken care
 def _newest(artifacts: Path | None) -> str:
     """Return a download that the browser told nothing of: its page came for it alone. Blocks."""
     found = artifacts.glob("*.crdownload") if artifacts is not None else ()
-    newest = max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)
-    if newest is None:
+    if (newest := max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)) is None:
         return ""
     _KNOWN.add(newest.stem)
     return newest.stem

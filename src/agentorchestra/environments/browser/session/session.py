@@ -224,8 +224,7 @@ class BrowserSession:
         self.tabs.pop(tab.number, None)
         for agent in [name for name, number in self.current.items() if number == tab.number]:
             del self.current[agent]
-            free = [number for number in self.tabs if number not in self.current.values()]
-            if free:
+            if free := [number for number in self.tabs if number not in self.current.values()]:
                 self.current[agent] = max(free)
                 self.tabs[max(free)].note(why)
 

@@ -52,16 +52,12 @@ def join(page: Node, part: Part, give: Give) -> None:
 
 def join_drawn(page: Node, part: Part, give: Give) -> None:
     """Do the same for the plain views of the frames: their nodes have their elements' numbers for references."""
-    _show_drawn(page, part)
     _join_drawn(page, part, give, part.secrets(), (0, 0))
 
 
-def _show_drawn(place: Node, part: Part) -> None:
+def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
     drawn = part.probe.drawn
     place.children, place.above, place.below = drawn.children, drawn.above, drawn.below
-
-
-def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
     _mask(place, [], secrets)
     found: dict[str, list[Found]] = defaultdict(list)
     for one in part.probe.found:
@@ -76,7 +72,6 @@ def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], or
             node.role, node.interactive = "clickable", True
         _mask(node, about, secrets)
         if (inner := part.inner.get(number)) is not None:
-            _show_drawn(node, inner)
             _join_drawn(node, inner, give, secrets, _inside(origin, about))
         _move(node, origin)
 
@@ -92,8 +87,7 @@ def _join(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: 
         _say(node, about)
         _mask(node, about, secrets)
     for frame in [node for node in nodes if node.role == "iframe"]:
-        about = [one for one in found.get(frame.box or (0, 0, 0, 0), []) if one.number in part.inner]
-        if about:
+        if about := [one for one in found.get(frame.box or (0, 0, 0, 0), []) if one.number in part.inner]:
             _join(frame, part.inner[about[0].number], give, secrets, _inside(origin, about))
         else:
             _move_all(frame, origin)
