@@ -135,6 +135,15 @@ def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -
     return found
 
 
+@contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """Close a descriptor at the end of the block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
     """Return what lies at a path, itself if it is a link."""
     if not parts:
@@ -152,9 +161,7 @@ def walk(
 
 
 def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Found]:
-    with os.scandir(at) as entries:
-        names = sorted(entry.name for entry in entries)
-    for name in names:
+    for name in sorted(os.listdir(at)):
         below = f"{path}/{name}" if path else name
         if below in skip:
             continue
@@ -170,10 +177,8 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
                 if exc.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
                     raise  # what is left out without a word would be taken for deleted
                 continue  # it became something else
-            try:
+            with closing(inner):
                 yield from _walk(inner, below, depth - 1, skip)
-            finally:
-                os.close(inner)
 
 
 def open_folder(at: int, name: str, mode: int) -> int:
@@ -206,13 +211,11 @@ def _remove(at: int, name: str, top: int, waiting: list[str], depth: int) -> Non
         inner = os.open(name, _FOLDER, dir_fd=at)
     except FileNotFoundError:
         return
-    try:
+    with closing(inner):
         with os.scandir(inner) as entries:
             names = [entry.name for entry in entries]
         for one in names:
             _remove(inner, one, top, waiting, depth - 1)
-    finally:
-        os.close(inner)
     with suppress(FileNotFoundError):
         os.rmdir(name, dir_fd=at)
 
@@ -221,8 +224,5 @@ def _give_rights(at: int, name: str) -> None:
     """Let its owner into a folder without rights, through a descriptor: a link put there has no target changed."""
     if not hasattr(os, "O_PATH"):  # another system than Linux: as it is
         return
-    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-    try:
+    with closing(os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)) as handle:
         Path(f"/proc/self/fd/{handle}").chmod(0o700)
-    finally:
-        os.close(handle)

@@ -105,8 +105,6 @@ class FolderGround:
         os.close(descriptor)
         return Path(name)
 
-    # -- snapshots ---------------------------------------------------------------------------------------------------
-
     async def snapshot(self) -> bytes:
         """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
         listed, marks = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)

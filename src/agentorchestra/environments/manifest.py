@@ -19,6 +19,7 @@ from agentorchestra.environments.beneath import (
     MAX_DEPTH,
     Found,
     OutsideError,
+    closing,
     open_file,
     open_folder,
     parent_of,
@@ -212,14 +213,11 @@ def _readable(at: int, name: str) -> int:
     except PermissionError:
         # Its owner took the right to read away; it has to be in the snapshot all the same.
         mode = stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
-        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-        try:
+        with closing(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)) as handle:
             Path(f"/proc/self/fd/{handle}").chmod(mode | 0o400)
             descriptor = open_file(at, name)
             os.fchmod(descriptor, mode)
             return descriptor
-        finally:
-            os.close(handle)
 
 
 def clear_for(root: Path, wanted: Mapping[str, Entry], apart: frozenset[str]) -> dict[str, Found]:
@@ -257,11 +255,8 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
             with parent_of(root, parts_of(entry.path)) as (at, name):
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=at)
-                inner = open_folder(at, name, os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
-                try:
+                with closing(open_folder(at, name, os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)) as inner:
                     os.fchmod(inner, entry.mode | 0o700)
-                finally:
-                    os.close(inner)
 
 
 def make_link(root: Path, entry: Entry) -> None:
@@ -294,7 +289,7 @@ def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
                 inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
             else:
                 inner = _readable(at, name)
-            try:
+            with closing(inner):
                 status = os.fstat(inner)
                 if stat.S_IMODE(status.st_mode) != entry.mode:
                     os.fchmod(inner, entry.mode)
@@ -302,6 +297,4 @@ def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
                     if status.st_mtime_ns != entry.mtime_ns:
                         os.utime(inner, ns=(entry.mtime_ns, entry.mtime_ns))
                     known[entry.path] = (Mark.of(os.fstat(inner)), entry.content)
-            finally:
-                os.close(inner)
     return known

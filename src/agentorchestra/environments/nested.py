@@ -110,8 +110,6 @@ class NestedEnvironment(ActionEnvironment):
             raise ToolError(f"{action} was done in {part}, but then it was not true that {' and '.join(broken)}")
         return value
 
-    # -- the contract ------------------------------------------------------------------------------------------------
-
     def actions(self) -> tuple[ToolSchema, ...]:
         """Return its own actions, then those of the parts."""
         schemas = {name: {one.name: one for one in part.actions()} for name, part in self._parts.items()}
@@ -173,8 +171,6 @@ class NestedEnvironment(ActionEnvironment):
             blocks += [head, *await part.state()]
         return tuple(blocks)
 
-    # -- life --------------------------------------------------------------------------------------------------------
-
     async def open(self, ctx: Any) -> None:
         """Open the parts; on a ground, put those that have none where it stands."""
         async with AsyncExitStack() as opened:
@@ -234,8 +230,6 @@ class NestedEnvironment(ActionEnvironment):
         for name, state in kept.get(_PARTS, {}).items():
             if name in self._parts:
                 await self._parts[name].restore(_read(state))
-
-    # -- on a ground -------------------------------------------------------------------------------------------------
 
     @property
     def _standing(self) -> list[Grounded]:

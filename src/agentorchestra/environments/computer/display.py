@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.environments.beneath import closing
 from agentorchestra.sandbox.base import MIB, SandboxLimits
 from agentorchestra.sandbox.bubblewrap import INSTALL, Bubblewrap
 from agentorchestra.sandbox.shell import Mount, Shell
@@ -138,8 +139,7 @@ class Display:
     def connect(self) -> socket.socket:
         """Connect to this display and no other, whatever lies in place of its socket; an OSError if it is silent."""
         # By its descriptor: no link is followed, and the name may be longer than an address can be.
-        found = os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
+        with closing(os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as found:
             if not stat.S_ISSOCK(os.fstat(found).st_mode):
                 raise OSError("what lies there is no socket")
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -149,8 +149,6 @@ class Display:
                 made.close()
                 raise
             return made
-        finally:
-            os.close(found)
 
     async def close(self) -> None:
         shell, self._shell = self._shell, None

@@ -173,7 +173,6 @@ def _refusal(shown: str, ref: str, why: str, told: str) -> str:
     hints = {
         "non-fast-forward": "fetch it, merge what is new there, and push again",
         "fetch first": "fetch it, merge what is new there, and push again",
-        "pre-receive hook declined": "do what its rules ask for, then commit and push again",
         "hook declined": "do what its rules ask for, then commit and push again",
         "protected branch hook declined": "push to another branch and ask for a merge",
         "failed to update ref": "somebody pushed at the same time: fetch, merge and push again",

@@ -52,8 +52,6 @@ class ReportStorage(FolderEnvironment):
         """Return True: a resume puts the folder back, and what is shared knows the effect that added it."""
         return True
 
-    # -- items -------------------------------------------------------------------------------------------------------
-
     @property
     def listed(self) -> list[dict[str, JsonValue]]:
         found = self.kept.get("items")
@@ -104,8 +102,6 @@ class ReportStorage(FolderEnvironment):
             items = [await self._whole(ctx, one) for one in self.listed]
         return await asyncio.to_thread(collect, [*items, *more])
 
-    # -- shared ------------------------------------------------------------------------------------------------------
-
     def shared(self, name: str) -> SharedReport:
         if self._reports is None:
             raise ToolError(f"the report {name!r} cannot be shared: there is no workspace here; leave the name out")
@@ -123,8 +119,6 @@ class ReportStorage(FolderEnvironment):
         """Candidates of a step change nothing outside of their world."""
         if getattr(ctx, "world", MAIN) != MAIN:
             raise ToolError(f"a candidate of a step cannot {what}; do it when the step is taken")
-
-    # -- files -------------------------------------------------------------------------------------------------------
 
     def place(self, path: str) -> Place:
         """Return the place of a path; the task's files are seen below `files/`."""
@@ -189,8 +183,6 @@ class ReportStorage(FolderEnvironment):
             raise ToolError(f"the report cannot be written to {path!r}; name a file of the folder, such as report.md")
         head, dot, ending = path.rpartition(".")
         return [place, *(self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))]
-
-    # -- what agents see ---------------------------------------------------------------------------------------------
 
     def block(self, text: str) -> TextBlock:
         """Words of the report, which may be anybody's."""

@@ -78,8 +78,6 @@ class NavigationActions(TabActions):
         await self.within("loading it again", lambda: page.reload(wait_until="commit"), seconds=self.settings.load_s)
         return await self.settled(ctx)
 
-    # -- tabs --------------------------------------------------------------------------------------------------------
-
     @action(tags=("read", "network"))
     async def open_tab(self, ctx: Any, url: str = "") -> str:
         """Open a new tab and make it the current one.
@@ -135,8 +133,6 @@ class NavigationActions(TabActions):
             raise ToolError(f"there is no tab {number}; the tabs are {there}")
         return found
 
-    # -- dialogs -----------------------------------------------------------------------------------------------------
-
     @action
     async def answer_dialog(self, ctx: Any, accept: bool) -> str:
         """Answer the dialog that is open: alert, confirm, prompt, or whether to leave the page.
@@ -166,8 +162,6 @@ class NavigationActions(TabActions):
             raise ToolError("no dialog is open; look at the state")
         await self.session.answer(tab, accept, text)
         return f"the {dialog.type} was {'accepted' if accept else 'dismissed'}; {await self.settled(ctx)}"
-
-    # -- waiting -----------------------------------------------------------------------------------------------------
 
     @action
     async def wait(

@@ -23,27 +23,13 @@ from agentorchestra.tools.web.resolver import Resolver
 NOWHERE = "http://127.0.0.1:9"
 _FEATURES_OFF = (
     # Chromium reads the last list of features only, so Playwright's own are named here again (a test compares them).
-    "AimEnabled",
-    "AvoidCorsURLLoaderRestartOnRedirect",
-    "AvoidUnnecessaryBeforeUnloadCheckSync",
-    "DestroyProfileOnBrowserClose",
-    "HttpsFirstBalancedModeAutoEnable",
-    "HttpsUpgrades",
-    "LensOverlay",
-    "MediaRouter",
-    "NetworkTimeServiceQuerying",
-    "OptimizationHints",
-    "PaintHolding",
-    "PreconnectToSearch",
-    "TcpPortRandomizationWin",
-    "ThirdPartyStoragePartitioning",
-    "msEdgeUpdateLaunchServicesPreferredVersion",
+    *("AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync"),
+    *("DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay"),
+    *("MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch"),
+    *("TcpPortRandomizationWin", "ThirdPartyStoragePartitioning", "msEdgeUpdateLaunchServicesPreferredVersion"),
     "msForceBrowserSignIn",
     # Processes of each context that no page uses, some 30 MiB for every run: for the address bar, and in reserve.
-    "SpareRendererForSitePerProcess",
-    "WebUIOmniboxAimPopup",
-    "WebUIOmniboxFullPopup",
-    "WebUIOmniboxPopup",
+    *("SpareRendererForSitePerProcess", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "WebUIOmniboxPopup"),
     # Each form that a page shows would be described to Google, from the run's own context.
     "AutofillServerCommunication",
 )
@@ -71,7 +57,7 @@ _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
 def why_not_shown(url: str) -> str:
-    """Return why a page at this address, kept from agents by Chromium too, shows them nothing; "" where it may."""
+    """Return why a page shows nothing to an agent by its address, "" where it may; Chromium keeps pages from most such."""
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
     if not colon or scheme in (*_SHOWN_SCHEMES, "chrome-error"):
