@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 _SEARCHED = 5_000_000  # bytes of a file that are searched for a text; larger ones are named
 _LINE = 300  # characters of a line that a search shows
 _CHUNK = 1 << 20
+_LINE_END = "(?:\r\n|\r|\n)"
 
 _TEMPORARY = Callable[[], Path]
 _T = TypeVar("_T")
@@ -204,9 +205,6 @@ def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
             ) from None
 
     return found.text, encoded
-
-
-_LINE_END = "(?:\r\n|\r|\n)"
 
 
 def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:

@@ -10,6 +10,7 @@ from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.addresses import address_in, usable_address, without_address
 
 MOST_DESCRIBED = 500  # characters of a description
+Where = Callable[[str], str]  # the address of a name that only the run knows, such as a file of the task; "" for others
 
 
 class Reference(BaseModel, frozen=True):
@@ -42,9 +43,6 @@ class Item(BaseModel, frozen=True):
     summary: str = ""  # two or three sentences, "" until they are made
     references: tuple[Reference, ...] = ()  # in the order of their numbers
     by: str = ""  # the agent that added it
-
-
-Where = Callable[[str], str]  # the address of a name that only the run knows, such as a file of the task; "" for others
 
 
 def nowhere(name: str) -> str:

@@ -24,6 +24,7 @@ from agentorchestra.environments.report.marks import (
 NO_ADDRESS = "#references"
 _MOST_CITED = 50  # citations of one source that are kept
 _MOST_QUOTES = 5  # of one source that the list shows
+_LINKED = r"\[\d{1,4}\]\([^()\s]{1,3000}\)"
 
 
 class Listed(BaseModel, frozen=True):
@@ -221,9 +222,6 @@ def assembled(collected: Collected, title: str = "") -> str:
         heading = "" if not one.title or re.match(r"#{1,3}\s", one.content) else f"## {one.title}"
         parts.append("\n\n".join(part for part in (heading, one.content) if part))
     return "\n\n".join(part for part in parts if part)
-
-
-_LINKED = r"\[\d{1,4}\]\([^()\s]{1,3000}\)"
 
 
 def one_each(text: str) -> str:

@@ -33,6 +33,8 @@ T = TypeVar("T")
 _MOMENT_S = 0.15  # in which what an action sets off begins: a navigation, a dialog, a download
 _WHOLE_S = 3.0  # how long a document that is there is waited for until all of it is
 _MOST_REFUSED = 5
+# A line of a view: the reference, the role, and the name where there is one.
+_SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
 
 
 def agent_of(ctx: Any) -> str:
@@ -54,10 +56,6 @@ def has_ended(ctx: Any, agent: str) -> bool:
     number = last.partition(".")[0]
     record = _records(ctx).get(EffectKey(above or "/", int(number))) if number.isdigit() else None
     return record is not None and record.outcome is not None
-
-
-# A line of a view: the reference, the role, and the name where there is one.
-_SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
 
 
 def reference_in(line: str) -> tuple[str, str] | None:

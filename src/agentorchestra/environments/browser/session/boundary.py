@@ -57,7 +57,7 @@ _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
 def why_not_shown(url: str) -> str:
-    """Return why a page shows nothing to an agent by its address, "" where it may; Chromium keeps pages from most such."""
+    """Return why a page at this address shows nothing to an agent, "" where it may; Chromium keeps pages from most."""
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
     if not colon or scheme in (*_SHOWN_SCHEMES, "chrome-error"):

@@ -36,6 +36,12 @@ NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable"
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
 _NEEDED = ("playwright", "PIL", "h11", "psutil")
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
+# Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108.
+_LONGEST = 40
+# Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
+# answer with anything. One that would need more ends, as if it had been killed.
+MOST_DRIVER = 1 << 30
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
 
 
 def playwright_api() -> Any:
@@ -108,20 +114,11 @@ def _drivers() -> set[int]:
     return found
 
 
-# Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
-# answer with anything. One that would need more ends, as if it had been killed.
-MOST_DRIVER = 1 << 30
-
-
 def _bound(driver: int) -> None:
     """Limit the memory of a driver (Linux)."""
     with contextlib.suppress(OSError, ValueError, AttributeError, psutil.Error):
         most = psutil.Process(driver).memory_info().data + MOST_DRIVER
         resource.prlimit(driver, resource.RLIMIT_DATA, (most, most))
-
-
-# Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108.
-_LONGEST = 40
 
 
 class _Launched:
@@ -327,9 +324,6 @@ class SharedBrowser:
         now, self._now = self._now, None
         if now is not None:
             await now.end(self.settings.call_s)
-
-
-_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
 
 
 def shared_browser(settings: BrowserSettings) -> SharedBrowser:

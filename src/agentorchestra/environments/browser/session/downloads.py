@@ -27,6 +27,7 @@ MOST_AT_ONCE = 10
 _LOOK_S = 0.1
 _NAMES = 1000
 _NAME_BYTES = 120
+_KNOWN: set[str] = set()  # what the browser calls downloads that are taken care of
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
@@ -195,9 +196,6 @@ def _taken_from(begun: list[tuple[str, str]], url: str) -> str:
             _KNOWN.add(one[1])
             return one[1]
     return ""
-
-
-_KNOWN: set[str] = set()  # what the browser calls downloads that are taken care of
 
 
 def _newest(artifacts: Path | None) -> str:

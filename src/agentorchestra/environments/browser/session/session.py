@@ -14,13 +14,7 @@ from agentorchestra.core.errors import AgentOrchestraError, ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.session.boundary import Boundary
-from agentorchestra.environments.browser.session.chromium import (
-    SharedBrowser,
-    first_line,
-    playwright_api,
-    shared_browser,
-    within,
-)
+from agentorchestra.environments.browser.session.chromium import first_line, playwright_api, shared_browser, within
 from agentorchestra.environments.browser.session.downloads import Downloads
 from agentorchestra.environments.browser.session.persistence import Keeper, addresses, tabs_of
 from agentorchestra.environments.browser.session.proxy import BoundaryProxy
@@ -30,6 +24,7 @@ from agentorchestra.environments.browser.view.references import listen
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
 
+    from agentorchestra.environments.browser.session.chromium import SharedBrowser
     from agentorchestra.environments.folder import FolderGround
 
 T = TypeVar("T")

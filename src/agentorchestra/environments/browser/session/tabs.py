@@ -17,6 +17,7 @@ MOST_DIALOGS = 10  # one after the other, without anything else done: a page tha
 _MOST_NOTES = 20
 _MOST_VISITED = 100
 _NOTE_CHARS = 300
+_UNDER_WAY: set[asyncio.Task[Any]] = set()
 
 
 @dataclass
@@ -146,9 +147,6 @@ class Tab:
 def refuse(download: Any) -> None:
     """Cancel a download of a page that nobody looks at any more."""
     _apart(download.cancel())
-
-
-_UNDER_WAY: set[asyncio.Task[Any]] = set()
 
 
 def _apart(call: Any) -> None:

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _MOST_WEIGHT = 3_000_000
 _MOST_DEPTH = 300
 _MOST_FRAMES = 20
+_SILENT = Probe(stopped=True)
 _MOST_COMPARED = 1500  # lines of a view that is compared with the one before
 
 
@@ -156,9 +157,6 @@ async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Par
     part = Part(frame, said if said is not None else _SILENT)
     parent.inner[number] = part
     return part if said is not None else None
-
-
-_SILENT = Probe(stopped=True)
 
 
 def _too_large(said: Probe) -> bool:
