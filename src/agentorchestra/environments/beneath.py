@@ -35,16 +35,12 @@ class Found:
     @property
     def kind(self) -> str:
         """`file`, `folder`, `link`, or `other` (a socket, a pipe, a device)."""
-        return kind_of(self.status.st_mode)
-
-
-def kind_of(mode: int) -> str:
-    """`file`, `folder`, `link` or `other`, from a file's mode."""
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"
+        mode = self.status.st_mode
+        if stat.S_ISREG(mode):
+            return "file"
+        if stat.S_ISDIR(mode):
+            return "folder"
+        return "link" if stat.S_ISLNK(mode) else "other"
 
 
 def parts_of(path: str) -> tuple[str, ...]:

@@ -144,11 +144,9 @@ class FolderGround:
         there = await asyncio.to_thread(clear_for, self.folder, wanted, self._apart)
         await asyncio.to_thread(make_folders, self.folder, manifest.entries)
         files = [one for one in manifest.entries if one.kind == "file"]
-
-        def changed() -> list[Entry]:
-            return [e for e in files if differs(self.folder, e, there.get(e.path), self._known.get(e.path))]
-
-        missing = await asyncio.to_thread(changed)
+        missing = await asyncio.to_thread(
+            lambda: [e for e in files if differs(self.folder, e, there.get(e.path), self._known.get(e.path))]
+        )
         for part in _batches(range(len(missing)), [one.size for one in missing]):
             await asyncio.gather(*(self._written(missing[index]) for index in part))
 

@@ -145,10 +145,8 @@ async def _check_forward(git: GitShell, repository: str, one: Update, known: set
             f"{remote.shown} has another {one.ref.removeprefix('refs/tags/')!r} already; tags are not moved: choose "
             "another name"
         )
-    newer = one.old not in known
-    if not newer:
-        newer = (await git.run(repository, "merge-base", "--is-ancestor", one.old, one.new, ok=(0, 1))).code == 1
-    if newer:
+    question = ("merge-base", "--is-ancestor", one.old, one.new)
+    if one.old not in known or (await git.run(repository, *question, ok=(0, 1))).code == 1:
         raise ToolError(
             f"the push to {one.ref.removeprefix('refs/heads/')} of {remote.shown} was not made: it has commits that "
             "are not in this branch; pull them (or fetch and merge), resolve conflicts, and push again"

@@ -177,8 +177,8 @@ def _said(value: Any) -> str:
 def summary_of(content: str, most: int = 320) -> str:
     """Return the first sentences of a text, at most three, without marks: where no model made a summary."""
     lines = [line for line in content[:8_000].split("\n") if not line.lstrip().startswith(("#", "```", "|", ">"))]
-    plain = " ".join(CITATION.sub(lambda one: _words_of(one), "\n".join(lines)).split())
-    plain = re.sub(r"\s+([.,;:!?])", r"\1", plain)
+    plain = CITATION.sub(lambda one: "" if (one["text"] or "0").isdigit() else one["text"], "\n".join(lines))
+    plain = re.sub(r"\s+([.,;:!?])", r"\1", " ".join(plain.split()))
     sentences = re.split(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ0-9“\"])", plain)
     said = ""
     for sentence in sentences[:3]:
@@ -186,8 +186,3 @@ def summary_of(content: str, most: int = 320) -> str:
             break
         said = f"{said} {sentence}".strip()
     return said if len(said) <= most else f"{said[:most].rsplit(' ', 1)[0]}…"
-
-
-def _words_of(found: re.Match[str]) -> str:
-    text = found["text"]
-    return text if text and not text.isdigit() else ""

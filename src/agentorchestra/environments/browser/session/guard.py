@@ -6,15 +6,13 @@ import contextlib
 import subprocess
 from pathlib import Path
 
-_GUARD = Path(__file__).with_name("guard.sh")
-
 
 class Guard:
     """The process that ends the browser when this one is gone."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
-            ["/bin/sh", str(_GUARD)],
+            ["/bin/sh", str(Path(__file__).with_name("guard.sh"))],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

@@ -34,14 +34,11 @@ class Tab:
     coming: str | None = None  # of a document that was answered and is not shown yet
     loading: bool = False  # whether a new document was asked for and is not there yet
     notes: list[str] = field(default_factory=list)  # what happened and nobody was told yet, one sentence each
-    # what its sites keep in `sessionStorage`, by their origins
-    stored: dict[str, dict[str, str]] = field(default_factory=dict)
+    stored: dict[str, dict[str, str]] = field(default_factory=dict)  # `sessionStorage` of its sites, by their origins
     cdp: CDPSession | None = None
     visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
-    # set by whatever an action must not wait beyond: a dialog, a crash, the end of the page
-    interrupted: asyncio.Event = field(default_factory=asyncio.Event)
-    # set by that, and by a document that was asked for, came, or did not come
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # set by `interrupt`
+    changed: asyncio.Event = field(default_factory=asyncio.Event)  # also by a document: asked for, come, or not come
     announced: list[tuple[str, str]] = field(default_factory=list)  # downloads, by address and the browser's id
 
     @property
@@ -65,7 +62,7 @@ class Tab:
         self.announced.clear()
 
     def interrupt(self) -> None:
-        """Wake whoever waits: something happened that no action waits beyond."""
+        """Wake whoever waits: no action waits beyond a dialog, a crash, the end of the page."""
         self.interrupted.set()
         self.changed.set()
 

@@ -19,7 +19,7 @@ from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, 
 from agentorchestra.environments.browser.view.probe import MOST_ELEMENTS, Probe, Scroll, probe
 from agentorchestra.environments.browser.view.references import locate, numbers_of
 from agentorchestra.environments.browser.view.snapshot import Box, Node, parse
-from agentorchestra.environments.browser.view.text import plain
+from agentorchestra.environments.browser.view.text import address, plain
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame, Page
@@ -45,6 +45,7 @@ class Mark:
 @dataclass(frozen=True, slots=True)
 class View:
     number: int  # counts the views of a page; references are those of the latest
+    url: str  # shortened
     title: str
     document: str  # names the document: another one after a navigation
     lines: tuple[str, ...]  # the elements that are shown
@@ -108,6 +109,7 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
     numbers.views += 1
     return View(
         number=numbers.views,
+        url=address(main.probe.url or page.url, 300),
         title=plain(main.probe.title, 200),
         document=main.probe.token,
         lines=lines_of(tree, budget),
