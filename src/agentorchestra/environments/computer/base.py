@@ -25,6 +25,7 @@ from agentorchestra.sandbox import Sandbox, SandboxLimits
 from agentorchestra.tea.calling.environment import ActionEnvironment
 
 T = TypeVar("T")
+_PRINTED_CHARS = 400
 
 
 class DesktopEnvironment(ActionEnvironment):
@@ -157,7 +158,8 @@ class DesktopEnvironment(ActionEnvironment):
             lines.append("programs:")
         for one in jobs[-descriptions.MOST_PROGRAMS :]:
             lines.append(f"  {descriptions.program_line(one)}")
-            printed = descriptions.last_words(await self._programs.printed(one.job))
+            printed = (await self._programs.printed(one.job)).strip()
+            printed = printed if len(printed) <= _PRINTED_CHARS else f"…{printed[-_PRINTED_CHARS:]}"
             lines += [f"    printed: {line}" for line in printed.splitlines()]
         self._running = {one.job for one in jobs if one.state == "running"}
         return lines

@@ -10,7 +10,6 @@ from agentorchestra.environments.jobs import how, short
 from agentorchestra.sandbox import Job
 
 MOST_PROGRAMS = 12
-_PRINTED_CHARS = 400
 _CHANGES = 10
 
 
@@ -83,8 +82,3 @@ def quoted(text: str) -> str:
 
 def program_line(job: Job) -> str:
     return f"{job.job}: {how(job)}: {short(job.command)}"
-
-
-def last_words(printed: str) -> str:
-    text = printed.strip()
-    return text if len(text) <= _PRINTED_CHARS else f"…{text[-_PRINTED_CHARS:]}"

@@ -148,10 +148,8 @@ class Finished:
 
 @dataclass
 class _Numbering:
-    """Numbers by first use."""
-
     references: Sequence[Listed]
-    used: dict[int, int] = field(default_factory=dict)
+    used: dict[int, int] = field(default_factory=dict)  # numbers by first use
     struck: list[str] = field(default_factory=list)
     by_key: dict[str, int] = field(default_factory=dict)
 

@@ -188,7 +188,7 @@ class FileActions(TargetActions):
 async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]]:
     """Save documents that the page is led to, instead of showing them; yields the statuses of those that came."""
     statuses: list[int] = []
-    tasks: set[asyncio.Task[None]] = set()
+    tasks: list[asyncio.Task[None]] = []
     async with asyncio.timeout(seconds):
         cdp = await page.context.new_cdp_session(page)
         main = (await cdp.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
@@ -207,12 +207,7 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
         with contextlib.suppress(playwright_api().Error):  # the page went on without it
             await cdp.send(way, given)
 
-    def paused(event: dict[str, Any]) -> None:
-        task = asyncio.ensure_future(answer(event))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    cdp.on("Fetch.requestPaused", paused)
+    cdp.on("Fetch.requestPaused", lambda event: tasks.append(asyncio.ensure_future(answer(event))))
     patterns = [{"resourceType": "Document", "requestStage": "Response"}]
     try:
         async with asyncio.timeout(seconds):

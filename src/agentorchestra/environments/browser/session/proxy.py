@@ -35,12 +35,8 @@ _CONNECT_S = 15.0
 _IDLE_S = 300.0  # without a byte in either direction
 _LINGER_S = 2.0
 
-_HOP_BY_HOP = frozenset(
-    {
-        *(b"connection", b"expect", b"keep-alive", b"proxy-authenticate", b"proxy-authorization"),
-        *(b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
-    }
-)
+_HOP_BY_HOP = {b"connection", b"expect", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+_HOP_BY_HOP |= {b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"}
 
 
 class _BadRequestError(Exception):

@@ -50,18 +50,15 @@ def _keep(node: Node, clip: Box, seen: Box, floating: list[Box]) -> bool:
         elif _keep(child, clip, seen, floating):
             kept.append(child)
         elif child.box is not None:
-            _count(node, child.box, clip)
+            _, y, wide, high = child.box
+            if y + high <= clip[1]:
+                node.above += 1
+            elif y >= clip[1] + clip[3]:
+                node.below += 1
+            elif wide > 0 and high > 0:
+                node.beside += 1
     node.children = kept
     return inside or any(isinstance(child, Node) for child in kept)
-
-
-def _count(node: Node, box: Box, clip: Box) -> None:
-    if box[1] + box[3] <= clip[1]:
-        node.above += 1
-    elif box[1] >= clip[1] + clip[3]:
-        node.below += 1
-    elif box[2] > 0 and box[3] > 0:
-        node.beside += 1
 
 
 def _meets(box: Box, at: Box) -> bool:
