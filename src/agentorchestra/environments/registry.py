@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from agentorchestra.core.protocols import Environment
@@ -12,7 +13,7 @@ from agentorchestra.core.settings import Settings
 from agentorchestra.sandbox import Sandbox, SandboxLimits
 from agentorchestra.sandbox.base import MIB
 
-# Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it.
+# Name -> `module:class`. The class method `packaged(parts)` makes it.
 PACKAGED: Mapping[str, str] = {
     "browser": "agentorchestra.environments.browser.environment:Browser",
     "computer": "agentorchestra.environments.computer.environment:Computer",
@@ -36,25 +37,18 @@ class EnvironmentParts:
     reports: Path | None = None  # the workspace's folder of the reports that its runs share
 
 
-class PackagedFactory:
-    """Makes instances of a packaged environment; its module is imported by the first one."""
-
-    def __init__(self, place: str, parts: EnvironmentParts) -> None:
-        self._place = place
-        self._parts = parts
-
-    def __call__(self) -> Environment:
-        from agentorchestra.environments.folder import FolderEnvironment
-        from agentorchestra.environments.manifest import FolderLimits
-
-        module, _, name = self._place.partition(":")
-        kind = getattr(importlib.import_module(module), name)
-        one: Environment = kind.packaged(self._parts) if hasattr(kind, "packaged") else kind()
-        if isinstance(one, FolderEnvironment):
-            given = self._parts.settings.folder
-            one.limits = FolderLimits(int(given.max_mib * MIB), given.max_entries, int(given.max_file_mib * MIB))
-        return one
+def packaged_environments(parts: EnvironmentParts) -> dict[str, Callable[[], Environment]]:
+    """Return makers of the packaged environments by name; the first use of one imports its module."""
+    return {name: partial(_make, place, parts) for name, place in PACKAGED.items()}
 
 
-def packaged_environments(parts: EnvironmentParts) -> dict[str, PackagedFactory]:
-    return {name: PackagedFactory(place, parts) for name, place in PACKAGED.items()}
+def _make(place: str, parts: EnvironmentParts) -> Environment:
+    from agentorchestra.environments.folder import FolderEnvironment
+    from agentorchestra.environments.manifest import FolderLimits
+
+    module, _, name = place.partition(":")
+    made: Environment = getattr(importlib.import_module(module), name).packaged(parts)
+    if isinstance(made, FolderEnvironment):
+        given = parts.settings.folder
+        made.limits = FolderLimits(int(given.max_mib * MIB), given.max_entries, int(given.max_file_mib * MIB))
+    return made
