@@ -107,9 +107,6 @@ def place_of(path: str, folder: Path, files: Path | None) -> Place:
     return Place(folder, parts, "/".join(parts))
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
 def _open(place: Place) -> int:
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
@@ -237,9 +234,6 @@ def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[
     return found.sub(written, text), len(starts)
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------
-
-
 def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Found, Path]]:
     """Yield everything below a folder, with its path as the agent writes it; the whole folder has the task's files."""
     if not stat.S_ISDIR(status(place).st_mode):
@@ -327,9 +321,6 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
             if len(found_lines) >= most:
                 break
     return found_lines
-
-
-# -- writing -----------------------------------------------------------------------------------------------------------
 
 
 def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
@@ -429,9 +420,6 @@ def _copy_file(source: Place, target: Place, temporary: _TEMPORARY) -> None:
         place_file(target.root, target.parts, made, new=True, make=True)
     finally:
         made.unlink(missing_ok=True)
-
-
-# -- from elsewhere ----------------------------------------------------------------------------------------------------
 
 
 def name_of(url: str) -> str:

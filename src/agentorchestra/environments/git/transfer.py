@@ -101,13 +101,11 @@ async def push(
     Returns each ref that was moved, and the commit it stands at now.
     """
     locals_ = await _refs_here(git, repository)
-    wanted: dict[str, str] = {}
-    if branch:
-        if (sha := locals_.get(f"refs/heads/{branch}")) is None:
-            here = sorted(one.removeprefix("refs/heads/") for one in locals_ if one.startswith("refs/heads/"))
-            what = f"its branches: {', '.join(here)}" if here else "commit something first"
-            raise ToolError(f"there is no branch {branch!r} to push; {what}")
-        wanted[f"refs/heads/{to or branch}"] = sha
+    if (sha := locals_.get(f"refs/heads/{branch}")) is None:
+        here = sorted(one.removeprefix("refs/heads/") for one in locals_ if one.startswith("refs/heads/"))
+        what = f"its branches: {', '.join(here)}" if here else "commit something first"
+        raise ToolError(f"there is no branch {branch!r} to push; {what}")
+    wanted = {f"refs/heads/{to or branch}": sha}
     for tag in tags:
         if f"refs/tags/{tag}" not in locals_:
             raise ToolError(f"there is no tag {tag!r} to push; make it with `git tag` in the terminal")

@@ -187,9 +187,6 @@ def _remarks(told: str) -> str:
     return f', it says "{one_line(told)}"' if told.strip() else ""
 
 
-# -- lines -----------------------------------------------------------------------------------------------------------
-
-
 def _line(text: str | bytes) -> bytes:
     data = text.encode() if isinstance(text, str) else text
     return f"{len(data) + 4:04x}".encode("ascii") + data

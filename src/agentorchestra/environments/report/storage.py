@@ -166,7 +166,14 @@ class ReportStorage(FolderEnvironment):
         mine = dict(written) if isinstance(written, dict) else {}
 
         def write() -> Place:
-            for place in self._names(path):
+            first = self.place(path)
+            if first.given or not first.parts:
+                raise ToolError(
+                    f"the report cannot be written to {path!r}; name a file of the folder, such as report.md"
+                )
+            head, dot, ending = path.rpartition(".")
+            others = (self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))
+            for place in (first, *others):
                 before = disk.content_of(place)
                 if before is None or hashlib.sha256(before).hexdigest() == mine.get(place.shown):
                     disk.write(place, self._stands_on.temporary, data)
@@ -176,13 +183,6 @@ class ReportStorage(FolderEnvironment):
         place = await disk.in_thread(write)
         self.kept["written"] = {**mine, place.shown: hashlib.sha256(data).hexdigest()}
         return place
-
-    def _names(self, path: str) -> Sequence[Place]:
-        place = self.place(path)
-        if place.given or not place.parts:
-            raise ToolError(f"the report cannot be written to {path!r}; name a file of the folder, such as report.md")
-        head, dot, ending = path.rpartition(".")
-        return [place, *(self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))]
 
     def block(self, text: str) -> TextBlock:
         """Words of the report, which may be anybody's."""

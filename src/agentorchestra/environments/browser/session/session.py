@@ -87,8 +87,6 @@ class BrowserSession:
     def _open(self) -> bool:
         return self._context is not None and self.shared.alive and self.shared.generation == self._generation
 
-    # -- the context -------------------------------------------------------------------------------------------------
-
     async def context(self) -> BrowserContext:
         """Return the run's context, opened with what is kept if there is none."""
         if self._context is not None and self._open:
@@ -135,8 +133,6 @@ class BrowserSession:
             if tab.page is not None:
                 tab.note(f"{why}; {_AGAIN}")
             tab.lose()
-
-    # -- tabs --------------------------------------------------------------------------------------------------------
 
     def _new_tab(self) -> Tab:
         """Add a tab. If there are too many, close the one used longest ago, preferably one that nobody works in."""
@@ -237,8 +233,6 @@ class BrowserSession:
         task = asyncio.ensure_future(self._try(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    # -- calls, and what helps when they do not end -------------------------------------------------------------------
 
     async def tab(self, agent: str) -> Tab:
         """Return an agent's current tab with a page that answers; opened if it has none."""
@@ -391,8 +385,6 @@ class BrowserSession:
         self.shared.kill(self._generation)
         self._lose("the browser was started again")
         await self.context()
-
-    # -- saving ------------------------------------------------------------------------------------------------------
 
     async def save(self) -> None:
         """Note in `kept` what has to be there after a crash."""
