@@ -285,11 +285,8 @@ def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
         if entry.kind == "link":
             continue
         with parent_of(root, parts_of(entry.path)) as (at, name):
-            if entry.kind == "folder":
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            else:
-                inner = _readable(at, name)
-            with closing(inner):
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            with closing(os.open(name, flags, dir_fd=at) if entry.kind == "folder" else _readable(at, name)) as inner:
                 status = os.fstat(inner)
                 if stat.S_IMODE(status.st_mode) != entry.mode:
                     os.fchmod(inner, entry.mode)

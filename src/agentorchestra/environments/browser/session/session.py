@@ -269,8 +269,7 @@ class BrowserSession:
             tab.note(await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other"))
             return
         tab.interrupted.clear()
-        given = () if text is None else (text,)
-        await self._try(dialog.accept(*given) if accept else dialog.dismiss())
+        await self._try(dialog.accept(text) if accept else dialog.dismiss())
         # The next one, of a page that asks without an end, comes at once.
         with contextlib.suppress(TimeoutError):
             await within(tab.interrupted.wait(), 0.1)

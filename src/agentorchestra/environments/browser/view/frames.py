@@ -89,8 +89,11 @@ def _join(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: 
     for frame in [node for node in nodes if node.role == "iframe"]:
         if about := [one for one in found.get(frame.box or (0, 0, 0, 0), []) if one.number in part.inner]:
             _join(frame, part.inner[about[0].number], give, secrets, _inside(origin, about))
-        else:
-            _move_all(frame, origin)
+        else:  # nothing is known of it: what is in it is moved near enough to be counted as in view or not
+            x, y = (frame.box or (0, 0, 0, 0))[:2]
+            for child in frame.children:
+                for node in child.elements() if isinstance(child, Node) else ():
+                    _move(node, (origin[0] + x, origin[1] + y))
     _add_missing(place, nodes, part, give)
     for node in _of_frame(place):
         _move(node, origin)
@@ -117,15 +120,6 @@ def _inside(origin: tuple[int, int], about: list[Found]) -> tuple[int, int]:
 def _move(node: Node, origin: tuple[int, int]) -> None:
     if node.box is not None:
         node.box = (node.box[0] + origin[0], node.box[1] + origin[1], node.box[2], node.box[3])
-
-
-def _move_all(place: Node, origin: tuple[int, int]) -> None:
-    """Move what is in a frame of which nothing is known: near enough to be counted as in view or not."""
-    x, y = (place.box or (0, 0, 0, 0))[:2]
-    for child in place.children:
-        if isinstance(child, Node):
-            for node in child.elements():
-                _move(node, (origin[0] + x, origin[1] + y))
 
 
 def _say(node: Node, about: list[Found]) -> None:
