@@ -31,7 +31,7 @@ from agentorchestra.environments.beneath import (
 # 1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, `parts` (blobs with further entries),
 # and `kept`.
 FORMAT = 1
-_LARGE = 16  # A folder with so many entries has a part of its own: it is stored again only when something in it changes
+_LARGE = 16  # a folder with so many entries has a part of its own: it is stored again only when something in it changes
 
 
 @dataclass(frozen=True)

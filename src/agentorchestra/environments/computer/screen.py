@@ -56,7 +56,7 @@ class GoneError(Exception):
 
 
 class Screen:
-    """A connection to a display, by one to its socket that is this object's from here on; a GoneError if it refuses.
+    """A connection to a display by a connected socket, which it takes over; a GoneError if the display refuses.
 
     `authority` is name and cookie, with a colon in between.
     """

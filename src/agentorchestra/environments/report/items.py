@@ -20,7 +20,7 @@ class Reference(BaseModel, frozen=True):
     description: str = ""  # what it is, in words
     url: str = ""  # the address by which it is opened; "" for a source that has none
     source: str = ""  # as it was named: a file, an address
-    place: str = ""  # `line 12`, `p. 3`.
+    place: str = ""  # `line 12`, `p. 3`
     quote: str = ""  # its words, verbatim
 
 

@@ -57,7 +57,7 @@ _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
 def why_not_shown(url: str) -> str:
-    """Return why a page at this address shows nothing to an agent, "" where it may; Chromium keeps pages from most."""
+    """Return why a page at this address shows nothing to an agent; "" for one that may be looked at."""
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
     if not colon or scheme in (*_SHOWN_SCHEMES, "chrome-error"):
@@ -84,7 +84,7 @@ class Visit:
 class Hosts:
     """A list of hosts as users write it; `setting` is its name for messages. A SettingsError for what is no host.
 
-    `example.org`, `*.example.org` for all below it (not itself), an IP address; each for all ports, or with one.
+    `example.org`, `*.example.org` for all below it (not itself), an IP address; each for all ports, or with `:PORT`.
     """
 
     def __init__(self, written: Iterable[str], *, setting: str) -> None:
@@ -137,11 +137,10 @@ class Boundary:
         self,
         settings: WebSettings | None = None,
         *,
-        private: Iterable[str] | None = None,  # private services that are allowed; None for those of the settings
+        private: Iterable[str] | None = None,  # private `HOST:PORT` that are allowed; None for the settings'
         allow: Iterable[str] = (),  # hosts (`Hosts`); if there are any, all others are refused
         deny: Iterable[str] = (),  # refused, whatever else allows them; an IP address also where a name leads to it
-        resolver: Resolver
-        | None = None,  # names to IP addresses; None for the settings' name servers, else the system's
+        resolver: Resolver | None = None,  # of names; None for the settings' name servers, else the system's
     ) -> None:
         self._client = WebClient(settings, resolver=resolver)
         self._setting = "web.private" if private is None else "browser.private"
