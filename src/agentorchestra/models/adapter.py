@@ -39,10 +39,7 @@ class RequestAdapter:
             note(message)
 
     def adapt(self, request: ModelRequest, client: ModelClient, note: Note, *, stands_in: bool = False) -> ModelRequest:
-        """Return the request as a client can take it; `note` hears of media that are not shown.
-
-        One that stands in for another has the limits of its own profile.
-        """
+        """Return a request within this client's own limits; `note` hears of media that are not shown."""
         if any(map(has_media, request.messages)):
             request = self._with_media_taken(request, client, note)
         refused = self._tools.get(id(client))
@@ -76,10 +73,7 @@ class RequestAdapter:
         return without_media(request, left_out)
 
     def relax(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
-        """Leave out what the client refused of a request, and say so; None where asking again would change nothing.
-
-        Requests that go on at the same time may be refused too.
-        """
+        """Leave out what the client refused, and say so; None where asking again would change nothing."""
         if isinstance(error, ModelMediaError):
             held = {kind_of(block.media_type) for block in chain.from_iterable(map(has_media, asked.messages))}
             if held.isdisjoint(error.kinds):

@@ -39,23 +39,14 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Who was asked, for sentences.
+    """Who was asked, for sentences."""
 
-    Attributes:
-        model: the canonical name.
-        address: where, without credentials or query.
-        section: where its address is configured.
-        key_env: the variable the key came from, "" where none was sent.
-        key: its value, never shown.
-        own_address: whether it is not the provider's own server.
-    """
-
-    model: str
-    address: str
-    section: str
-    key_env: str
-    key: str | None
-    own_address: bool
+    model: str  # the canonical name
+    address: str  # where, without credentials or query
+    section: str  # where its address is configured
+    key_env: str  # the variable the key came from, "" where none was sent
+    key: str | None  # its value, never shown
+    own_address: bool  # whether it is not the provider's own server
 
     @classmethod
     def of(cls, endpoint: Endpoint) -> Target:

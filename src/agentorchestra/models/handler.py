@@ -91,12 +91,7 @@ class RequestModelHandler:
         return Allowance.of(effect.request, [client for _, client in clients], purpose=effect.purpose)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Ask until there is an answer or the attempts are used up.
-
-        Raises:
-            ModelError: the last attempt's; nothing is recorded as the outcome, so that a resume asks again. (Of a
-                request beside an agent's work it is the outcome: the work goes on without it.)
-        """
+        """Ask until there is an answer, or raise the last ModelError: it is not recorded, so a resume asks again."""
         request = effect.request
         if request is None:
             raise ModelRequestError("a RequestModel effect came without a request; give it request=ModelRequest(...)")

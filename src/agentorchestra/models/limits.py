@@ -57,11 +57,7 @@ def _published(profile: ModelProfile) -> int | None:
 def answer_tokens(
     request: ModelRequest, profile: ModelProfile, *, prompt: int | None = None, stands_in: bool = False
 ) -> int:
-    """Return how many tokens the answer to a request may have: what is wanted, the model's limit, the window's rest.
-
-    A fallback that stands in is bound by its own profile: what is wanted was chosen for another model. `prompt` is the
-    estimate of the request's tokens, where there is one.
-    """
+    """Return the tokens an answer may have: what is wanted, the model's own limit, the rest of its window."""
     if prompt is None:
         prompt = estimate_input_tokens(request, context_window=profile.context_window)
     wanted = request.settings.max_tokens

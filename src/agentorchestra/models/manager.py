@@ -93,14 +93,7 @@ class ModelManager:
         self._extra[client.name] = client
 
     def check(self, name: str) -> None:
-        """Refuse a model that cannot be asked. Imports no provider and opens no connection.
-
-        Raises:
-            UnknownModelError: no client, profile or provider has this name.
-            MissingExtraError: the provider's library is not installed.
-            MissingKeyError: the environment does not hold its key.
-            SettingsError: the profile's base_url is no address, or holds credentials.
-        """
+        """Raise UnknownModelError, MissingExtraError, MissingKeyError or SettingsError; imports and opens nothing."""
         for one in self.chain(name):
             if one not in self._extra:
                 self._resolve(one)

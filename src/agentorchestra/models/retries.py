@@ -21,19 +21,12 @@ UNSURE = 3
 
 @dataclass
 class RetryPolicy:
-    """What one request has tried at one model.
+    """What one request has tried at one model."""
 
-    Attributes:
-        attempts: failures after which it gives up.
-        rate_limit_s: seconds it waits in all for a rate limit (429), which is no failure.
-        backoff_s: the first pause; it doubles with each, up to `MAX_WAIT_S`.
-        chance: for jitter, from the run's own generator.
-    """
-
-    attempts: int
-    rate_limit_s: float
-    backoff_s: float
-    chance: random.Random
+    attempts: int  # failures after which it gives up
+    rate_limit_s: float  # seconds it waits in all for a rate limit (429), which is no failure
+    backoff_s: float  # the first pause; it doubles with each, up to `MAX_WAIT_S`
+    chance: random.Random  # for jitter, from the run's own generator
     _failed: int = field(default=0, init=False)
     _unsure: int = field(default=0, init=False)
     _limited: int = field(default=0, init=False)

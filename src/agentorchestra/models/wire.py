@@ -79,10 +79,7 @@ _FINISH: dict[str | None, FinishReason] = {
 
 
 class _PlainCompletions(AsyncCompletions):
-    """Hands the request over as it is: the body on the wire is the same.
-
-    The SDK walks it against its types on every request; at twenty steps that is most of a request's time.
-    """
+    """Hands requests over unchanged: the SDK's walk against its types is most of a long one's time."""
 
     async def create(  # type: ignore[override]
         self,
@@ -139,10 +136,7 @@ class _PlainChat(AsyncChat):
 
 
 class PlainOpenAI(AsyncOpenAI):
-    """The SDK's client with the cheaper `chat.completions.create`.
-
-    The SDK also writes address and headers anew for each request, though they are the same as for the one before.
-    """
+    """The SDK's client with cheaper `chat.completions.create`; equal requests' address and headers are built once."""
 
     _MOST = 64
 
@@ -177,10 +171,7 @@ class PlainOpenAI(AsyncOpenAI):
 
 
 class Tools:
-    """Tool definitions by digest, and what the model makes of each, transformed once.
-
-    Definitions handed out here are never changed, so the same objects serve every request.
-    """
+    """Tool definitions by digest, and what the model makes of each; never changed, so the same serve every request."""
 
     _MOST = 4_096
 
@@ -234,10 +225,7 @@ _Part = TypeVar("_Part", bound="theirs.ModelResponse | theirs.ModelRequestPart")
 
 
 class Translated:
-    """Parts of messages by digest, in pydantic-ai's types.
-
-    A history is sent again in every step, and its messages never change. What holds media is not kept.
-    """
+    """Parts of messages in pydantic-ai's types by digest, except media: a history is sent again in every step."""
 
     _MOST = 8_192
 
@@ -616,15 +604,8 @@ async def to_theirs(
     """Return our messages as pydantic-ai's. Text is written by render.py, as for every model.
 
     A message of the user without a word is left out: providers refuse it. Where only the system speaks, its words are
-    sent as the user's.
-
-    Args:
-        messages: the conversation.
-        media: reads the bytes of a medium.
-        sent: whether a medium of a type goes along.
-        translated: what was translated before.
-        says_errors: whether the provider's format says of a result that it is an error; else its text does.
-        marked: whether the end of what the next request repeats is marked, for providers that cache up to such marks.
+    sent as the user's. `says_errors`: the format says of a result that it is an error, else its text does. `marked`:
+    the end of what the next request repeats is marked, for providers that cache up to such marks.
     """
     messages = _with_words(messages)
     # The last message of the user changes with every step: what stands before it is repeated.

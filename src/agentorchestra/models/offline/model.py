@@ -92,32 +92,19 @@ class _Call:
 
 @dataclass(frozen=True)
 class _View:
-    """The prompt, taken apart.
-
-    Attributes:
-        task: the task's text.
-        files: the names of its files.
-        tools: the parameters of each tool offered.
-        last: whether this step must be the answer.
-        calls: the calls made so far, in order.
-        contents: the pieces of files seen so far, in order, each once.
-        steps: decisions taken so far.
-        chars: the prompt's size.
-        system, first: the system prompt and the user's first message.
-        code: whether it acts by writing programs.
-    """
+    """The prompt, taken apart."""
 
     task: str
-    files: tuple[str, ...]
-    tools: Mapping[str, Mapping[str, Any]]
-    last: bool
-    calls: tuple[_Call, ...]
-    contents: tuple[RenderedContent, ...]
-    steps: int
-    chars: int
-    system: str
+    files: tuple[str, ...]  # the names of its files
+    tools: Mapping[str, Mapping[str, Any]]  # the parameters of each tool offered
+    last: bool  # whether this step must be the answer
+    calls: tuple[_Call, ...]  # the calls made so far, in order
+    contents: tuple[RenderedContent, ...]  # the pieces of files seen so far, in order, each once
+    steps: int  # decisions taken so far
+    chars: int  # the prompt's size
+    system: str  # the system prompt; `first`: the user's first message
     first: str
-    code: bool
+    code: bool  # whether it acts by writing programs
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:

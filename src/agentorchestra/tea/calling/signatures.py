@@ -63,21 +63,13 @@ class UntitledSchema(GenerateJsonSchema):
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments that a function takes.
+    """The arguments that a function takes."""
 
-    Attributes:
-        description: the docstring without its sections.
-        parameters: JSON schema of the arguments without the context.
-        context: the name of the parameter that takes the RunContext.
-        positional: names that may be given by position only, in order.
-        is_method: whether the first parameter is an unbound `self`.
-    """
-
-    description: str
-    parameters: dict[str, Any]
-    context: str | None
-    positional: tuple[str, ...]
-    is_method: bool
+    description: str  # the docstring without its sections
+    parameters: dict[str, Any]  # JSON schema of the arguments without the context
+    context: str | None  # the name of the parameter that takes the RunContext
+    positional: tuple[str, ...]  # names that may be given by position only, in order
+    is_method: bool  # whether the first parameter is an unbound `self`
     defaults: Mapping[str, Any]
     adapter: TypeAdapter[dict[str, Any]]
 
@@ -103,17 +95,11 @@ class Signature:
 
 @dataclass(frozen=True)
 class SchemaArguments:
-    """Arguments that are checked against a JSON schema and handed over as they are.
+    """Arguments that are checked against a JSON schema and handed over as they are."""
 
-    Attributes:
-        parameters: the schema, an object's.
-        checker: replaces the check: what is wrong, a phrase each.
-        context: whether the RunContext comes first, before the arguments: by position, since any name may be one of
-            the schema's.
-    """
-
-    parameters: dict[str, Any]
-    checker: Callable[[dict[str, Any]], list[str]] | None = None
+    parameters: dict[str, Any]  # the schema, an object's
+    checker: Callable[[dict[str, Any]], list[str]] | None = None  # replaces the check: what is wrong, a phrase each
+    # whether the RunContext comes first, before the arguments: by position, since any name may be one of the schema's
     context: bool = False
     is_method: ClassVar[bool] = False
 
@@ -132,16 +118,7 @@ class SchemaArguments:
 
 
 def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[str, Any]) -> Signature:
-    """Return the signature of a function that is to become a tool.
-
-    Args:
-        name: the tool's name, for messages.
-        namespace: names that its annotations may use besides its module's: the locals where it is defined.
-
-    Raises:
-        ToolDefinitionError: for *args and **kwargs, parameters without a type, types without a JSON schema and
-            defaults that are not JSON.
-    """
+    """Return what a function takes, or raise ToolDefinitionError; `namespace`: locals that its annotations may use."""
     found = list(inspect.signature(function).parameters.values())
     bound = isinstance(function, functools.partial)
     if isinstance(function, functools.partial):

@@ -69,36 +69,22 @@ _NOT_PURE = frozenset({Tag.WRITE, Tag.NETWORK, Tag.SPEND, Tag.SEND})
 
 @dataclass(frozen=True)
 class Traits:
-    """The properties of a tool besides its signature.
+    """The properties of a tool besides its signature."""
 
-    Attributes:
-        version: `1.2.0`.
-        tags: what it touches.
-        mode: what a crash means for it.
-        timeout_s: seconds one call may take; None takes the workspace's limit (composite tools have none).
-        max_cost_usd: US dollars one call can cost at most; held against the budget while it runs.
-        thread: whether a plain function runs in a thread.
-        sequential: whether the calls of one decision run in listed order and see each other's `ctx.vars`.
-        cut: whether a long result is cut before it is recorded.
-        group: what sequential tools have in common, where their calls stay in order among each other too.
-        explicit: whether the version was written down, rather than left to the registry.
-        origin: where it came from, where it is not of this program: `mcp:NAME`.
-        distribution: what it came with, and its version: `weather-server 2.1.0 (protocol 2025-11-25)`.
-        invokers: who may call it (names of agents, `user` for calls outside of runs); None for everybody.
-    """
-
-    version: str = "1.0.0"
-    tags: frozenset[Tag] = frozenset()
-    mode: Mode = Mode.ONCE
+    version: str = "1.0.0"  # `1.2.0`
+    tags: frozenset[Tag] = frozenset()  # what it touches
+    mode: Mode = Mode.ONCE  # what a crash means for it
+    # seconds one call may take; None takes the workspace's limit (composite tools have none)
     timeout_s: float | None = None
-    max_cost_usd: float = 0.0
-    thread: bool = True
-    sequential: bool = False
-    cut: bool = True
-    group: str = ""
-    explicit: bool = False
-    origin: str = ""
-    distribution: str = ""
+    max_cost_usd: float = 0.0  # US dollars one call can cost at most; held against the budget while it runs
+    thread: bool = True  # whether a plain function runs in a thread
+    sequential: bool = False  # whether the calls of one decision run in listed order and see each other's `ctx.vars`
+    cut: bool = True  # whether a long result is cut before it is recorded
+    group: str = ""  # what sequential tools have in common, where their calls stay in order among each other too
+    explicit: bool = False  # whether the version was written down, rather than left to the registry
+    origin: str = ""  # where it came from, where it is not of this program: `mcp:NAME`
+    distribution: str = ""  # what it came with, and its version: `weather-server 2.1.0 (protocol 2025-11-25)`
+    # who may call it (names of agents, `user` for calls outside of runs); None for everybody
     invokers: tuple[str, ...] | None = None
 
 
@@ -210,12 +196,7 @@ class Tool(Generic[P, R]):
         return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
 
     def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
-        """Return itself with what is behind it: an environment whose action it is, an agent that it asks.
-
-        Args:
-            carried: what the workspace takes in with it.
-            uses: what its calls may use although its caller may not.
-        """
+        """Return itself with what the workspace takes in with it, and what its calls, if not its caller, may use."""
         self.carried = carried
         self.uses = frozenset(uses)
         return self

@@ -60,17 +60,7 @@ class Offered(Protocol):
 
 
 class AgentToolset:
-    """The tools, agents and environments that one agent may call.
-
-    Args:
-        tools: what it may call.
-        offered: further things with a schema and an effect of their own: agents as tools.
-        environments: instance -> environment (for schemas and rules; the runtime opens its own instances).
-        role: who calls.
-
-    Raises:
-        ToolDefinitionError: if two of them have one name.
-    """
+    """What one agent (`role`) may call: tools, `offered` agents, environments by instance; each name once."""
 
     def __init__(
         self,

@@ -79,17 +79,11 @@ class Entry(BaseModel, frozen=True):
 
 
 class Happening(NamedTuple):
-    """Something that happens to an agent, before anybody wrote it down.
+    """Something that happens to an agent, before anybody wrote it down."""
 
-    Attributes:
-        text: in words.
-        trust: the lowest of what it consists of.
-        closes: whether a part of the task was finished in it: a step of the plan, or all of it.
-    """
-
-    text: str
-    trust: Trust
-    closes: bool = False
+    text: str  # in words
+    trust: Trust  # the lowest of what it consists of
+    closes: bool = False  # whether a part of the task was finished in it: a step of the plan, or all of it
 
 
 class Memory(Protocol):

@@ -170,12 +170,7 @@ async def _called(
 
 
 def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODULES) -> ToolSchema:
-    """Return name, description and parameters of a function, read from its text; its words are untrusted.
-
-    Raises:
-        SourceError: for text that is no Python, no such function, or a signature that is more than JSON values by name;
-            the sentence has the line.
-    """
+    """Return name, description and parameters of a function, read from its text, or raise SourceError with the line."""
     where = f"the source of {name!r}"
     function = _function(text, name, where, allowed)
     described: dict[str, str]

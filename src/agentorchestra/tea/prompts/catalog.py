@@ -40,21 +40,15 @@ def load_prompt(file: Resource) -> Prompt:
 
 @dataclass(frozen=True)
 class _Source:
-    """A prompt's file before it is composed.
-
-    Attributes:
-        file: its name, "" for a text that lies in none.
-        name: that the prompt must have, "" for the file's.
-        given: the variables of the prompt that it replaces, None where it replaces none.
-        checked: that its template is right is known: every packaged one is looked at by the tests, and a process that
-            starts need not do it again.
-    """
+    """A prompt's file before it is composed."""
 
     text: str
     where: str
-    file: str = ""
-    name: str = ""
-    given: tuple[str, ...] | None = None
+    file: str = ""  # its name, "" for a text that lies in none
+    name: str = ""  # that the prompt must have, "" for the file's
+    given: tuple[str, ...] | None = None  # the variables of the prompt that it replaces, None where it replaces none
+    # that its template is right is known: every packaged one is looked at by the tests, and a process that starts need
+    # not do it again
     checked: bool = False
 
 
@@ -189,14 +183,7 @@ class PromptLibrary:
         return other
 
     def with_texts(self, texts: Mapping[str, str]) -> PromptLibrary:
-        """Return a library in which some prompts have the given texts.
-
-        Args:
-            texts: by name; a name that this library does not have is a new prompt.
-
-        Raises:
-            PromptError: for a text that is no prompt, has another name, or uses what that prompt is not given.
-        """
+        """Return a library in which some prompts, new ones too, have these texts, or raise PromptError."""
         other = copy(self)
         other._sources = dict(self._sources)
         where = "the text given for the prompt"

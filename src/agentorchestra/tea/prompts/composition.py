@@ -54,11 +54,7 @@ B = TypeVar("B", bound=_Body)
 
 
 def composed(template: str, modules: Callable[[str], B] | None, *, where: str) -> tuple[str, tuple[B, ...]]:
-    """Return a template with its includes replaced, and what was put in, each once, in order.
-
-    Raises:
-        PromptError: for a module that is not there.
-    """
+    """Return a template with its includes replaced, and what was put in, each once, in order, or raise PromptError."""
     found: dict[str, B] = {}
     left = LONGEST - len(template)
 

@@ -30,15 +30,7 @@ _FILTERS = frozenset(
 
 
 def check_plain(text: str, name: str) -> None:
-    """Refuse a prompt whose template could take more than a few passes over what it is given.
-
-    Args:
-        text: of its file.
-        name: of the prompt, for messages.
-
-    Raises:
-        PromptError: naming what it uses.
-    """
+    """Raise PromptError for a template that could take more than a few passes over what it is given."""
     from jinja2 import TemplateSyntaxError, nodes
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 

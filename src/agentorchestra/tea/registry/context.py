@@ -96,20 +96,16 @@ class Difference(BaseModel, frozen=True):
 
 
 class Access(NamedTuple):
-    """The parts of a workspace that its managers use.
+    """The parts of a workspace that its managers use."""
 
-    Attributes:
-        ready: opens what is not open yet, reads what was registered since, and takes it into use.
-        invoke_tool, invoke_action, state_of, invoke_agent: calls outside of a run; each is recorded.
-        environments: every environment there is, by name.
-    """
-
+    # opens what is not open yet, reads what was registered since, and takes it into use
     ready: Callable[[], Awaitable[None]]
+    # calls outside of a run; each is recorded
     invoke_tool: Callable[[Tool[..., Any], Mapping[str, JsonValue]], Awaitable[Outcome]]
     invoke_action: Callable[[str, str, Mapping[str, JsonValue]], Awaitable[Outcome]]
     state_of: Callable[[str], Awaitable[tuple[Block, ...]]]
     invoke_agent: Callable[[str, str, dict[str, Any]], Awaitable[RunResult]]
-    environments: Callable[[], Mapping[str, Any]]
+    environments: Callable[[], Mapping[str, Any]]  # every environment there is, by name
 
 
 class _Watched(NamedTuple):
@@ -222,11 +218,7 @@ class ContextManager(Generic[T]):
         self._settled = (self.registry.count, self.registry.handed)
 
     async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
-        """Return what is at hand for one run only, under the versions it has; its names mean nothing elsewhere.
-
-        Raises:
-            VersionError: for an explicit version that is known with other content.
-        """
+        """Return what is at hand for one run only, under its versions; VersionError for one with other content."""
 
         def plan() -> Iterable[Entry]:
             for name, one in components.items():
@@ -315,11 +307,7 @@ class ContextManager(Generic[T]):
         return self.registry.history(self.kind.name, name) or History(self.kind.name, name)
 
     def history(self, name: str, *, hidden: bool = False) -> History:
-        """Return what is known of a name as of the last operation, or raise UnknownComponentError with names like it.
-
-        Args:
-            hidden: whether it may be one that means nothing here, or nothing any more.
-        """
+        """Return what is known of a name, `hidden`: even if it means nothing here, or raise UnknownComponentError."""
         asked: object = name
         found = self.registry.history(self.kind.name, name) if isinstance(asked, str) else None
         if found is not None and (hidden or self._is_usable(found)):
@@ -577,12 +565,7 @@ class ContextManager(Generic[T]):
     async def _register(
         self, found: Sequence[Given], *, needs: bool = False, **terms: Unpack[Terms]
     ) -> Sequence[ComponentConfig]:
-        """Make content versions of components, all of it or nothing; what is known already is the version it is.
-
-        Args:
-            needs: whether the components must be there already (`update`).
-            terms: on which they are registered.
-        """
+        """Make content versions, all or nothing; with `needs` (`update`) the components must be there already."""
         self._check_terms(terms)
         named: dict[str, New[T]] = {}
         for name, given, made, version in found:

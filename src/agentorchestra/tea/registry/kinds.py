@@ -118,10 +118,7 @@ def _rewrite_tool(tool: Tool[..., Any], made: Made, values: Mapping[str, str]) -
 
 
 def lines_of(text: str, name: str) -> tuple[int, int]:
-    """Return where a function or class stands in a text, with decorators: its first line and the one after the last.
-
-    A tool may have another name than its function (`@tool(name=...)`): then the decorator says so.
-    """
+    """Return the first line of a function or class with decorators, which may name it, and the line after its last."""
     try:
         tree = ast.parse(text)
     except SyntaxError as exc:

@@ -94,15 +94,7 @@ class Registry:
         return set(grown)
 
     async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
-        """Append what a plan says, all of it or nothing; return what was written.
-
-        Args:
-            plan: decides from the histories as they are, and raises what refuses the operation; asked again after
-                another process was faster.
-
-        Raises:
-            ComponentConflictError: others were faster every time.
-        """
+        """Append what a plan says, all or nothing; it decides again when another process was faster."""
         async with self._writing:
             for attempt in range(_TRIES):
                 await self.refresh()
@@ -142,14 +134,7 @@ class Registry:
         return changes
 
     async def keep(self, texts: Iterable[str], *, at_hand: bool = False) -> list[str]:
-        """Keep texts as blobs; return their SHA-256.
-
-        Args:
-            at_hand: whether they are modules of the program, which lie in its files as they are.
-
-        Raises:
-            SourceError: for a text with the value of a secret: without it, it would be another program.
-        """
+        """Keep texts as blobs and return their SHA-256; SourceError for a secret's value, except in code `at_hand`."""
         listed = list(texts)
         for text in listed:
             if not at_hand and self._redact(text) != text:

@@ -61,14 +61,7 @@ async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
 
 
 class Finding:
-    """Retrievers and finders of one open workspace.
-
-    Args:
-        store: its log, and where vectors come in as blobs.
-        perform: lets an effect through the door outside of a run.
-        model: the embedding model; "" for none, then words find.
-        folder: where vectors are kept between processes; None keeps them in memory only.
-    """
+    """Retrievers and finders of one open workspace; `folder` keeps vectors between processes, None in memory only."""
 
     def __init__(self, store: Store, perform: Perform, *, model: str, folder: Path | None) -> None:
         self._store = store

@@ -152,10 +152,7 @@ def _post(postings: _Postings, term: str, document: int, weight: float) -> None:
 
 
 class Index:
-    """The components that can be found. Adding one more touches only its own terms.
-
-    A key that is added again replaces what was there. Not for use from several threads at once.
-    """
+    """The components that can be found: a key added again replaces; not for use from several threads at once."""
 
     def __init__(self) -> None:
         self._keys: list[str | None] = []
@@ -231,13 +228,7 @@ class Index:
         vector: Sequence[float] | None = None,
         uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
-        """Return at most `limit` components that fit a query, best first; none that shares nothing with it.
-
-        Args:
-            among: only these keys.
-            vector: the query's embedding.
-            uses: how often each was of use before: decides between those that fit alike.
-        """
+        """Return the components that fit, best first; none that shares nothing. `uses` decides between equals."""
         if not self._place or limit < 1:
             return []
         parts = [(1 - PIECES, self._by_words(query)), (PIECES, self._by_pieces(query))]
@@ -320,10 +311,7 @@ def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
 
 
 class Vectors:
-    """Vectors of length 1 by place, in one matrix that grows by doubling: a query is one product with it.
-
-    numpy is imported when the first vector comes.
-    """
+    """Vectors of length 1 in one matrix that doubles: a query is one product. The first one imports numpy."""
 
     def __init__(self) -> None:
         self._matrix: Any = None

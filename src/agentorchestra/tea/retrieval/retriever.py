@@ -38,17 +38,11 @@ class Embed(Protocol):
 
 @dataclass(frozen=True)
 class Group:
-    """A branch of the tree category -> toolkit -> component.
+    """A branch of the tree category -> toolkit -> component."""
 
-    Attributes:
-        path: `mcp`, `mcp/github`.
-        count: components in it and below.
-        keys: of the components that lie in it itself, in the order in which they were added.
-    """
-
-    path: str
-    count: int
-    keys: tuple[str, ...] = ()
+    path: str  # `mcp`, `mcp/github`
+    count: int  # components in it and below
+    keys: tuple[str, ...] = ()  # of the components that lie in it itself, in the order in which they were added
 
 
 class Retriever:
@@ -96,10 +90,7 @@ class Retriever:
         return self._embed is not None
 
     def add(self, key: str, one: Described, *, path: str = "") -> None:
-        """Take a component in; one under the same key is replaced, and embedded anew only if its text changed.
-
-        `path` is where it stands in the tree: `mcp/github`.
-        """
+        """Take a component in at `path` of the tree; one under the same key is embedded anew if its text changed."""
         digest = sha256_text(one.text)
         self._index.add(key, one)
         self._hash[key], self._path[key] = digest, parts_of(path)

@@ -35,23 +35,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class ToolsFactory:
-    """Makes the environment; what `t2e` gives and `Workspace(environments=...)` takes.
-
-    Attributes:
-        name, version, description: of the environment.
-        tools: by action.
-        state: the names of `ctx.vars` that the tools share, with their first values.
-        rules: by action.
-        words: the rules for whoever acts, besides those of the actions.
-    """
+    """Makes the environment; what `t2e` gives and `Workspace(environments=...)` takes."""
 
     name: str
     version: str
     description: str
-    tools: Mapping[str, Tool[..., Any]]
-    state: Mapping[str, JsonValue]
-    rules: Mapping[str, tuple[Rule, ...]]
-    words: str
+    tools: Mapping[str, Tool[..., Any]]  # by action
+    state: Mapping[str, JsonValue]  # the names of `ctx.vars` that the tools share, with their first values
+    rules: Mapping[str, tuple[Rule, ...]]  # by action
+    words: str  # the rules for whoever acts, besides those of the actions
 
     @property
     def carried(self) -> Carried:
