@@ -24,12 +24,12 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, T
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.offline import code, rules, team
 from agentorchestra.models.offline.calls import agent_result, spelled_calls, unknown_calls
+from agentorchestra.models.offline.code import Call
 from agentorchestra.models.offline.passages import pieces
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message, without_contents
 
 NOTE = "(offline model: rules, no language model)"
 
-MAX_SEARCHES = 3
 
 Arguments = dict[str, JsonValue]
 
@@ -80,17 +80,6 @@ class OfflineModel:
 
 
 @dataclass(frozen=True)
-class _Call:
-    """An earlier call with its result ("" and no contents while it is not known)."""
-
-    name: str
-    arguments: Mapping[str, Any]
-    text: str
-    is_error: bool
-    contents: tuple[RenderedContent, ...]
-
-
-@dataclass(frozen=True)
 class _View:
     """The prompt, taken apart."""
 
@@ -98,7 +87,7 @@ class _View:
     files: tuple[str, ...]  # the names of its files
     tools: Mapping[str, Mapping[str, Any]]  # the parameters of each tool offered
     last: bool  # whether this step must be the answer
-    calls: tuple[_Call, ...]  # the calls made so far, in order
+    calls: tuple[Call, ...]  # the calls made so far, in order
     contents: tuple[RenderedContent, ...]  # the pieces of files seen so far, in order, each once
     steps: int  # decisions taken so far
     chars: int  # the prompt's size
@@ -143,7 +132,7 @@ class _View:
             first=first,
         )
 
-    def made(self, name: str) -> list[_Call]:
+    def made(self, name: str) -> list[Call]:
         """Return the calls of one tool so far."""
         return [call for call in self.calls if call.name == name]
 
@@ -184,7 +173,7 @@ def _listed_files(text: str) -> tuple[str, ...]:
     return tuple(match["name"] for match in _FILE_LINE.finditer(text[start:end])) if 0 <= start < end else ()
 
 
-def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
+def _calls(rendered: list[tuple[Message, str]]) -> tuple[Call, ...]:
     """Return the calls in the history, each with its result."""
     results = {
         message.tool_call_id or "": (text, message.is_error) for message, text in rendered if message.role == "tool"
@@ -195,10 +184,9 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
             text, is_error = results.get(call.id, ("", False))
             arguments = call.arguments if isinstance(call.arguments, dict) else {}
             contents = tuple(pieces(parse_contents(text)))
-            calls.append(_Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
+            calls.append(Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
     for message, text in rendered:
-        printed = code.printed_calls(text) if message.role == "user" else []
-        calls += [_Call(one.name, one.arguments, one.text, one.is_error, one.contents) for one in printed]
+        calls += code.printed_calls(text) if message.role == "user" else []
     return tuple(calls)
 
 
@@ -395,7 +383,7 @@ def _arithmetic(view: _View, expression: str) -> _Decision:
     return _finish(view, f"{value} = {expression} (computed by the python tool)", (), f"{expression} = {value}")
 
 
-def _last_number(call: _Call) -> str | None:
+def _last_number(call: Call) -> str | None:
     """Return the last number that a computing tool gave."""
     text = call.text or "\n".join(content.text for content in call.contents)
     numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w])", text)
@@ -442,7 +430,7 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
     calls: list[tuple[str, Arguments]] = []
     asked = {str(call.arguments.get("query")) for call in made}
     for question in questions:
-        query = next((one for one in question.queries()[:MAX_SEARCHES] if one not in asked), None)
+        query = next((one for one in question.queries() if one not in asked), None)
         if query is not None:
             asked.add(query)
             calls.append(("search_files", {"query": query, **limit}))
