@@ -12,8 +12,8 @@ import types
 import typing
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NotRequired, Protocol, Required
+from dataclasses import dataclass
+from typing import Any, ClassVar, NotRequired, Required
 
 from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -30,27 +30,6 @@ _SECTION = re.compile(r"^[ \t]*(?:\w[\w ]*:[ \t]*$|:\w+|-{3,}[ \t]*$)", re.MULTI
 _SHOWN = 80
 _LONGEST = 300
 _MOST_PROBLEMS = 5
-
-
-class Arguments(Protocol):
-    """Checks the arguments of a call; made from a signature, or given with a schema from elsewhere."""
-
-    @property
-    def is_method(self) -> bool:
-        """True while the object of a method is still missing."""
-        ...
-
-    def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """Return the keyword arguments, and what is wrong with them: nothing when the list is empty."""
-        ...
-
-    def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return the call's positional and keyword arguments."""
-        ...
-
-    def bound(self) -> Arguments:
-        """Return the same for a method that got its object."""
-        ...
 
 
 class UntitledSchema(GenerateJsonSchema):
@@ -88,10 +67,6 @@ class Signature:
         first = [named.pop(name) if name in named else self.defaults[name] for name in self.positional]
         return first, named
 
-    def bound(self) -> Signature:
-        """Return the signature without `self`."""
-        return replace(self, is_method=False)
-
 
 @dataclass(frozen=True)
 class SchemaArguments:
@@ -111,10 +86,6 @@ class SchemaArguments:
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return all of them by name, behind the context."""
         return [ctx] if self.context else [], arguments
-
-    def bound(self) -> SchemaArguments:
-        """Itself."""
-        return self
 
 
 def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[str, Any]) -> Signature:

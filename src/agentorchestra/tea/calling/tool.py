@@ -43,8 +43,8 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import (
-    Arguments,
     SchemaArguments,
+    Signature,
     mistake,
     parse_arguments,
     read_signature,
@@ -62,9 +62,7 @@ EffectName = Literal["read", "write", "network", "execute", "spend", "send", "pu
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
-_PURE = "pure"
-_COMPOSITE = "composite"
-_NOT_PURE = frozenset({Tag.WRITE, Tag.NETWORK, Tag.SPEND, Tag.SEND})
+_NOT_TAGS = frozenset({"pure", "composite"})
 
 
 @dataclass(frozen=True)
@@ -110,7 +108,13 @@ class Tool(Generic[P, R]):
     """
 
     def __init__(
-        self, function: Callable[P, R], schema: ToolSchema, arguments: Arguments, traits: Traits, *, source: str = ""
+        self,
+        function: Callable[P, R],
+        schema: ToolSchema,
+        arguments: Signature | SchemaArguments,
+        traits: Traits,
+        *,
+        source: str = "",
     ) -> None:
         self.name = schema.name
         self.schema = schema
@@ -190,10 +194,11 @@ class Tool(Generic[P, R]):
     def __get__(self, instance: Any, owner: type) -> Any:
         """Return a method's tool, bound to its object."""
         subject = owner if self.of_class else instance
-        if subject is None or not self._arguments.is_method:
+        if subject is None or not isinstance(self._arguments, Signature) or not self._arguments.is_method:
             return self
         function = self._function.__get__(subject, type(subject))
-        return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
+        arguments = replace(self._arguments, is_method=False)
+        return Tool(function, self.schema, arguments, self.traits, source=self._source)
 
     def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
         """Return itself with what the workspace takes in with it, and what its calls, if not its caller, may use."""
@@ -389,21 +394,21 @@ def tool_from_schema(
 def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:
     """Return tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
     said = {effect} if isinstance(effect, str) else set(effect or ())
-    known = [tag.value for tag in Tag] + [_PURE, _COMPOSITE]
+    known = [tag.value for tag in Tag] + ["pure", "composite"]
     wrong = sorted(str(one) for one in said if one not in known)
     if wrong:
         raise ToolDefinitionError(
             f"tool {name!r} has the unknown effect {wrong[0]!r}; the effects: {', '.join(known)} (one, or several)"
         )
-    tags = frozenset(Tag(one) for one in said if one not in (_PURE, _COMPOSITE))
-    if _PURE in said and (_COMPOSITE in said or tags & _NOT_PURE):
-        other = sorted(said - {_PURE, "read", "execute"})
+    tags = frozenset(Tag(one) for one in said - _NOT_TAGS)
+    other = sorted(said - {"pure", "read", "execute"})
+    if "pure" in said and other:
         raise ToolDefinitionError(
             f"tool {name!r} cannot be pure and {', '.join(other)}: a pure tool touches only its arguments and ctx.vars"
         )
-    if _COMPOSITE in said:
+    if "composite" in said:
         return tags, Mode.COMPOSITE
-    if _PURE in said or tags == {Tag.READ}:
+    if "pure" in said or tags == {Tag.READ}:
         return tags, Mode.PURE
     if idempotent or tags == {Tag.READ, Tag.NETWORK}:
         return tags, Mode.REPEATABLE

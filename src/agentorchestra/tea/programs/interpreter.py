@@ -96,15 +96,7 @@ class Interpreter(Protocol):
         ...
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
-        """Run a program. The same program with the same replies does the same again.
-
-        Args:
-            code: the program.
-            host: its functions, and who takes what it prints.
-            now: what its clock shows, from the beginning to the end.
-            seed: of its `random`.
-            state: of an earlier program, whose variables it sees.
-        """
+        """Run a program that sees the variables of `state`; with equal replies, `now` and `seed` it does the same."""
         ...
 
     async def aclose(self) -> None:

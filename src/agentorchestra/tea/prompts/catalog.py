@@ -76,14 +76,9 @@ _PACKAGED: dict[tuple[tuple[str, _Source], ...], dict[str, Prompt]] = {}
 class PromptLibrary:
     """Packaged prompts, and the workspace's own in their place. Files are read once, when the library is made.
 
-    Args:
-        packaged: folders of `NAME.md` files; of two with one name, the later holds.
-        overrides: the workspace's folder of prompts; a file there replaces the packaged prompt of its name, and may
-            use that one's variables, or is a new prompt.
-        given: the application's folders of prompts, which must be there; the overrides replace theirs as well.
-
-    Raises:
-        PromptError: for a file that is no prompt, or an override with other variables than it is given.
+    Of two packaged folders with one name, the later holds. The application's folders (`given`) must be there; a file of
+    the workspace's (`overrides`) replaces either and may use that prompt's variables, or is a new prompt. A file that
+    is no prompt, or uses other variables than it is given, raises PromptError.
     """
 
     def __init__(
@@ -168,7 +163,11 @@ class PromptLibrary:
 
     def pins(self) -> dict[str, Pinned]:
         """Return version, content hash and the hash of the text (the same one) by name, for the manifest."""
-        return {name: _pin(self._prompts[name]) for name in self.names}
+        prompts = {name: self._prompts[name] for name in self.names}
+        return {
+            name: Pinned(version=one.version, content_hash=one.content_hash, source=one.content_hash)
+            for name, one in prompts.items()
+        }
 
     def texts(self) -> dict[str, str]:
         """Return the text of every prompt by SHA-256."""
@@ -189,10 +188,6 @@ class PromptLibrary:
         where = "the text given for the prompt"
         other._override({name: _Source(text, f"{where} {name!r}", name=name) for name, text in texts.items()})
         return other
-
-
-def _pin(prompt: Prompt) -> Pinned:
-    return Pinned(version=prompt.version, content_hash=prompt.content_hash, source=prompt.content_hash)
 
 
 def _fitted(prompt: Prompt, source: _Source) -> Prompt:

@@ -66,9 +66,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 ManagerT = TypeVar("ManagerT", bound="ContextManager[Any]")
 
-_RUN_COMPONENTS = 1000
-"""So many components that were at hand for one run are remembered with their identities."""
-
 
 class Found(BaseModel, frozen=True):
     """A component that fits a query; scores lie between 0 and 1, comparable within one answer only."""
@@ -137,14 +134,6 @@ class ContextManager(Generic[T]):
     Every operation that changes something takes `author` (`user` by default), `reason` and `run`: they stand in the
     history of the component. Names and texts are checked before anything is written; what cannot be made is not
     registered.
-
-    Args:
-        kind: see Kind.
-        registry: the histories; of all kinds.
-        given: the components at hand, by name.
-        access: see Access.
-        builtin: names of those that come with the package.
-        distribution: the package's version.
     """
 
     def __init__(
@@ -264,7 +253,7 @@ class ContextManager(Generic[T]):
         """Return the identity of what is at hand, and what it is made of; it is looked at once."""
         held = self._identities.get((name, id(one)))
         if held is None or held[0] is not one:
-            if len(self._identities) > len(self._given) + _RUN_COMPONENTS:
+            if len(self._identities) > len(self._given) + 1000:  # so many that were at hand for one run only
                 self._identities.clear()
             held = self._identities[name, id(one)] = (one, *self._identify(name, one))
         return held[1], held[2]
@@ -392,21 +381,12 @@ class ContextManager(Generic[T]):
         return await self.list()
 
     async def get(self, name: str, version: str | None = None) -> T:
-        """Return the component itself.
-
-        Raises:
-            UnknownComponentError: with the nearest names.
-            VersionError: with the versions there are, or for one that cannot be made again.
-        """
+        """Return the component itself, or raise UnknownComponentError or VersionError with what there is instead."""
         await self.access.ready()
         return await self._object(name, version)
 
     async def info(self, name: str, version: str | None = None) -> ComponentConfig:
-        """Return what is known of a component: description, version, operations with their schemas.
-
-        Raises:
-            UnknownComponentError, VersionError.
-        """
+        """Return description, version, operations with their schemas; raise UnknownComponentError or VersionError."""
         await self.access.ready()
         return self.config(name, version)
 
@@ -686,11 +666,7 @@ class ContextManager(Generic[T]):
 
     @_changing
     async def unregister(self, name: str, **by: Unpack[By]) -> None:
-        """Hide a name. Its versions stay readable; `restore` brings it back.
-
-        Raises:
-            UnknownComponentError: with the nearest names.
-        """
+        """Hide a name, or raise UnknownComponentError. Its versions stay readable; `restore` brings it back."""
         said = checked_by(by)
         self.history(name)
 
@@ -753,11 +729,7 @@ class ContextManager(Generic[T]):
 
     @_changing
     async def activate(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
-        """Make a candidate or deprecated version active, and what the name means.
-
-        Raises:
-            LifecycleError: from any other state.
-        """
+        """Make a candidate or deprecated version active, and what the name means; from another state LifecycleError."""
         await self._object(name, self.history(name, hidden=True).version(version).version)
         return await self._to_state(name, version, "active", by)
 

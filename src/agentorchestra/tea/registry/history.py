@@ -81,28 +81,16 @@ class Version(BaseModel, frozen=True):
 
 
 class History:
-    """The versions of one component, as its entries add up to them.
-
-    Attributes:
-        kind, name: of the component.
-        seq: of its last entry.
-        versions: by version, oldest first.
-        current: what its name means; None where no version ever was active.
-        by_code: whether the current version was chosen by the code at hand, rather than by an operation: where that
-            code is not at hand the name means nothing.
-        hidden: whether the name is unregistered.
-        pinned: whether the current version stays, whatever the code at hand says.
-        changes: the entries.
-    """
+    """The versions of one component, as its entries add up to them."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
         self.name = name
-        self.seq = 0
-        self.current: str | None = None
-        self.by_code = False
-        self.hidden = False
-        self.pinned = False
+        self.seq = 0  # of its last entry
+        self.current: str | None = None  # what its name means; None where no version ever was active
+        self.by_code = False  # code at hand, no operation, chose it: without that code the name means nothing
+        self.hidden = False  # its name is unregistered
+        self.pinned = False  # the current version stays, whatever the code at hand says
         self.changes: list[ComponentChange] = []
         self._bodies: dict[str, dict[str, Any]] = {}
         self._parsed: dict[str, Version] = {}

@@ -39,17 +39,7 @@ _PAUSE_S = 0.005
 
 
 class Registry:
-    """Histories by kind and name, as this process has read them.
-
-    Args:
-        store: keeps them.
-        clock: dates new entries.
-        redact: a JSON value without the values of secrets.
-
-    Attributes:
-        count: entries that were read or written here: it grows with every one.
-        handed: grows whenever something at hand changes: what is given or taken back, a file to watch.
-    """
+    """Histories by kind and name, as this process has read them; `redact` takes the values of secrets out of JSON."""
 
     def __init__(self, store: Store, clock: Clock, redact: Callable[[Any], Any] = lambda value: value) -> None:
         self._store = store
@@ -58,8 +48,8 @@ class Registry:
         self._histories: dict[tuple[str, str], History] = {}
         self._kinds: dict[str, dict[str, History]] = {}
         self._kept: dict[str, str] = {}
-        self.count = 0
-        self.handed = 0
+        self.count = 0  # entries that were read or written here
+        self.handed = 0  # grows whenever something at hand changes: what is given or taken back, a file to watch
         self._writing = asyncio.Lock()
 
     def history(self, kind: str, name: str) -> History | None:
@@ -84,8 +74,8 @@ class Registry:
         grown = [key for key, seq in heads.items() if key not in self._histories or self._histories[key].seq < seq]
         if not grown:
             return set()
-        few = len(grown) <= _FEW
-        for change in await self._store.component_changes(grown if few else None):
+        # So many histories are asked for by name; more of them come with everything.
+        for change in await self._store.component_changes(grown if len(grown) <= 500 else None):
             key = (change.kind, change.name)
             history = self._histories.get(key) or self._begun(key)
             if change.seq == history.seq + 1:
@@ -158,10 +148,6 @@ class Registry:
         if sha256 not in self._kept:
             self._kept[sha256] = (await self._store.get_blob(sha256)).decode("utf-8")
         return self._kept[sha256]
-
-
-_FEW = 500
-"""So many histories are asked for by name; more of them come with everything."""
 
 
 def _check_body(kind: str, name: str, body: dict[str, JsonValue]) -> None:

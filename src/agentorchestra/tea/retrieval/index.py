@@ -117,8 +117,7 @@ def stem(word: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return stems of the words that say what a text is about; all words where no other is left."""
-    found = split(text)
-    return [stem(word) for word in found if word not in _STOP_WORDS]
+    return [stem(word) for word in split(text) if word not in _STOP_WORDS]
 
 
 @functools.lru_cache(maxsize=65_536)
@@ -236,7 +235,12 @@ class Index:
             parts = [((1 - VECTORS) * share, scores) for share, scores in parts]
             known = {place for _, scores in parts for place in scores}
             parts.append((VECTORS, self._vectors.likeness(vector, known)))
-        score = self._among(_added(parts), among)
+        score = _added(parts)
+        for gone in self._gone:
+            score.pop(gone, None)
+        if among is not None:
+            keys = self._keys
+            score = {place: one for place, one in score.items() if keys[place] in among}
         most = math.log1p(max((uses or {}).values(), default=0)) or 1.0
         for key, used in (uses or {}).items():
             place = self._place.get(key)
@@ -247,15 +251,6 @@ class Index:
         first = sorted((-one, place) for place, one in score.items() if one >= least and one > 0)[:limit]
         best = max(1.0, -first[0][0]) if first else 1.0
         return [Match(found, -one / best) for one, place in first if (found := self._keys[place]) is not None]
-
-    def _among(self, score: dict[int, float], among: frozenset[str] | None) -> dict[int, float]:
-        """Return the scores without what was removed, and what is not asked for."""
-        for place in self._gone:
-            score.pop(place, None)
-        if among is None:
-            return score
-        keys = self._keys
-        return {place: one for place, one in score.items() if keys[place] in among}
 
     def _by_words(self, query: str) -> dict[int, float]:
         score: dict[int, float] = {}
