@@ -14,11 +14,9 @@ from agentorchestra.models.failures import refused_parameter, refused_room
 from agentorchestra.models.limits import answer_tokens
 from agentorchestra.models.media import has_media, kind_of, without_media
 
-NEEDED = "done"
-"""The tool that is never left out: without it an agent with native tools cannot finish."""
+NEEDED = "done"  # the tool that is never left out: without it an agent with native tools cannot finish
 
-Note = Callable[[str], None]
-"""Takes a line for the log."""
+Note = Callable[[str], None]  # takes a line for the log
 
 
 class RequestAdapter:

@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from agentorchestra.core.settings import ModelProfile
 
-LOCAL = "local:"
-"""The prefix of a folder with a model on this machine: `local_embedding.py`, `local_transcription.py`."""
+LOCAL = "local:"  # the prefix of a folder with a model on this machine: `local_embedding.py`, `local_transcription.py`
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,11 @@ from agentorchestra.models.prices import estimate_input_tokens
 USUAL = 4_096
 """Tokens that an answer usually needs: room for so many is held for every request, more only where there is plenty."""
 
-LEAST = 1_024
-"""Tokens with which asking for a decision is worth it: with less, the agent gives its last answer instead."""
-
+LEAST = 1_024  # tokens with which asking for a decision is worth it: with less, the agent gives its last answer instead
 UNKNOWN = 16_384
 """Asked of a model whose limit nobody knows; one that refuses so many is asked for fewer (models/adapter.py)."""
 
-SHORTEST = 16
-"""Asked for where the window leaves nothing: the provider says that the prompt is too long."""
-
+SHORTEST = 16  # asked for where the window leaves nothing: the provider says that the prompt is too long
 _PUBLISHED: dict[str, tuple[tuple[str, int], ...]] = {
     "anthropic": (
         ("claude-3-haiku", 4_096),

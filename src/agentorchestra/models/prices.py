@@ -15,21 +15,14 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
 from agentorchestra.core.settings import ModelProfile, Price
 
-FREE = Price(input=0.0, output=0.0)
-"""The price of models that run here and cost nothing."""
-
+FREE = Price(input=0.0, output=0.0)  # the price of models that run here and cost nothing
 CHARS_PER_TOKEN = 3
 """English has some four characters to a token; three keeps the estimate an upper bound for code and JSON too."""
 
-IMAGE_TOKENS = 3_000
-"""More than any provider counts for one image at full detail."""
-
-BYTES_PER_MEDIA_TOKEN = 20
-"""Documents and sound: a page of a PDF has some 50 kB and costs up to 2,500 tokens."""
-
+IMAGE_TOKENS = 3_000  # more than any provider counts for one image at full detail
+BYTES_PER_MEDIA_TOKEN = 20  # documents and sound: a page of a PDF has some 50 kB and costs up to 2,500 tokens
 _THIN_WAV = 16_000  # bytes a second: 8 kHz, 16 bits
 _THIN_SOUND = 2_000  # 16 kbit/s
-
 _MESSAGE_CHARS = 4 * CHARS_PER_TOKEN  # role, separators
 _MILLION = 1_000_000
 

@@ -9,14 +9,9 @@ from agentorchestra.core.errors import ModelError, ModelRateLimitError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import spent_by
 
-MAX_WAIT_S = 60.0
-"""The longest pause that doubling comes to; a provider that asks for a longer one gets it."""
-
-BEFORE_OTHERS = 3
-"""Attempts at a model whose fallback waits: another one is there sooner than a server is up again."""
-
-UNSURE = 3
-"""Attempts that may have been paid and brought nothing: more of them are not risked."""
+MAX_WAIT_S = 60.0  # the longest pause that doubling comes to; a provider that asks for a longer one gets it
+BEFORE_OTHERS = 3  # attempts at a model whose fallback waits: another one is there sooner than a server is up again
+UNSURE = 3  # attempts that may have been paid and brought nothing: more of them are not risked
 
 
 @dataclass

@@ -25,18 +25,13 @@ from agentorchestra.tea.memory.insights import standing
 from agentorchestra.tea.memory.records import Reader, entries_of
 from agentorchestra.tea.retrieval.index import Described, Index, words_of
 
-MOST_READ = 200
-MOST_CHARS = 40_000
-"""Entries and characters that one reading gives."""
-
+MOST_READ = 200  # entries that one reading gives
+MOST_CHARS = 40_000  # characters that one reading gives
 MOST_SEARCHED = 200_000
 """Characters of entries that are searched for a query, the newest: building their index takes about a second."""
 
-MOST_WRITTEN = 50
-"""Entries that one writing takes."""
-
-NEAR = 0.4
-"""The least part of the best one's score that an entry must have to fit a query."""
+MOST_WRITTEN = 50  # entries that one writing takes
+NEAR = 0.4  # the least part of the best one's score that an entry must have to fit a query
 
 
 class MemoryHandler(BaseHandler):

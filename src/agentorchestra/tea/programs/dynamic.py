@@ -20,8 +20,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.imports import Completed, complete_imports, parse_source
 
-PREFIX = "agentorchestra_source_"
-"""Of the names of virtual modules; the hash of the text follows."""
+PREFIX = "agentorchestra_source_"  # of the names of virtual modules; the hash of the text follows
 
 _loading = threading.RLock()
 

@@ -26,19 +26,12 @@ from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.imports import FOREIGN_MODULES, check_imports, complete_imports
 
-TIMEOUT_S = 60.0
-"""Seconds that one call may take."""
-
-LONGEST_RESULT = 500_000
-"""Characters of JSON that one call may return."""
-
-LONGEST_WORDS = 8_000
-"""Characters of a docstring that are read."""
-
+TIMEOUT_S = 60.0  # seconds that one call may take
+LONGEST_RESULT = 500_000  # characters of JSON that one call may return
+LONGEST_WORDS = 8_000  # characters of a docstring that are read
 _GIVE = "_give"
 
-TOOLS = "tools"
-"""Under this name code has the tools that it may call."""
+TOOLS = "tools"  # under this name code has the tools that it may call
 
 
 class Programs(Protocol):

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from agentorchestra.core.errors import SourceError
 
-LONGEST = 1_000_000
-"""Characters of one source text."""
+LONGEST = 1_000_000  # characters of one source text
 
 
 def _words(text: str) -> list[str]:
@@ -55,9 +54,7 @@ KNOWN: Mapping[str, str] = {
 """The imports that bind a name; only these are added."""
 
 _OF_DATETIME = frozenset({"datetime", "date", "time", "timedelta", "timezone", "tzinfo", "UTC", "MINYEAR", "MAXYEAR"})
-_ALSO_FUNCTIONS = frozenset({"copy", "pprint"})
-"""Modules with a function of their own name."""
-
+_ALSO_FUNCTIONS = frozenset({"copy", "pprint"})  # modules with a function of their own name
 FOREIGN_MODULES = frozenset(
     _words(
         "__future__ abc array ast asyncio base64 binascii bisect calendar cmath collections colorsys contextlib copy "

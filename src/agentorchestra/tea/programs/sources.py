@@ -99,8 +99,7 @@ def _text_of(file: str, module: str) -> str:
     return held[1]
 
 
-_TEXTS: dict[tuple[str, str], tuple[object, str]] = {}
-"""The text of each module, with what it was imported by."""
+_TEXTS: dict[tuple[str, str], tuple[object, str]] = {}  # the text of each module, with what it was imported by
 
 
 def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool[..., Any]:

@@ -28,8 +28,7 @@ from agentorchestra.core.errors import PromptError
 from agentorchestra.core.spec import Pinned
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 
-Resource = Path | Traversable
-"""A file or folder, of the disk or of a package."""
+Resource = Path | Traversable  # a file or folder, of the disk or of a package
 
 
 def load_prompt(file: Resource) -> Prompt:

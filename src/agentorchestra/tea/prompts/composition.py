@@ -37,8 +37,7 @@ _MARK = re.compile(
 )
 _PART = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
-LONGEST = 1_000_000
-"""Characters of a composed prompt."""
+LONGEST = 1_000_000  # characters of a composed prompt
 
 
 class _Body(Protocol):

@@ -22,8 +22,7 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _USER = re.compile(r"^[ \t]{0,99}\{# user #\}[ \t]{0,99}\n?", re.MULTILINE)
 """Behind this line stands what goes into the user's message: the task, and what changes from request to request."""
-_SHORT = 4_000
-"""Characters of front matter that no nesting makes dangerous."""
+_SHORT = 4_000  # characters of front matter that no nesting makes dangerous
 
 
 @dataclass(frozen=True)

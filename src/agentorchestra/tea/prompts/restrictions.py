@@ -10,9 +10,7 @@ from __future__ import annotations
 from agentorchestra.core.errors import PromptError
 from agentorchestra.tea.prompts.prompt import parse_prompt
 
-MAX_CHARS = 256 * 1024
-"""Of the text of a prompt that came from elsewhere."""
-
+MAX_CHARS = 256 * 1024  # of the text of a prompt that came from elsewhere
 _MAX_LOOPS = 50
 
 _NODES = frozenset(

@@ -28,9 +28,7 @@ from agentorchestra.tea.registry.history import (
 from agentorchestra.tea.registry.registry import Entry, Registry, body_of
 
 FORMAT = 1
-_OWN = frozenset({"loaded"})
-"""Entries that are this machine's own."""
-
+_OWN = frozenset({"loaded"})  # entries that are this machine's own
 _LONGEST = 256_000_000
 
 

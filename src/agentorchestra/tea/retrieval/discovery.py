@@ -32,21 +32,12 @@ from agentorchestra.tea.retrieval.index import Described
 from agentorchestra.tea.retrieval.retriever import Retriever
 
 FIND_TOOLS, FIND_AGENTS, OPEN_TOOLS = "find_tools", "find_agents", "open_tools"
-OPENING = frozenset({FIND_TOOLS, FIND_AGENTS, OPEN_TOOLS})
-"""Their outcomes say what is open from then on."""
-
-FIRST_LINES, LINES, MOST_LINES = 40, 10, 50
-"""Lines found before the first step, by a later search, and at most."""
-
-BEST = 3
-"""Schemas that a search opens."""
-
+OPENING = frozenset({FIND_TOOLS, FIND_AGENTS, OPEN_TOOLS})  # their outcomes say what is open from then on
+FIRST_LINES, LINES, MOST_LINES = 40, 10, 50  # lines found before the first step, by a later search, and at most
+BEST = 3  # schemas that a search opens
 LINE_CHARS = 160
-LONGEST_TASK = 2_000
-"""Characters of a task that are searched for before the first step."""
-
-_BATCH = 200
-"""Descriptions that are indexed before other work has its turn."""
+LONGEST_TASK = 2_000  # characters of a task that are searched for before the first step
+_BATCH = 200  # descriptions that are indexed before other work has its turn
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ FORMAT = 1
 """Of the file with vectors. 1: a line of JSON (format, model, numbers), then for each text its SHA-256 and its vector,
 little-endian, in single precision."""
 
-RUNS_COUNTED = 50
-"""Runs of earlier processes, the newest, whose calls count as having been of use."""
+RUNS_COUNTED = 50  # runs of earlier processes, the newest, whose calls count as having been of use
 
 
 CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}

@@ -25,27 +25,15 @@ from typing import Any, TypeAlias
 K1, B = 1.6, 0.3
 """BM25: how soon a repeated word stops counting, and how much length counts. Descriptions are short: little."""
 
-NAME_COUNTS = 3
-"""A word in the name counts as often as so many in the description."""
-
-SHORTEST, LONGEST = 3, 5
-"""Characters of an n-gram; a word's begin and end belong to it."""
-
-PIECES = 0.3
-"""The share of TF-IDF in the sum; the rest is BM25's."""
-
-MOST_POSTINGS = 20_000
-"""Places of n-grams that a query looks at: what bounds its time in a large index."""
-
-VECTORS = 1 / 3
-"""The share of the vectors where an embedder is given; the rest is for words and pieces."""
-
+NAME_COUNTS = 3  # a word in the name counts as often as so many in the description
+SHORTEST, LONGEST = 3, 5  # characters of an n-gram; a word's begin and end belong to it
+PIECES = 0.3  # the share of TF-IDF in the sum; the rest is BM25's
+MOST_POSTINGS = 20_000  # places of n-grams that a query looks at: what bounds its time in a large index
+VECTORS = 1 / 3  # the share of the vectors where an embedder is given; the rest is for words and pieces
 LONGEST_TEXT, DEEPEST = 20_000, 16
 """Characters of a description, and of what is said of the parameters, that are read; levels of a schema."""
 
-NEAREST = 100
-"""Components that are found by their vectors alone, at most: words find the others."""
-
+NEAREST = 100  # components that are found by their vectors alone, at most: words find the others
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Words that say how something is asked, not what for.
@@ -287,8 +275,7 @@ class Index:
         return {place: one / self._norms[place] for place, one in score.items()}
 
 
-_USED = 0.1
-"""How much more what was of use most often counts than what never was."""
+_USED = 0.1  # how much more what was of use most often counts than what never was
 
 
 def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:

@@ -18,14 +18,9 @@ from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.retrieval.index import Described, Index, Match
 
-LONGEST_QUERY = 4_000
-"""Characters of a query that are read: what bounds the time of a hostile one."""
-
-QUERIES_KEPT = 256
-"""Vectors of queries that are kept."""
-
-TOGETHER = 128
-"""Texts of components that are embedded by one call."""
+LONGEST_QUERY = 4_000  # characters of a query that are read: what bounds the time of a hostile one
+QUERIES_KEPT = 256  # vectors of queries that are kept
+TOGETHER = 128  # texts of components that are embedded by one call
 
 
 class Embed(Protocol):
