@@ -224,18 +224,12 @@ def _decide(view: _View) -> _Decision:
     if not view.files and not view.contents:
         return _without_files(view)
     if not question.terms:
-        return _finish(
-            view,
-            "I cannot answer this: the task names nothing that could be looked up in the files.",
-            (),
-            "no term to look for",
-            status="blocked",
-        )
+        sentence = "I cannot answer this: the task names nothing that could be looked up in the files."
+        return _finish(view, sentence, (), "no term to look for", status="blocked")
     direct = rules.best(question, view.contents)
     if direct is not None:
-        return _finish(
-            view, direct.answer, (direct,), f"{direct.source} ({direct.place}) holds every term of the question"
-        )
+        why = f"{direct.source} ({direct.place}) holds every term of the question"
+        return _finish(view, direct.answer, (direct,), why)
     pair = rules.split_question(question)
     if pair is not None:
         operation, left, right = pair
@@ -393,14 +387,11 @@ def _last_number(call: Call) -> str | None:
 
 
 def _without_files(view: _View) -> _Decision:
-    return _finish(
-        view,
+    sentence = (
         "I cannot answer this: the offline model looks facts up in given files and does arithmetic. Give files with "
-        "--file, or name a language model with --model.",
-        (),
-        "neither files nor arithmetic",
-        status="blocked",
+        "--file, or name a language model with --model."
     )
+    return _finish(view, sentence, (), "neither files nor arithmetic", status="blocked")
 
 
 def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: rules.Found) -> _Decision:
@@ -439,13 +430,8 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
 
 def _not_found(view: _View, question: rules.Question) -> _Decision:
     if not view.calls and not view.contents:
-        return _finish(
-            view,
-            "Not found in the given files. They could not be searched: no tool for that is offered.",
-            (),
-            "no tool reads the files",
-            status="blocked",
-        )
+        sentence = "Not found in the given files. They could not be searched: no tool for that is offered."
+        return _finish(view, sentence, (), "no tool reads the files", status="blocked")
     errors = [call for call in view.calls if call.is_error]
     if errors and len(errors) == len(view.calls):
         sentence = f"Not found in the given files. They could not be searched: {errors[-1].text[:300]}"
@@ -464,11 +450,7 @@ def _judged(view: _View) -> str:
     last = view.calls[-1]
     if last.is_error:
         return f"Failure: {last.name} said: {last.text[:200]}"
-    return (
-        f"Success: {last.name} gave {len(last.contents)} passage(s)."
-        if last.contents
-        else f"Success: {last.name} answered."
-    )
+    return f"Success: {last.name} {f'gave {len(last.contents)} passage(s)' if last.contents else 'answered'}."
 
 
 # --- finishing ------------------------------------------------------------------------------------------------------

@@ -359,14 +359,8 @@ def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> 
         return None
     covered = sum(len(terms) / max(1, len(set(values[i]))) for i, terms in keyed.items())
     if target < 0:
-        return Found(
-            f"{content.text} ({content.place} of {content.ref})",
-            "",
-            content.ref,
-            content.place,
-            content.text,
-            (exact, covered, 0),
-        )
+        answer = f"{content.text} ({content.place} of {content.ref})"
+        return Found(answer, "", content.ref, content.place, content.text, (exact, covered, 0))
     cell = cells[target]
     about = ", ".join(f"{cells[i].header} {cells[i].value}" for i in sorted(keyed) if i != target)
     answer = f"{cell.value} ({cell.header} for {about}; {content.ref}, cell {cell.address})"

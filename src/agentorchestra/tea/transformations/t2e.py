@@ -74,7 +74,10 @@ class ToolsEnvironment:
         self.name = kind.name
         self.version = kind.version
         self.description = kind.description or f"{'; '.join(_summary(one) for one in kind.tools.values())}."
-        self.content_hash = _content_hash(kind)
+        tools = {action: one.content_hash for action, one in kind.tools.items()}
+        rules = [[action, one.text, source_of(one.allows)] for action, many in kind.rules.items() for one in many]
+        made_of = [kind.name, kind.version, kind.description, tools, dict(kind.state), rules, kind.words]
+        self.content_hash = sha256_json(["t2e", *made_of])
         self.branching: Branching = _branching(list(kind.tools.values()))
         self._state: dict[str, JsonValue] = copy.deepcopy(dict(kind.state))
 
@@ -210,12 +213,6 @@ def _branching(tools: Sequence[Tool[..., Any]]) -> Branching:
         if one.mode is not Mode.PURE and not branches:
             return "none"
     return "snapshot"
-
-
-def _content_hash(kind: ToolsFactory) -> str:
-    tools = {action: one.content_hash for action, one in kind.tools.items()}
-    rules = [[action, one.text, source_of(one.allows)] for action, many in kind.rules.items() for one in many]
-    return sha256_json(["t2e", kind.name, kind.version, kind.description, tools, dict(kind.state), rules, kind.words])
 
 
 t2e: Transformation[Any, ToolsFactory] = Transformation("t2e", "tool", "environment", _t2e)
