@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
+from agentorchestra.core.effects import FINISH, Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
 from agentorchestra.core.effects import provenance_of as sources_of
 from agentorchestra.core.errors import ProgramEndedError
 from agentorchestra.core.messages import ToolCall
@@ -24,7 +24,7 @@ from agentorchestra.tea.programs.interpreter import Call, Interpreter, Ran, Repl
 from agentorchestra.tea.programs.monty import MODULES
 
 NAME = "program"
-DONE = "done"
+DONE = "done"  # where the value of an outcome has what the finishing tool gave back, whatever that is called
 STATE = f"{PRIVATE}program"  # the variables that a program left: the hash of a blob, an agent's own
 MOST_CALLS = 200  # calls that one program may make
 MOST_PRINTED = 100_000  # characters of output that are kept
@@ -132,7 +132,7 @@ class _Host:
         self.trust = lowest(effect.lowest_trust, Trust.AGENT)
         self.media: list[Block] = []
         self._functions = functions
-        self.names = frozenset([DONE]) if effect.purpose == "final" else frozenset(functions.names)
+        self.names = frozenset([functions.tools.finish]) if effect.purpose == "final" else frozenset(functions.names)
         self._provenance = effect.provenance
         self._printed: list[str] = []
         self._kept = 0
@@ -189,7 +189,7 @@ class _Host:
         outcomes = await self.ctx.perform_all([effect for _, effect in effects])
         for (index, effect), outcome in zip(effects, outcomes, strict=True):
             self._saw(effect, outcome)
-            if effect.name == DONE and outcome.ok:
+            if effect.purpose == FINISH and outcome.ok:
                 self.done = outcome.value
                 return [Reply(error="done", kind="SystemExit")]
             replies[index] = Reply(value=given(outcome)) if outcome.ok else Reply(error=_sentence(outcome))
@@ -199,8 +199,9 @@ class _Host:
         name = self._functions.tool(call.name)
         made = ToolCall(id=f"call_{self.count}", name=name, arguments=arguments)
         effect = self._functions.tools.effect(made, self.ctx, self._provenance)
-        if name == DONE and not alone:
-            return effect.model_copy(update={"invalid": "done: call it by itself, after everything else has come back"})
+        if effect.purpose == FINISH and not alone:
+            why = f"{name}: call it by itself, after everything else has come back"
+            return effect.model_copy(update={"invalid": why})
         return effect
 
     def _saw(self, effect: Effect, outcome: Outcome) -> None:
