@@ -56,15 +56,9 @@ def done(
 def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator | None = None) -> Tool[..., Any]:
     """Return the tool `done` of one agent. Its value has the fields of core's AgentResult.
 
-    What does not fit is a mistake that the agent can correct: an empty answer, or an `output` against its schema. With
-    a schema the text may be left out; `blocked` and `partial` may then come without an output.
-
-    Args:
-        output_schema: JSON schema of a structured answer.
-        validator: checks the output instead of the schema.
-
-    Raises:
-        ToolDefinitionError: if the schema is none.
+    What does not fit is a mistake that the agent can correct: an empty answer, or an `output` that `validator`, else
+    the schema, refuses. With a schema the text may be left out; `blocked` and `partial` may then come without an
+    output. ToolDefinitionError if the schema is none.
     """
     parameters = _parameters(output_schema)
 

@@ -97,15 +97,7 @@ async def look(
     prompt: str = PROMPT,
     known: Sequence[Block] = (),
 ) -> Looked:
-    """Do what `ask_media` does, for other composites that ask it (see there).
-
-    Args:
-        prompt: says what to do; its variables are those of `media`.
-        known: what goes along with the media, as material.
-
-    Raises:
-        ToolError: one sentence, where no model could answer.
-    """
+    """Do what `ask_media` does, for other composites: `prompt` takes the variables of `media`, `known` goes along."""
     part = _Part(region, list(pages), from_s, to_s)
     facts = [(await _made(ctx, name, "facts")).value for name in files]
     items = [Item(str(it["name"]), str(it["kind"]), bool(it["sound"]), bool(it["paged"])) for it in facts]
@@ -191,12 +183,10 @@ async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any
 
 @dataclass(frozen=True)
 class Given:
-    """A medium as a model is given it.
-
-    Its forms: `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says.
-    """
+    """A medium as a model is given it."""
 
     item: Item
+    # `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says
     forms: tuple[str, ...]
     cost: int  # what is lost by that, for comparison
     by: str = ""  # that other model
@@ -228,16 +218,7 @@ class Plan:
 
 
 def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transcribes: bool) -> Plan:
-    """Return the model that gets most of the media as they are; of several the first.
-
-    Args:
-        items: what is asked about.
-        able: the models that take each kind.
-        transcribes: whether there is a model that writes recordings down.
-
-    Raises:
-        ToolError: a sentence that names the setting, where a medium cannot be given to any model.
-    """
+    """Return the model that gets most of the media as they are, of several the first; else ToolError with a setting."""
     # The role's own first: where words are all that anybody gets, it is the one to ask.
     candidates = dict.fromkeys(["", *able.get("video", ()), *able.get("image", ()), *able.get("audio", ())])
     plans = [Plan(one, tuple(_given(item, one, able, transcribes) for item in items)) for one in candidates]

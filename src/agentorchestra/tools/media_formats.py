@@ -126,10 +126,7 @@ async def _of_the_run(ctx: RunContext[Any], name: str) -> bytes | None:
 
 
 async def folder_names(ctx: RunContext[Any]) -> dict[str, str]:
-    """Return the files of the folder as the last action left it, with the hashes of their contents.
-
-    Never from the disk, where something may be at work, and where a replay would find what came later.
-    """
+    """Return files and hashes as the last action left them; not from the disk, where a replay finds what came later."""
     snapshot = ctx.vars.get(_FOLDER)
     if not isinstance(snapshot, str):
         return {}

@@ -56,17 +56,9 @@ def builtin_tools(
     web: WebSettings | None = None,
     engines: Engines | None = None,
 ) -> BuiltinTools:
-    """Return the packaged tools of a workspace.
+    """Return the packaged tools of a workspace; `folder` keeps the search index and pages of the web.
 
-    Args:
-        folder: the workspace's folder, where the search index and pages of the web are kept.
-        settings: where code that a model wrote runs.
-        sandbox: in place of the one that they name.
-        web: how the web is read.
-        engines: what is searched with; without any there is no search.
-
-    Raises:
-        SettingsError: they name a sandbox, a reading service or a private service that does not exist.
+    SettingsError if the settings name a sandbox, a reading service or a private service that does not exist.
     """
     settings = settings or SandboxSettings()
     workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)

@@ -58,11 +58,7 @@ class Piece:
 
 @dataclass
 class SourceContent:
-    """The type and the content of a source.
-
-    Row n of a table in `tables` (by the names of their parts, "" for the only one) is `rows[n - 1]`. `media` has the
-    names of the pictures, recordings and videos in it, and of PDFs in it that have pictures for pages.
-    """
+    """The type and the content of a source."""
 
     name: str  # of the source, as it is meant
     media_type: str = ""  # by its content
@@ -70,9 +66,9 @@ class SourceContent:
     known_by: str = "content"  # `content`, `name`, or "" where both leave open what it is
     size: int = 0  # bytes, 0 where only its text is kept
     chunks: list[list[Piece]] = field(default_factory=list)  # of its text, each a list of pieces
-    tables: dict[str, list[list[str]]] = field(default_factory=dict)
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)  # by part, "" for the only one; row 1 is [0]
     table_chunks: list[list[Piece]] = field(default_factory=list)  # the same as pieces, for a model that reads them
-    media: list[str] = field(default_factory=list)
+    media: list[str] = field(default_factory=list)  # names of pictures, recordings, videos, PDFs of pictures in it
     pictured: list[int] = field(default_factory=list)  # pages of a PDF that can only be looked at
     sha256: str = ""  # of a PDF that is kept as it is, "" for none
     notes: list[str] = field(default_factory=list)  # what was left out

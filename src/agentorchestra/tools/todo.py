@@ -34,23 +34,14 @@ class StepArgument(BaseModel):
 
 
 class PlanStep(BaseModel):
-    """A step of a plan.
-
-    Attributes:
-        text: what is done.
-        status: see StepStatus.
-        notes: what is worth knowing about it.
-        agent: who it is assigned to, "" for nobody.
-        needs: numbers of the steps that must be completed before it.
-        doubtful: whether it was made for a task that has changed since, and was not looked at again.
-    """
+    """A step of a plan."""
 
     text: str
     status: StepStatus = "not_started"
     notes: str = ""
-    agent: str = ""
-    needs: list[int] = []
-    doubtful: bool = False
+    agent: str = ""  # who it is assigned to
+    needs: list[int] = []  # numbers of the steps that must be completed before it
+    doubtful: bool = False  # made for a task that has changed since, and not looked at again
 
 
 class Plan(BaseModel):

@@ -26,7 +26,7 @@ NUMBERS = {
     "cells": 1000,
     "members": 10,
     "unpacked_bytes": 1 << 20,
-    "bytes": 1 << 24,
+    "max_bytes": 1 << 24,
 }
 
 

@@ -65,13 +65,9 @@ def printable(name: str) -> str:
 
 
 def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | None = None) -> list[Found]:
-    """Return the files below a folder in the order of their names, named `name/...`.
+    """Return the files below a folder in the order of their names, named `name/...`, without those of `apart`.
 
-    Left out are hidden files and folders, node_modules, __pycache__, links to folders and links that leave the folder,
-    what is no regular file, and the folder `apart` (the workspace's own).
-
-    Raises:
-        FileInputError: if it cannot be read, or holds more than `MAX_FILES` files, `MAX_BYTES` or `MAX_ENTRIES`.
+    FileInputError if it cannot be read, or holds more than `MAX_FILES` files, `MAX_BYTES` or `MAX_ENTRIES`.
     """
     root = folder.resolve()
     own = _identity(apart)
@@ -167,10 +163,7 @@ def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> 
 
 
 def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
-    """Return the files a pattern names: `docs/2023/*.md`, a folder, or a name; all without a pattern.
-
-    `*` stands for any characters, `/` too; upper and lower case count as equal.
-    """
+    """Return the files a pattern names: `docs/*.md` (`*` is any characters, also `/`), a folder, a name; else all."""
     if pattern is None or not pattern.strip():
         return list(files)
     wanted = pattern.strip().replace("\\", "/").removeprefix("./").lower()[:MAX_NAME]
@@ -182,10 +175,7 @@ def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
 
 
 def by_folder(files: Sequence[FileRef], most: int = 20) -> list[str]:
-    """Return a line per folder with the types of its files: `docs/2023: 1,200 files: 800 text/plain, ...`.
-
-    Of more folders than `most` those deep down are put together under the ones above; the rest is counted.
-    """
+    """Return a line per folder with its types; of more than `most` deep ones are put together, the rest is counted."""
     folders = Counter(one.name.rpartition("/")[0] for one in files)
     deepest = max(name.count("/") for name in folders) if folders else 0
     shown = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}

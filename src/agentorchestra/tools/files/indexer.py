@@ -40,10 +40,7 @@ class Standing:
 async def bring_up(
     ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float | None = None
 ) -> Standing:
-    """Read into the index what is not there yet, for `seconds` at most.
-
-    What was read stays when this is cancelled or runs out of time.
-    """
+    """Read into the index what is not there yet, for `seconds` at most; what was read stays, whatever ends it."""
     by_hash = {one.sha256: one for one in reversed(files)}
     standing = Standing()
     known = await asyncio.to_thread(index.known, by_hash)

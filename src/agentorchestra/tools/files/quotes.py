@@ -32,6 +32,7 @@ from agentorchestra.tools.files.documents import (
     locate,
     only_part,
 )
+from agentorchestra.tools.files.formats.text import with_newlines
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import labelled_views, table_forms, table_view
@@ -52,12 +53,7 @@ def normalised(text: str) -> str:
 
 
 def alike(quote: str, text: str) -> bool:
-    """Return True if a quote stands in a text as a person would compare.
-
-    Args:
-        quote: the words; "..." or "…" in it may stand for words that are left out, no negation among them.
-        text: where they are said to stand.
-    """
+    """Return True if a quote stands in a text as a person compares; "..." in it stands for words without a negation."""
     return any(_stands(one, other) for one, other in _readings(quote, text))
 
 
@@ -80,10 +76,9 @@ def lines_of(quote: str, text: str) -> list[tuple[int, int]]:
 def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
     """Give both texts as they are, then without what our own views put before lines and cells.
 
-    The quote loses line numbers and the addresses of cells only where the text has none to compare them with: else a
-    false one would be read past.
+    The quote loses these only where the text has none to compare them with: else a false one would be read past.
     """
-    quote, text = _with_newlines(quote), _with_newlines(text)
+    quote, text = with_newlines(quote), with_newlines(text)
     yield quote, text
     bare = _bare(text)
     if bare != text:
@@ -92,10 +87,6 @@ def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
         yield _bare(quote), text
     if _LINK.search(text):  # the address of a link, too, may be what is quoted
         yield quote, _LINK.sub(r"\1 \2", text)
-
-
-def _with_newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([ \t]*+([^()\s]*+)[^()\n]*+\)")
@@ -176,16 +167,13 @@ _NEGATIONS = {
 
 
 class _Plain(NamedTuple):
-    """A text as it is compared: words and numbers without anything between them.
-
-    `starts` and `lines` say for each word where it begins, and on which line of the text.
-    """
+    """A text as it is compared: words and numbers without anything between them."""
 
     text: str  # their letters and digits; only between two digits there is a blank
     marks: bytes  # for each offset whether a quote may begin (_START) or end there (_END)
     words: int  # how many there are
-    starts: array[int]
-    lines: array[int]
+    starts: array[int]  # where each word begins
+    lines: array[int]  # on which line of the text
 
     def line_of(self, offset: int) -> int:
         """Return the line, from 1, of the word that an offset lies in."""

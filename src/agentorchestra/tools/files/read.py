@@ -122,13 +122,7 @@ def document_blocks(
 
 
 def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
-    """Return a document from its beginning, or a part of it, with its place; then what is not shown and how to read on.
-
-    Lines of a text are one block, each page and each part is one.
-
-    Raises:
-        ToolError: a sentence that lists what parts there are.
-    """
+    """Return a document or a part of it with places, then what is not shown; a ToolError lists what parts there are."""
     names, found, inside = locate(document, asked.part)
     if (inside or asked.span) and not names:
         found = only_part(found)  # a place may leave out the name of the only part
@@ -425,10 +419,7 @@ async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str,
 
 
 async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> ToolResult:
-    """Return the files that are short enough, in the order of the task, as `read_file` gives them.
-
-    `chars` is how much converted text they may have together.
-    """
+    """Return the files that are short enough, in the order of the task, as `read_file` gives them."""
     files = ctx.manifest.files
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []

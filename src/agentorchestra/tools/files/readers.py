@@ -37,13 +37,9 @@ class Checked(NamedTuple):
 
 
 def look_into(path: Path, limits: Limits = LIMITS) -> Checked:
-    """Return the type of a file, before a run starts. Blocks.
+    """Return the type of a file, before a run starts; a FileInputError is one sentence with the way out. Blocks.
 
-    Text is decoded; the worker looks into everything else: of a PDF it reads the pages up to the first with text, of an
-    archive the list of its members.
-
-    Raises:
-        FileInputError: one sentence that names the file, what is wrong and the way out.
+    Text is decoded; of a PDF the pages are read up to the first with text, of an archive the list of its members.
     """
     data = _bytes(path, limits)
     media_type = _media_type(path, data)

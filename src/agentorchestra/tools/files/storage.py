@@ -96,18 +96,13 @@ def keep_files(
     """Check the files, keep their bytes, and link them into `target`. Blocks; on an error nothing is left in `target`.
 
     Args:
-        given: files, and folders that stand for what lies below them.
-        store: the folder that keeps contents.
-        target: the run's folder for its files.
-        temporary: the files will not stay where they are: they are not remembered, and `origin` names the kept ones.
-        apart: a folder that is never taken (the workspace).
-        blind: no model will see what is kept: a file of pictures alone is refused, where it is given by its own name.
-        stop: set when nobody waits any more.
+        given: files, and folders that stand for what lies below them, without the folder `apart`.
+        temporary: the files will not stay where they are: they are not remembered, and `origin` names the kept
+            ones.
+        blind: no model will see what is kept: UnseenScanError for a PDF of pictures that is given by its own name.
 
-    Raises:
-        FileInputError: for a file given by its own name that cannot be read, for a folder without any that can.
-        UnseenScanError: for a PDF of pictures that nobody can look at.
-        WorkspaceNotWritableError: if they cannot be kept.
+    FileInputError for a file given by its own name, or a whole folder, that cannot be read; WorkspaceNotWritableError
+    if they cannot be kept.
     """
     if not given:
         return Kept()
@@ -187,7 +182,7 @@ class _Keeper:
         with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
             self._sweep()
-        with _SeenFiles(self._store / "seen.db" if self._remember else None) as seen:
+        with contextlib.closing(_SeenFiles(self._store / "seen.db" if self._remember else None)) as seen:
             jobs = [(one, found) for one in wanted for found in one.found]
             known = seen.known(os.fsencode(found.path.absolute()) for _, found in jobs)
             results: list[_Seen] = []
@@ -204,10 +199,7 @@ class _Keeper:
         return self._linked(jobs, results, target, left_out, temporary=temporary)
 
     def _sweep(self) -> None:
-        """Remove what a process that died left half-written.
-
-        By the time of the inode's last change: `seal` sets the other time back before a file is in its place.
-        """
+        """Remove what a dead process left half-written, by the time of its inode: `seal` sets the other one back."""
         for path in self._store.glob("new-*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > _STALE_S:
@@ -463,10 +455,7 @@ class _SeenFiles:
             with contextlib.suppress(sqlite3.Error, OSError):
                 self._db = open_cache(path, _VERSION, _TABLES, timeout_s=10)
 
-    def __enter__(self) -> _SeenFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         if self._db is not None:
             self._db.close()
 
@@ -476,9 +465,9 @@ class _SeenFiles:
         found: dict[bytes, _Seen] = {}
         try:
             self._db.execute("CREATE TEMP TABLE wanted (path BLOB PRIMARY KEY) WITHOUT ROWID")
-            self._db.execute("BEGIN")
-            self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((one,) for one in paths))
-            self._db.execute("COMMIT")
+            with self._db:
+                self._db.execute("BEGIN")
+                self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((one,) for one in paths))
             for row in self._db.execute("SELECT seen.* FROM wanted JOIN seen USING (path)"):
                 path, *look, sha256, media_type, problem, inside, by = row
                 if by == self._by:
@@ -495,10 +484,9 @@ class _SeenFiles:
         ]
         if self._db is None or not rows:
             return
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error), self._db:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            self._db.execute("COMMIT")
 
     def forget_deleted(self, folders: Iterable[bytes]) -> None:
         """Forget what was below these folders and was not asked for by `known`: it is gone."""
@@ -556,9 +544,7 @@ class CarriedFiles:
     ) -> None:
         """Keep the files of a run that came from elsewhere. Blocks; `remove` undoes a part of it too.
 
-        Raises:
-            WorkspaceNotWritableError: if they cannot be kept.
-            BundleError: for a name that leads out of the run's folder, or bytes that do not match their hash.
+        BundleError for a name that leads out of the run's folder, or bytes that do not match their hash.
         """
         check_names(refs)
         if not refs:

@@ -42,10 +42,7 @@ class TableView:
 
 
 def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
-    """Return rows or cells, up to about `limit` characters: one row at least, so that reading on always moves.
-
-    A range that begins below the names of the columns has them as its first line all the same.
-    """
+    """Return rows or cells in about `limit` characters: one row at least, below the names of the columns."""
     if place.unit == "cell" and (place.first, place.first_column) == (place.last, place.last_column):
         return _one_cell(table, place)
     left, wanted = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
@@ -170,10 +167,7 @@ def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
 
 
 def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
-    """Return a row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out.
-
-    The row that names the columns is `A1: country; B1: year`.
-    """
+    """Return a row as `A7 country: Kenya; B7 year: 1952`, without empty cells; a header as `A1: country; B1: year`."""
     return _labelled(table, row, first, last, named=row >= table.first_row)
 
 
@@ -190,10 +184,7 @@ def _labelled(table: TableDocument, row: int, first: int, last: int | None, *, n
 
 
 def labelled_views(text: str) -> list[str]:
-    """Return rows that `table_view` shows as `row_text` gives them; nothing for text that is no such view.
-
-    What row 1 holds may be the names of the columns or not, which a view does not say: it is taken as both.
-    """
+    """Return rows of a `table_view` as `row_text` gives them, row 1 taken as header and as none; [] for other text."""
     if (first := _VIEW.match(text)) is None:
         return []
     _, *lines = csv.reader(io.StringIO(text, newline=""))
@@ -210,11 +201,7 @@ def labelled_views(text: str) -> list[str]:
 
 
 def table_forms(table: TableDocument, place: Place) -> list[str]:
-    """Return rows or cells in the forms in which they may be quoted.
-
-    As `read_file` shows them, as the file has them, as `search_files` shows them with addresses and without (and once
-    showed the names of the columns), and what is told of the cells besides their values.
-    """
+    """Return rows or cells in the forms they may be quoted in: as tools show or once showed them, as the file does."""
     first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, None)
     rows = range(place.first, min(place.last, table.last_row) + 1)
     records = [table.record(row)[first - 1 : last] for row in rows]

@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
@@ -52,16 +52,14 @@ Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", 
 
 @dataclass(frozen=True)
 class Request:
-    """A question to a worker.
-
-    `asked` says which form is wanted (formats/shapes.py), or what a server said of a page (formats/webpage.py).
-    """
+    """A question to a worker."""
 
     path: Path
     mode: Mode
     member: Sequence[str] = ()  # the names of the parts that lead to a member; none for the file itself
     at: Sequence[float] = ()  # seconds at which frames are taken
     count: int = 0  # frames that are taken evenly, when `at` is empty
+    # The form that is wanted (formats/media.py), or what a server said of a page (formats/webpage.py)
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -76,11 +74,7 @@ FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], b
 
 
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    """Ask a worker; return its result, and the bytes that followed. Blocks.
-
-    Raises:
-        FileInputError: one sentence, for whatever it refuses.
-    """
+    """Ask a worker; return its result, and the bytes that followed. Blocks. What it refuses is a FileInputError."""
     with _starting(request, limits) as (command, out, options), subprocess.Popen(command, **options) as process:
         try:
             process.wait(limits.seconds)
@@ -133,27 +127,7 @@ def _starting(request: Request, limits: Limits) -> Iterator[tuple[list[str], IO[
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
     """Return what a worker is told, without its parent."""
-    return {
-        "path": str(request.path.absolute()),
-        "name": request.path.name,
-        "mode": request.mode,
-        "member": list(request.member),
-        "at": list(request.at),
-        "count": request.count,
-        "asked": dict(request.asked),
-        "seconds": limits.seconds,
-        "cpu": max(1, int(limits.seconds + 0.999)),
-        "memory": limits.memory_bytes,
-        "output": limits.output_bytes,
-        "numbers": {
-            "bytes": limits.max_bytes,
-            "pages": limits.pages,
-            "chars": limits.chars,
-            "cells": limits.cells,
-            "members": limits.members,
-            "unpacked_bytes": limits.unpacked_bytes,
-        },
-    }
+    return asdict(request) | {"path": str(request.path.absolute()), "numbers": asdict(limits)}
 
 
 def environment() -> dict[str, str]:
@@ -255,10 +229,7 @@ _END_S = 1.0
 
 
 class ForkServer:
-    """While it is open, files that this task reads are read by forked workers.
-
-    The limits are those of single workers, and each file has a process of its own.
-    """
+    """While it is open, files that this task reads are read by forked workers: a process each, with the same limits."""
 
     def __init__(self, kinds: set[str]) -> None:
         self._load = sorted({name for kind in kinds for name in _LIBRARIES.get(kind, ("markitdown",))})

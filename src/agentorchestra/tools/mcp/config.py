@@ -87,11 +87,7 @@ _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "ico
 
 
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
-    """Read, check and fill in a file; `${VAR}` comes from `environ`.
-
-    Raises:
-        McpError: with the file, the server, the field, the value and what to do.
-    """
+    """Read, check and fill in a file; `${VAR}` comes from `environ`. McpError names what is wrong and what to do."""
     written = _servers(path)
     servers, secrets, notes = [], dict[str, str](), list[str]()
     for name, value in written.items():

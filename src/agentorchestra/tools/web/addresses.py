@@ -94,11 +94,7 @@ class Address:
 
 
 def parse_address(url: str) -> Address:
-    """Return an absolute `http` or `https` address in its one form.
-
-    Raises:
-        WebError: of kind `refused`: another scheme, a user name, a host written with tricks, or no address at all.
-    """
+    """Return an absolute `http` or `https` address in its one form; WebError (`refused`) for tricks, or for none."""
     text = url.strip(" \t\r\n")
     shown = shown_address(text)
     if not text:
@@ -225,8 +221,7 @@ def ends_at(ip: IPAddress) -> IPAddress:
 def why_not(ip: IPAddress) -> str:
     """Return why an address is not on the public network, "" where it is.
 
-    The networks are listed here and not left to the standard library, whose opinion of what is global has changed
-    between the Python versions that are supported.
+    By networks that are listed here: the standard library's opinion has changed between the Python versions supported.
     """
     if isinstance(ip, ipaddress.IPv6Address) and ip.scope_id:
         return "link-local"
@@ -241,14 +236,7 @@ def why_not(ip: IPAddress) -> str:
 
 
 def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:
-    """Return (host, port) of services on private networks that may be read.
-
-    Args:
-        written: `HOST:PORT` each, or an address, whose host and port count; an IPv6 address in brackets.
-
-    Raises:
-        WebError: of kind `refused`, for one that names no host and port.
-    """
+    """Return (host, port) of private services, written as `HOST:PORT` or an address; WebError for one that is none."""
     found = set()
     for one in written:
         if "://" in one:

@@ -122,16 +122,7 @@ class _Zstd:
 
 
 class Body:
-    """Takes the bytes of an answer as they come and keeps what they unpack to, up to a size.
-
-    Args:
-        codings: the header `Content-Encoding`.
-        most: bytes that are kept.
-        url: for messages.
-
-    Raises:
-        WebError: of kind `bad_answer`, for a compression that is not known here, or too many of them.
-    """
+    """Takes the bytes of an answer and keeps what they unpack to, up to `most`; WebError for unknown compressions."""
 
     def __init__(self, codings: str, most: int, url: str) -> None:
         names = [one.strip().lower().removeprefix("x-") for one in codings.split(",")]

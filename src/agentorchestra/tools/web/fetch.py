@@ -128,10 +128,7 @@ def _says(page: Page, value: str | None) -> bool:
 
 
 async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:
-    """Keep a page with the run: what was read of it, which quotes are checked against, and a file as it is.
-
-    It has the name of the address that answered and that of the one that was asked for, as an answer may cite either.
-    """
+    """Keep a page, which quotes are checked against, and a file as it is, by the address that answered or was asked."""
     if is_text(page):
         text = str(page.document["text"]).encode("utf-8", "replace")
         found = [await ctx.artifact(artifact_name(page.final_url, ".md"), text, "text/markdown")]

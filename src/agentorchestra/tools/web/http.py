@@ -3,9 +3,6 @@
 `aiohttp` is underneath: it is in the base install, its sockets can be made by us, and its resolver is ours, so that the
 address which was judged is the address that is connected to. Each request has a connection of its own: what was allowed
 to one is not left open for the next, and nothing has to be closed.
-
-    client = WebClient(settings.web)
-    answer = await client.get("https://example.org/")
 """
 
 from __future__ import annotations
@@ -111,15 +108,8 @@ class WebClient:
     """Asks sites for something; refuses what is not on the public network, on every hop.
 
     It keeps no cookies, no connection and no credentials, takes no proxy from the environment, and can be used from
-    several event loops.
-
-    Args:
-        settings: limits, private services that are allowed, name servers.
-        resolver: names to IP addresses; None for the settings' name servers, else the system's.
-
-    Raises:
-        SettingsError: they name no service, name server or file.
-        MissingExtraError: name servers without the extra `reading`.
+    several event loops. SettingsError for settings that name no service, name server or file; MissingExtraError for
+    name servers without the extra `reading`.
     """
 
     def __init__(self, settings: WebSettings | None = None, *, resolver: Resolver | None = None) -> None:
@@ -152,24 +142,16 @@ class WebClient:
         retry: bool = True,
         before: Callable[[Address], Awaitable[None]] | None = None,
     ) -> Answer:
-        """Ask for an address.
+        """Ask for an address. Any status is an answer; WebError if the address is refused or nobody answers.
 
         Args:
-            method: of HTTP.
-            url: `http` or `https`.
-            headers: that go along; to another origin only what says how the answer is to look.
-            json: a body as JSON.
-            data: a body as it is.
-            allowed: services on private networks that this request may reach besides the settings', `HOST:PORT` or an
-                address each, for those whose address the user gave.
-            max_bytes: of the answer, unpacked; None for the settings'.
+            headers: those that say how the answer is to look go along to another origin, others do not.
+            allowed: private services that may be reached besides the settings', `HOST:PORT` or an address each: the
+                user's.
+            max_bytes: of the answer, unpacked; with `cut` its beginning is kept, else a larger one is refused.
             timeout_s: seconds for all of it; None for the settings'.
-            cut: keep the beginning of an answer that is larger, instead of refusing it.
             retry: wait once where the site asks for it (429, 503 with Retry-After), if it is a read.
             before: is asked before each hop, redirects too; it raises to stop there.
-
-        Raises:
-            WebError: the address is refused, or there is no answer. Any status is an answer.
         """
         body = data
         sent = {name.lower(): value for name, value in (headers or {}).items()}
@@ -213,11 +195,7 @@ class WebClient:
     async def addresses(
         self, address: Address, private: frozenset[tuple[str, int]], *, setting: str = "web.private"
     ) -> list[str]:
-        """Return the IP addresses of a host, each of them judged; `setting` allows private services, for the message.
-
-        Raises:
-            WebError: it has none, or one of them is not on the public network and the host is not allowed.
-        """
+        """Return the IP addresses of a host; WebError for none, or one that is neither public nor in `private`."""
         why = ""
         try:
             found = [address.host] if address.ip is not None else list(await self._resolver(address.host))

@@ -20,13 +20,7 @@ _SWEPT_TO = 0.8
 
 
 class KeptPages:
-    """The pages of one workspace. A cache: what fails here makes reading slower, not impossible.
-
-    Args:
-        folder: where they lie; None keeps nothing.
-        max_bytes: of all of them; 0 keeps nothing.
-        max_age_s: how long a page is taken from here.
-    """
+    """The pages of one workspace, below `folder` (None keeps none), each for `max_age_s`. What fails is only slower."""
 
     def __init__(self, folder: Path | None, max_bytes: int, max_age_s: float) -> None:
         self._folder = folder if max_bytes > 0 else None

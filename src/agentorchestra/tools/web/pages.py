@@ -66,13 +66,7 @@ def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
 
 
 async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -> Page:
-    """Read what a site answered, in a process with bounded time and memory.
-
-    `charset` stands in place of the one that the server declares.
-
-    Raises:
-        WebError: of kind `bad_answer`: it is not what can be read.
-    """
+    """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read."""
     shown = shown_address(answer.url)
     with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
         path = Path(folder) / file_name(answer.url)

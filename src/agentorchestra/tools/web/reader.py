@@ -23,16 +23,7 @@ _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.
 
 
 class PageReader:
-    """Reads pages.
-
-    Args:
-        settings: of the web.
-        folder: of the workspace, in which pages are kept; None keeps none.
-        client: in place of one made from the settings.
-
-    Raises:
-        SettingsError: the settings name a service that is none.
-    """
+    """Reads pages, and keeps them in the folder of the workspace; SettingsError for a reading service that is none."""
 
     def __init__(self, settings: WebSettings, folder: Path | None = None, *, client: WebClient | None = None) -> None:
         self.settings = settings
@@ -51,15 +42,9 @@ class PageReader:
     async def page(
         self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
     ) -> tuple[Page, bytes, bool]:
-        """Return a page, the bytes it was read from, and whether it was kept from an earlier time.
+        """Return a page, the bytes it was read from, and whether it was kept from an earlier time (never if `fresh`).
 
-        Args:
-            url: of the page; a fragment is left out.
-            fresh: read it again even if it is kept.
-            secret: gives the value of the service's key.
-
-        Raises:
-            WebError: one sentence for whatever goes wrong.
+        `secret` gives the value of the service's key. WebError has one sentence for whatever goes wrong.
         """
         address = parse_address(url)
         reader = "text" if self.settings.reader == "crawler" else self.settings.reader
@@ -82,10 +67,9 @@ class PageReader:
         return page, answer.body, False
 
     async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
-        """Give the pages that a crawler reads besides the first one, or why one could not be read.
+        """Give the pages that a crawler reads besides the first, or why one could not be read; none for another reader.
 
-        Those of the same site that its text links to, and so on, in the order of their links; none for another reader.
-        What takes longer than one read may take in all is left out.
+        Those of the same site that its text links to, and so on, in the order of their links, in the time of one read.
         """
         if self.settings.reader != "crawler":
             return

@@ -21,15 +21,7 @@ async def system_names(host: str) -> list[str]:
 
 
 def names_from(servers: Sequence[str]) -> Resolver:
-    """Return a resolver that asks these name servers and nothing else: no hosts file, no search list.
-
-    Args:
-        servers: `IP` or `IP:PORT` each, an IPv6 address with a port in brackets.
-
-    Raises:
-        MissingExtraError: without the extra `reading`.
-        SettingsError: for one that is no IP address.
-    """
+    """Return a resolver that asks these name servers (`IP` or `IP:PORT`) only: no hosts file, no search list."""
     try:
         import dns.asyncresolver
         import dns.exception

@@ -75,7 +75,7 @@ def _bounded(job: Job, file: IO[bytes]) -> bytes:
     kept = io.BytesIO()
     while chunk := file.read(_CHUNK):
         job.spend_unpacked(len(chunk))
-        if kept.tell() + len(chunk) > job.numbers["bytes"]:
+        if kept.tell() + len(chunk) > job.numbers["max_bytes"]:
             raise Refused("unpacked")
         kept.write(chunk)
     return kept.getvalue()

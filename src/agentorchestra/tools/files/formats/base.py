@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -109,6 +109,15 @@ def text_document(job: Job, text: str, media_type: str, form: str | None = None)
     text = clean(text)
     job.spend_chars(len(text), "the text")
     return {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
+
+
+def table_document(
+    media_type: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str = ","
+) -> dict[str, Any]:
+    """Return a table as a document: its header (empty for none), and the records below it."""
+    first = 2 if header else 1
+    table = {"kind": "table", "media_type": media_type, "header": header, "rows": rows, "first_row": first}
+    return table | {"delimiter": delimiter}
 
 
 class Parts:

@@ -10,8 +10,7 @@ from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, one_line, text_document
 from .sniff import ODS, ODT
-from .traits import CellTraits
-from .workbook import LAST_COLUMN, LAST_ROW, Sheet, shown, workbook
+from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
 _MOST_REPEATED = 1_000  # empty columns or rows with a fill that are told one by one: more are the sheet's background
 _CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")

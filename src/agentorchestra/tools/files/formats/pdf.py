@@ -9,7 +9,7 @@ import logging
 import re
 from typing import Any
 
-from .base import Job, Refused, clean
+from .base import Job, Refused, clean, table_document
 from .text import has_header
 
 _RULES = re.compile(rb"(?:\bre|\bl)\s")
@@ -23,11 +23,7 @@ _PAGE_PIXELS = 250_000  # a picture of a page has more; a logo on a page of few 
 
 
 def correct_space_widths() -> None:
-    """Separate words in fonts that have no space of their own, as XeTeX writes them.
-
-    pypdf 7.1 takes the default width of a CID font (1,000, an em) for the width of its space, so no gap between words
-    is wide enough to count. There is no public setting for it; without the patch each line is one long word.
-    """
+    """Separate words in fonts without a space: pypdf 7.1 takes an em for its width, and has no setting for it."""
     with contextlib.suppress(ImportError, AttributeError):
         from pypdf.generic._font import Font
 
@@ -180,11 +176,4 @@ def _table(job: Job, rows: list[list[str | None]]) -> dict[str, Any] | None:
     if not job.take_cells(width * len(records)):
         return None
     header = records[0] if has_header(records) else []
-    return {
-        "kind": "table",
-        "media_type": "text/csv",
-        "header": header,
-        "rows": records[1:] if header else records,
-        "first_row": 2 if header else 1,
-        "delimiter": ",",
-    }
+    return table_document("text/csv", header, records[1:] if header else records)

@@ -28,10 +28,7 @@ _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 
 
 def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """Return a document, and what is known of the page.
-
-    `asked` has `url`, `media_type` and `charset` as the server says, and `raw` to leave HTML as it is.
-    """
+    """Return a document, and what is known of the page; `asked` has what the server says, and `raw` to leave HTML."""
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
     declared = str(asked.get("media_type", ""))

@@ -6,8 +6,7 @@ import io
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing
-from .traits import CellTraits
-from .workbook import LAST_ROW, Sheet, shown, workbook
+from .workbook import LAST_ROW, CellTraits, Sheet, shown, workbook
 
 XLS = "application/vnd.ms-excel"
 

@@ -10,8 +10,7 @@ from typing import Any
 
 from .base import Job, Parts, clean, need, refusing
 from .sniff import XLSX
-from .traits import CellTraits
-from .workbook import LAST_COLUMN, LAST_ROW, Sheet, shown, workbook
+from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
 _YES = ("1", "true")
 _HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
@@ -35,10 +34,7 @@ def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
 
 
 def _trust_no_dimensions() -> None:
-    """Keep openpyxl from looking for the size of a sheet when it opens one: nobody here believes it.
-
-    Where a file does not say it, that means parsing the whole sheet (57 s for a million rows). There is no setting.
-    """
+    """Keep openpyxl from parsing a sheet for its size, which can take a minute: nobody needs it. No setting does so."""
     sheet = need("openpyxl.worksheet._read_only").ReadOnlyWorksheet
     if hasattr(sheet, "_get_size"):
         sheet._get_size = lambda self: None

@@ -50,16 +50,8 @@ def engines_of(
 ) -> Engines:
     """Return the engines that the settings name, and what those lack that cannot be asked.
 
-    Args:
-        settings: of search.
-        folder: the workspace's, where the index of `local` lies.
-        near: what the paths of the settings are relative to.
-        web: asks the services.
-        environ: where their keys are.
-        given: engines of the user's own.
-
-    Raises:
-        SettingsError: for a name that no engine has, or two engines of one name.
+    `folder` has the index of `local`, paths of the settings are relative to `near`, keys are in `environ`, `given` are
+    the user's own. SettingsError for a name that no engine has, or two engines of one name.
     """
     makers: dict[str, Any] = {one.name: partial(ServiceEngine, one) for one in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}

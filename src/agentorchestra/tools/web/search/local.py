@@ -26,8 +26,7 @@ from agentorchestra.tools.files.common import best_passages, with_index
 from agentorchestra.tools.files.index import Hit, PassageIndex, query_words
 from agentorchestra.tools.files.indexer import bring_up
 from agentorchestra.tools.files.storage import keep_files
-from agentorchestra.tools.web.search.dates import day_of
-from agentorchestra.tools.web.search.service import of_site, plain
+from agentorchestra.tools.web.search.service import day_of, of_site, plain
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 _PASSAGES = 5  # that are looked at for each result that is wanted: several may be of one file
