@@ -41,7 +41,7 @@ from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.readers import describe_media, member_bytes, video_frames
-from agentorchestra.tools.files.tables import has_nothing, table_view, trait_kinds
+from agentorchestra.tools.files.tables import table_view
 from agentorchestra.tools.files.views import View, length, page_view, text_view
 
 # About how much text one `read_file` gives; less than what is cut from the middle of a long result
@@ -65,11 +65,7 @@ _KINDS = {
     "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
     "x-ipynb+json": "cell",
     "epub+zip": "chapter",
-    "zip": "member",
-    "x-tar": "member",
-    "gzip": "member",
-    "x-bzip2": "member",
-    "x-xz": "member",
+    **dict.fromkeys(("zip", "x-tar", "gzip", "x-bzip2", "x-xz"), "member"),
 }
 
 
@@ -273,7 +269,7 @@ def extent_of(document: Document) -> str:
         return described(document)
     names = [name for name in document.header if name.strip()]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    kinds = trait_kinds(document)
+    kinds = dict.fromkeys(one.kind for one in document.traits)
     columns = [f"columns: {', '.join(names[:_LISTED])}{more}"] if names else []
     told = [f"with {', '.join(kinds)}"] if kinds else []
     return "; ".join([described(document), *columns, *told])
@@ -349,7 +345,7 @@ def described(document: Document, path: str = "") -> str:
 def _table(name: str, table: TableDocument, place: Place, path: str, asked: Asked) -> _Read:
     """Return rows or cells of a table in one block, what else is to be known of them, and how to read on."""
     view = table_view(table, place, max(min(asked.limit, TABLE_CHARS), _LEAST_TABLE))
-    if has_nothing(view):
+    if not (view.text or view.traits or view.rest):
         return _Read([], [])
     source = Source(kind=asked.kind, ref=name, place=joined(path, str(view.place)))
     texts = filter(None, (view.text, view.traits))

@@ -313,14 +313,7 @@ class _Keeper:
                 continue
             place = target / found.name
             with writing(place.parent):
-                if place.parent not in made:
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    # The user of a sandbox must get in, whatever the umask says; the folders above stay as they are.
-                    for one in (place.parent, *place.parent.parents):
-                        if one in made or not one.is_relative_to(target):
-                            break
-                        one.chmod(0o755)
-                        made.add(one)
+                _make_folder(place.parent, target, made)
                 link_kept(kept_place(self._store, result.sha256), place)
                 size = kept.get(result.sha256)
                 if size is None:
@@ -335,16 +328,12 @@ class _Keeper:
                     origin=os.fsencode(origin).decode("utf-8", "replace"),
                 )
             )
-        self._empty(jobs, results)
+        readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
         folders = {id(one): one for one, _ in jobs if one.lenient}
+        if empty := next((one for key, one in folders.items() if key not in readable), None):
+            raise _nothing_in(empty)
         left_out.extend(one.left_out.sentence(one.lenient) for one in folders.values())
         return refs
-
-    def _empty(self, jobs: Sequence[tuple[_Wanted, Found]], results: Sequence[_Seen]) -> None:
-        readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
-        for one, _ in jobs:
-            if one.lenient and id(one) not in readable:
-                raise _nothing_in(one)
 
 
 def _nothing_in(folder: _Wanted) -> FileInputError:
@@ -419,6 +408,17 @@ def seal(new: Path, place: Path, *, sync: bool) -> None:
             os.fsync(written.fileno())
     place.parent.mkdir(exist_ok=True)
     new.replace(place)
+
+
+def _make_folder(folder: Path, below: Path, made: set[Path]) -> None:
+    """Make a folder below another; the user of a sandbox must get in, whatever the umask says."""
+    if folder not in made:
+        folder.mkdir(parents=True, exist_ok=True)
+    for one in (folder, *folder.parents):
+        if one in made or not one.is_relative_to(below):
+            break
+        one.chmod(0o755)
+        made.add(one)
 
 
 def link_kept(source: Path, target: Path) -> None:
@@ -536,12 +536,7 @@ class CarriedFiles:
             "with --no-files"
         )
 
-    def put(
-        self,
-        run_id: str,
-        refs: tuple[FileRef, ...],
-        reader: Opener,
-    ) -> None:
+    def put(self, run_id: str, refs: tuple[FileRef, ...], reader: Opener) -> None:
         """Keep the files of a run that came from elsewhere. Blocks; `remove` undoes a part of it too.
 
         BundleError for a name that leads out of the run's folder, or bytes that do not match their hash.
@@ -550,6 +545,7 @@ class CarriedFiles:
         if not refs:
             return
         target = self._runs / run_id / "files"
+        made: set[Path] = set()
         with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
         for ref in refs:
@@ -558,11 +554,7 @@ class CarriedFiles:
                 self._take(ref, place, reader)
             name = target / ref.name
             with writing(name.parent):
-                name.parent.mkdir(parents=True, exist_ok=True)
-                for folder in (name.parent, *name.parent.parents):
-                    if not folder.is_relative_to(target):
-                        break
-                    folder.chmod(0o755)
+                _make_folder(name.parent, target, made)
                 name.unlink(missing_ok=True)  # of a process that died here
                 with contextlib.suppress(FileExistsError):  # another one takes in the same run
                     link_kept(place, name)

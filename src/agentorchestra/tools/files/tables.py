@@ -9,7 +9,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from agentorchestra.tools.files.documents import Area, TableDocument, Trait
@@ -66,11 +66,6 @@ def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
         text = "\n".join([letters, *(_row_line(table, row, left, right) for row in shown)])
     notes = [*_long_cells(table, shown, left, right), *notes]
     return TableView(text, seen, traits, tuple(rest), tuple(notes), untold)
-
-
-def has_nothing(view: TableView) -> bool:
-    """Return True if there is nothing to show, nor anything to read on with."""
-    return not (view.text or view.traits or view.rest)
 
 
 # --- cells ----------------------------------------------------------------------------------------------------------
@@ -221,11 +216,6 @@ def table_forms(table: TableDocument, place: Place) -> list[str]:
 # --- traits ---------------------------------------------------------------------------------------------------------
 
 
-def trait_kinds(table: TableDocument) -> list[str]:
-    """Return the kinds of what its cells have besides values."""
-    return list(dict.fromkeys(one.kind for one in table.traits))
-
-
 def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None = None) -> str:
     """Return what the cells of a place have besides values, a line for each colour, format, formula and comment."""
     grouped: dict[str, list[str]] = {}
@@ -277,16 +267,11 @@ def _traits_shown(traits: Sequence[Trait], place: Place) -> tuple[str, list[str]
     first, last = place.first, place.last
     while first < last:  # the last row down to which they fit
         middle = (first + last + 1) // 2
-        fits = len(traits_text(traits, _down_to(place, middle), _MOST_COMMENT)) <= MOST_TRAITS
+        fits = len(traits_text(traits, replace(place, last=middle), _MOST_COMMENT)) <= MOST_TRAITS
         first, last = (middle, last) if fits else (first, middle - 1)
-    text = traits_text(traits, _down_to(place, first), _MOST_COMMENT)
+    text = traits_text(traits, replace(place, last=first), _MOST_COMMENT)
     notes = []
     if len(text) > MOST_TRAITS:
         text = text[:MOST_TRAITS] + "…"
         notes.append(f"not all colours, formulas and the like of row {first} are told: read fewer columns of it")
-    left = Place("cell", first + 1, place.last, place.first_column, place.last_column)
-    return text, notes, left if first < place.last else None
-
-
-def _down_to(place: Place, row: int) -> Place:
-    return Place("cell", place.first, row, place.first_column, place.last_column)
+    return text, notes, replace(place, first=first + 1) if first < place.last else None

@@ -6,7 +6,6 @@ is too long is cut, and the stretch that is shown stands beside it: `12, charact
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from agentorchestra.tools.files.places import Place, parse_place
 
 LINE_CHARS = 4_000  # after so many characters a line is cut where not everything fits
 STRETCH_CHARS = 1_200  # about how much of a text is cited in one piece by who reads all of it
-_NUMBER = re.compile(r"^\d{1,9}(?:, characters \d{1,9}-\d{1,9})?\t", re.MULTILINE)
 
 _SLACK = 8  # a rest of this part of the limit is shown along: nobody has to ask for a few lines
 
@@ -103,11 +101,6 @@ def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tup
         blank = not document.text[begin:stop].strip()
     if first <= document.line_count:
         yield Place("line", first, document.line_count), document.lines(first, document.line_count)
-
-
-def without_numbers(text: str) -> str:
-    """Return text in which lines of files are shown among other words, without the numbers beside them."""
-    return _NUMBER.sub("", text)
 
 
 def stretches_of(block: TextBlock) -> list[tuple[str, str]]:

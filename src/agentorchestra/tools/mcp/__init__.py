@@ -1,6 +1,6 @@
 """Users' tools on MCP servers (Model Context Protocol): docs/mcp.md.
 
-config.py, secrets.py   the `mcpServers` file
+config.py               the `mcpServers` file, and what of it is secret
 definitions.py          the tools a server lists: names, schemas, hints, bounded
 transports.py           programs and HTTP
 connection.py           the task that owns a connection

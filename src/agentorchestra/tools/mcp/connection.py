@@ -109,7 +109,10 @@ class Connection:
         """Call a tool; again, if `repeat`, when nobody knows whether it happened. ToolError says what is known."""
         problem = ""
         for _ in range(_TRIES):
-            link = await self._link_for(tool)
+            try:
+                link = await self._linked()
+            except McpError as exc:
+                raise ToolError(f"{tool} was not called: {exc}") from None
             sending = Sending()
             token = SENDING.set(sending)
             try:
@@ -143,12 +146,6 @@ class Connection:
         raise ToolError(f"{tool} on {self._name} failed {_TRIES} times: {problem}")
 
     # -- the task that owns the connection -----------------------------------------------------------------------------
-
-    async def _link_for(self, tool: str) -> _Link:
-        try:
-            return await self._linked()
-        except McpError as exc:
-            raise ToolError(f"{tool} was not called: {exc}") from None
 
     async def _linked(self) -> _Link:
         while not self._closing:

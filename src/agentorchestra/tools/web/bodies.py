@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from agentorchestra.tools.web.addresses import web_error
 
@@ -25,21 +25,11 @@ def accepted_codings() -> str:
     return ", ".join(found)
 
 
-class Unpacker(Protocol):
-    """One compression."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Return what these bytes unpack to, in pieces of bounded size."""
-        ...
-
-    @property
-    def complete(self) -> bool:
-        """True if the compressed stream came to its end."""
-        ...
-
-
 class _Zlib:
-    """gzip and deflate (with its header, or raw as some servers send it)."""
+    """gzip and deflate (with its header, or raw as some servers send it).
+
+    As the others, it feeds what bytes unpack to in pieces of bounded size, and is complete at the end of the stream.
+    """
 
     def __init__(self, coding: str) -> None:
         self._gzip = coding == "gzip"
@@ -134,7 +124,6 @@ class Body:
         self._url = url
         self._most = most
         self._kept = bytearray()
-        self.full = False
 
     def take(self, data: bytes) -> bool:
         """Take some bytes; return True if there is room for more. WebError for bytes that are not so compressed."""
@@ -143,7 +132,6 @@ class Body:
                 room = self._most - len(self._kept)
                 self._kept += piece[:room]
                 if len(piece) > room:
-                    self.full = True
                     return False
         except Exception as error:  # each library has its own
             why = f"sent an answer that cannot be unpacked ({type(error).__name__}: {error}); try it later"
@@ -168,7 +156,7 @@ class Body:
         return bytes(self._kept)
 
 
-def _unpacker(name: str, url: str) -> Unpacker:
+def _unpacker(name: str, url: str) -> _Zlib | _Brotli | _Zstd:
     try:
         if name in ("gzip", "deflate"):
             return _Zlib(name)

@@ -91,6 +91,17 @@ class Answer:
             return ""
 
     @property
+    def retry_after_s(self) -> float | None:
+        """The seconds after which the site wants to be asked again, None where it does not say."""
+        after = self.headers.get("retry-after", "").strip()
+        try:
+            if re.fullmatch(r"\d{1,9}", after):
+                return float(after)
+            return (parsedate_to_datetime(after) - datetime.datetime.now(datetime.UTC)).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return None
+
+    @property
     def text(self) -> str:
         """The body as text in the declared charset, else UTF-8; what does not fit is replaced."""
         return self.body.decode(self.charset or "utf-8", "replace")
@@ -227,16 +238,10 @@ class WebClient:
 
     def _asked_to_wait(self, answer: Answer, method: str) -> float | None:
         """Return seconds that a site asks to wait, None where it does not or for too long."""
-        after = answer.headers.get("retry-after", "").strip()
-        if answer.status not in (429, 503) or method not in ("GET", "HEAD") or not after:
+        if answer.status not in (429, 503) or method not in ("GET", "HEAD"):
             return None
-        try:
-            plain = re.fullmatch(r"\d{1,9}", after)
-            until = None if plain else parsedate_to_datetime(after) - datetime.datetime.now(datetime.UTC)
-            seconds = float(after) if until is None else until.total_seconds()
-        except (ValueError, TypeError, OverflowError):
-            return None
-        return seconds if 0 <= seconds <= self.settings.retry_after_s else None
+        seconds = answer.retry_after_s
+        return seconds if seconds is not None and 0 <= seconds <= self.settings.retry_after_s else None
 
 
 def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -> None:
@@ -340,7 +345,9 @@ class _Job:
                 ):
                     return await self._taken(address, method, response, hops)
             except aiohttp.ClientConnectorCertificateError as error:
-                why = f"is not read: its certificate is not valid ({_certificate(error)}); read another source"
+                inner = error.certificate_error
+                said = str(getattr(inner, "verify_message", "") or inner)[:200]
+                why = f"is not read: its certificate is not valid ({said}); read another source"
                 raise web_error(address.url, why, "unreachable") from None
             except aiohttp.ServerTimeoutError:
                 why = f"fell silent for {settings.idle_s:g} s; try it later, or read another page"
@@ -444,11 +451,6 @@ def _resolver_of(found: list[str]) -> Any:
             """Do nothing."""
 
     return Known()
-
-
-def _certificate(error: Exception) -> str:
-    inner = getattr(error, "certificate_error", error)
-    return str(getattr(inner, "verify_message", "") or inner)[:200]
 
 
 def _words(error: Exception) -> str:

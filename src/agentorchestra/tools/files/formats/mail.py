@@ -37,20 +37,11 @@ def _parsed(data: bytes) -> EmailMessage:
 
 
 def _body(body: Any) -> str:
-    text = _text(body)
-    if body.get_content_type() != "text/html":
-        return text
     try:
-        return html_text(need("markitdown.converters"), text)
-    except RecursionError:
-        return text
-
-
-def _text(part: Any) -> str:
-    try:
-        return str(part.get_content())
+        text = str(body.get_content())
     except (LookupError, ValueError):  # an unknown or a wrong character set
-        return decode(part.get_payload(decode=True) or b"")
+        text = decode(body.get_payload(decode=True) or b"")
+    return html_text(need("markitdown.converters"), text) if body.get_content_type() == "text/html" else text
 
 
 def _files(message: EmailMessage) -> list[tuple[str, bytes]]:

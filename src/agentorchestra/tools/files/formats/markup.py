@@ -89,22 +89,21 @@ def convert_xml(job: Job, data: bytes) -> dict[str, Any]:
 
 
 def convert_html(job: Job, data: bytes) -> dict[str, Any]:
-    """Return HTML as Markdown; pages nested too deep for that as their source."""
+    """Return HTML as Markdown."""
     source = decode(data)
     if job.check:
         return text_document(job, source, "text/html")
-    converters = need("markitdown.converters")
-    try:
-        text = html_text(converters, source)
-    except RecursionError:
-        text = source
+    text = html_text(need("markitdown.converters"), source)
     return text_document(job, text if text.strip() else source, "text/html")
 
 
 def html_text(converters: Any, source: str) -> str:
-    """Return the Markdown of a page."""
+    """Return the Markdown of a page, the source of one that is nested too deep for that."""
     from markitdown import StreamInfo
 
     info = StreamInfo(charset="utf-8", mimetype="text/html", extension=".html")
-    converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+    try:
+        converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+    except RecursionError:
+        return source
     return clean(str(converted.markdown))

@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .base import Job, Parts, Refused, clean, need, one_line, text_document
+from .base import Job, Parts, Refused, clean, need, refusing, text_document
 from .sniff import ODS, ODT
 from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
@@ -28,11 +29,9 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
         if job.check:
             return Parts(media_type).document()
         tree = need("defusedxml.ElementTree")
-        try:
+        with refusing("office"):
             root = tree.fromstring(archive.read("content.xml"))
             styles = tree.fromstring(archive.read("styles.xml")) if "styles.xml" in names else None
-        except (tree.ParseError, KeyError) as error:
-            raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
     body = next((node for node in root if _name(node) == "body"), None)
     content = next(iter(body), None) if body is not None else None
     if content is None:
@@ -114,11 +113,7 @@ class _Rows:
     def __init__(self, found: Sheet) -> None:
         self._found = found
         self._usual: list[str] = []
-        self._areas: dict[str, list[tuple[int, int, int, int]]] = {
-            "hidden rows": [],
-            "hidden columns": [],
-            "merged": [],
-        }
+        self._areas = defaultdict[str, list[tuple[int, int, int, int]]](list)
 
     def read(self, sheet: Any) -> None:
         number = 1

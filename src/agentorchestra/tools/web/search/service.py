@@ -7,8 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, date, datetime, timedelta
-from email.utils import parsedate_to_datetime
+from datetime import date, datetime, timedelta
 from html import unescape
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -114,7 +113,7 @@ class Service:
             return answer
         status = answer.status
         if status in (429, 503):
-            wait = _wait(answer.headers.get("retry-after", ""))
+            wait = min(max(answer.retry_after_s or 0.0, 0.0), _LONGEST_WAIT)
             self._again = time.monotonic() + wait
             raise EngineError(
                 f"asked to wait {wait:.0f} s ({status})" if wait else f"is too busy ({status})", wait_s=wait
@@ -122,17 +121,6 @@ class Service:
         if status in (401, 403) and self.key_env:
             raise EngineError(f"refused the key in {self.key_env} ({status})")
         raise EngineError(f"refused to answer ({status})" if status < 500 else f"failed ({status})")
-
-
-def _wait(header: str) -> float:
-    text = header.strip()
-    if re.fullmatch(r"\d{1,9}", text):
-        return min(float(text), _LONGEST_WAIT)
-    try:
-        seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return min(max(seconds, 0.0), _LONGEST_WAIT)
 
 
 def _unread(error: WebError) -> str:
