@@ -34,7 +34,6 @@ class BuiltinTools:
 
     @property
     def interpreters(self) -> dict[str, Handler]:
-        """The interpreters of RunCode by their names."""
         return {MONTY: self.python, INTERPRETER: self.workbench}
 
     @property

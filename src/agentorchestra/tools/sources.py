@@ -74,12 +74,10 @@ class SourceContent:
     notes: list[str] = field(default_factory=list)  # what was left out
 
     def to_json(self) -> bytes:
-        """Return it for the artifact."""
         return json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "replace")
 
     @classmethod
     def from_json(cls, data: bytes) -> SourceContent:
-        """Return the inverse."""
         said = json.loads(data)
         for name in ("chunks", "table_chunks"):
             said[name] = [[Piece(**one) for one in chunk] for chunk in said[name]]

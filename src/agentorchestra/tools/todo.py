@@ -94,16 +94,13 @@ class Plan(BaseModel):
 
     @property
     def ready(self) -> list[int]:
-        """The steps that can start now."""
         return [i for i, one in enumerate(self.steps) if one.status == "not_started" and not self.waits_for(one)]
 
     @property
     def open(self) -> list[int]:
-        """The steps that are not completed."""
         return [i for i, one in enumerate(self.steps) if one.status != "completed"]
 
     def step(self, index: int | None) -> PlanStep:
-        """Return the step with this number."""
         if not self.steps:
             raise ToolError(f"plan {self.name!r} has no steps; add some first")
         if index is None or not 0 <= index < len(self.steps):
@@ -141,7 +138,6 @@ class Plans(BaseModel):
 
     @classmethod
     def of(cls, state: Mapping[str, JsonValue]) -> Self:
-        """Return the plans in a run's state."""
         return cls.model_validate(state.get(_VAR) or {})
 
     def find(self, name: str | None, action: str, *, fall_back: bool = True) -> Plan:
@@ -174,7 +170,6 @@ class Plans(BaseModel):
         return f"Plan {plan.name!r} is deleted. No plan is active{left}."
 
     def overview(self) -> str:
-        """Return a line for each plan."""
         lines = [
             f"- {plan.name}{' (active)' if plan.name == self.active else ''}: {plan.progress}"
             for plan in self.plans.values()

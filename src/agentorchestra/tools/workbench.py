@@ -289,7 +289,6 @@ class Workbench(BaseHandler):
         return [f"[exit code {code}]"] if code else []
 
     async def aclose(self) -> None:
-        """End what still runs; idempotent."""
         for live in list(self._live.values()):
             await live.end()
         if self.sandbox is not None:

@@ -147,7 +147,6 @@ class ForkServer:
         signal.signal(signal.SIGCHLD, nothing)
 
     def serve(self) -> None:
-        """Serve until the input ends."""
         waiting = b""
         while True:
             ready, _, _ = select.select([0, self._wake], [], [])
@@ -163,7 +162,6 @@ class ForkServer:
                     self._do(json.loads(line))
 
     def end(self) -> None:
-        """End every worker."""
         for pid in self._running:
             self._kill(pid)
 

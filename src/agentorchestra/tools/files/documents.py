@@ -81,7 +81,6 @@ class TableDocument:
 
     @property
     def last_row(self) -> int:
-        """The number of the last row."""
         return self.first_row + len(self.rows) - 1
 
     @property
@@ -99,7 +98,6 @@ class TableDocument:
         return record[column - 1] if column <= len(record) else ""
 
     def name(self, column: int) -> str:
-        """Return the name of a column."""
         title = self.header[column - 1].strip() if column <= len(self.header) else ""
         return title or column_name(column)
 

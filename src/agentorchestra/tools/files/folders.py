@@ -21,7 +21,6 @@ MAX_ENTRIES = 500_000  # entries of a folder that are looked at, those that are 
 MAX_NAME = 1_000  # bytes of a file's name with its folders
 LISTED = 40  # files that a prompt or a description names one by one; the others are counted
 NAMED = 3  # examples that a note gives of one kind of what was left out
-_TELLING = 3
 
 _NEVER = frozenset({"node_modules", "__pycache__"})
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -180,7 +179,7 @@ def by_folder(files: Sequence[FileRef], most: int = 20) -> list[str]:
     deepest = max(name.count("/") for name in folders) if folders else 0
     shown = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}
     depth = max((depth for depth, count in shown.items() if count <= most), default=0)
-    if shown.get(depth, 0) <= _TELLING and depth < deepest:
+    if shown.get(depth, 0) <= 3 and depth < deepest:
         depth += 1  # one line for everything would tell nothing
     types: dict[str, Counter[str]] = {}
     for one in files:

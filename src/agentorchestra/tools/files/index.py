@@ -94,7 +94,6 @@ class Prepared:
 
     @property
     def chars(self) -> int:
-        """About its size in memory."""
         return sum(len(row[0]) + len(row[3]) for row in self.rows) + len(self.kept or b"")
 
 

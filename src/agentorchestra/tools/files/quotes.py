@@ -152,7 +152,6 @@ _MOST_SPANS = 100
 
 
 def _negates(there: _Plain, start: int, end: int) -> bool:
-    """Return True if the words between two pieces hold a negation."""
     cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
     words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)

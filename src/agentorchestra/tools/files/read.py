@@ -200,9 +200,11 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
     last, whole = view.last, _extent(document)
     if last < place.last:
         following = Place(place.unit, last + 1, place.last)
+        what = "Line" if place.unit == "line" else "Page"
+        unread = f"{what} {place.last:,} is" if last + 1 == place.last else f"{what}s {last + 1:,}-{place.last:,} are"
         span = f"[{following.first}, {following.last}]"
         on = f"view_range={span}" if asked.ranged and not path else f"part={joined(path, str(following))!r}"
-        said.append(f"{_not_shown(following)} Read on with {on}.")
+        said.append(f"{unread} not shown. Read on with {on}.")
     elif place.last < whole.last and not place.first_char:
         said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
     cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
@@ -214,13 +216,6 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
 def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
     """Return True if a stretch of a line or page ends before that does."""
     return stretch.last_char < length(document, stretch.first)
-
-
-def _not_shown(place: Place) -> str:
-    what = {"line": "Line", "page": "Page", "row": "Row", "cell": "Row"}[place.unit]
-    if place.first == place.last:
-        return f"{what} {place.first:,} is not shown."
-    return f"{what}s {place.first:,}-{place.last:,} are not shown."
 
 
 # --- documents with parts -------------------------------------------------------------------------------------------
@@ -305,13 +300,7 @@ def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
         return replace(place, last_char=min(place.last_char, size))
     if place.first < 1 or place.first > whole.last or (cells and not 1 <= place.first_column <= last_column):
         raise ToolError(f"{name} has no part {part!r}; it has {described(document)}.")
-    return Place(
-        place.unit,
-        place.first,
-        min(place.last, whole.last),
-        place.first_column,
-        min(place.last_column, last_column),
-    )
+    return replace(place, last=min(place.last, whole.last), last_column=min(place.last_column, last_column))
 
 
 def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
@@ -324,7 +313,6 @@ def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
 
 
 def described(document: Document, path: str = "") -> str:
-    """Return what a document has, as places."""
     if isinstance(document, PartsDocument):
         names = [joined(path, part.name) for part in document.parts[:12]]
         more = f" and {len(document.parts) - 12} more" if len(document.parts) > 12 else ""

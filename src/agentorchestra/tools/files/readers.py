@@ -87,7 +87,16 @@ def _read_here(path: Path, limits: Limits) -> Document | None:
     if is_media(media_type):
         what = {"i": "a picture", "a": "a recording", "v": "a video"}[media_type[0]]
         raise FileInputError(f"{path} is {what} ({media_type}): it holds no text that could be searched or quoted")
-    return _text_document(path, data, media_type, limits) if media_type in _READ_HERE else None
+    if media_type not in _READ_HERE:
+        return None
+    found = _decoded(path, data, limits)
+    text = plain.with_newlines(found.text)
+    if media_type in TABLE_SUFFIXES.values():
+        table = parse_table(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None, media_type)
+        if table is not None:
+            return table
+        media_type = "text/plain"
+    return TextDocument(text, media_type, form=plain.form_of(found))
 
 
 async def describe_media(path: Path, member: Sequence[str] = (), limits: Limits = LIMITS) -> str:
@@ -173,25 +182,11 @@ def _media_type(path: Path, data: bytes) -> str:
     return media_type
 
 
-# --- text and tables ------------------------------------------------------------------------------------------------
-
-
 def _decoded(path: Path, data: bytes, limits: Limits) -> plain.Decoded:
     try:
         return plain.decoded(data)
     except Refused as error:
         raise FileInputError(refusal(path, error.code, error.detail, limits)) from None
-
-
-def _text_document(path: Path, data: bytes, media_type: str, limits: Limits) -> Document:
-    found = _decoded(path, data, limits)
-    text = plain.with_newlines(found.text)
-    if media_type in TABLE_SUFFIXES.values():
-        table = parse_table(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None, media_type)
-        if table is not None:
-            return table
-        media_type = "text/plain"
-    return TextDocument(text, media_type, form=plain.form_of(found))
 
 
 def source_sync(path: Path, limits: Limits = LIMITS) -> TextDocument:
@@ -208,9 +203,6 @@ def parse_table(text: str, delimiter: str | None = None, media_type: str = "text
         return None
     header, rows, delimiter = found
     return TableDocument(header, rows, 2 if header else 1, delimiter, media_type)
-
-
-# --- work in threads ------------------------------------------------------------------------------------------------
 
 
 class Stopped(Exception):

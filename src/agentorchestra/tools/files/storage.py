@@ -30,14 +30,7 @@ from agentorchestra.core.spec import FileRef
 from agentorchestra.log.bundle.format import check_names
 from agentorchestra.tools.files.cache_db import open_cache
 from agentorchestra.tools.files.common import WAY_TO_SEE
-from agentorchestra.tools.files.folders import (
-    MAX_BYTES,
-    MAX_FILES,
-    Found,
-    LeftOut,
-    list_folder,
-    printable,
-)
+from agentorchestra.tools.files.folders import MAX_BYTES, MAX_FILES, Found, LeftOut, list_folder, printable
 from agentorchestra.tools.files.formats.sniff import sniff
 from agentorchestra.tools.files.readers import check_stop, look_into
 from agentorchestra.tools.files.worker import LIMITS
@@ -225,7 +218,11 @@ class _Keeper:
             return old
         settled = time.time_ns() - max(look[1], look[2]) > _SETTLED_NS
         try:
-            media_type, inside = _inside(found.path, thorough=not wanted.lenient)
+            # In a folder the beginning of a file has to do where more would take a process for each.
+            media_type, inside = (_at_first_sight(found.path) if wanted.lenient else None), ""
+            if media_type is None:
+                seen = look_into(found.path)
+                media_type, inside = seen.media_type, _PICTURES if seen.textless else "text"
             if self._blind and inside == _PICTURES and not wanted.lenient:
                 raise UnseenScanError(
                     f"{found.path} is a PDF of pictures without text, and no model of this run sees: {WAY_TO_SEE}; or "
@@ -343,15 +340,6 @@ def _nothing_in(folder: _Wanted) -> FileInputError:
     )
 
 
-def _inside(path: Path, *, thorough: bool) -> tuple[str, str]:
-    """Return the type and the content of a file; in a folder, of its beginning where more would take a process each."""
-    kind = None if thorough else _at_first_sight(path)
-    if kind is not None:
-        return kind, ""
-    found = look_into(path)
-    return found.media_type, _PICTURES if found.textless else "text"
-
-
 def _at_first_sight(path: Path) -> str | None:
     """Return the type by the first bytes, None for text and for what has to be looked into."""
     try:
@@ -395,7 +383,6 @@ def _new_content(store: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
 
 def kept_place(store: Path, sha256: str) -> Path:
-    """Return where a content lies."""
     return store / sha256[:2] / sha256
 
 

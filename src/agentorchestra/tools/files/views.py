@@ -117,7 +117,6 @@ def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
 
 
 def length(document: TextDocument | PdfDocument, number: int) -> int:
-    """Return characters of a line or a page."""
     if isinstance(document, PdfDocument):
         return len(document.pages[number - 1])
     start, end = document.span(number, number)

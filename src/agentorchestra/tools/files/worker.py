@@ -126,7 +126,6 @@ def _starting(request: Request, limits: Limits) -> Iterator[tuple[list[str], IO[
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
-    """Return what a worker is told, without its parent."""
     return asdict(request) | {"path": str(request.path.absolute()), "numbers": asdict(limits)}
 
 
@@ -163,7 +162,6 @@ def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) 
 
 
 def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
-    """Return the sentence for a code of a converter's."""
     if code == "foreign":
         what, _, way_out = detail.partition("|")
         return f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}."

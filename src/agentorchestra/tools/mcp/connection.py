@@ -171,7 +171,6 @@ class Connection:
                 self._settle(McpError(f"{self._where} is closed"))
 
     async def _rung(self, timeout_s: float | None = None) -> None:
-        """Wait until there is something to do."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._bell.wait()

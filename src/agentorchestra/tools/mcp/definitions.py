@@ -180,7 +180,6 @@ def _schema_problem(text: str) -> str:
 
 
 def size_of(value: Any) -> int:
-    """Return characters as JSON."""
     try:
         return len(json.dumps(value, ensure_ascii=False))
     except RecursionError:

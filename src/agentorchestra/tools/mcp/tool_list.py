@@ -27,7 +27,6 @@ class Dispatcher(JSONRPCDispatcher):
         self.page: list[dict[str, Any]] = []
 
     async def run(self, *args: Any, **options: Any) -> None:
-        """Run until the connection has ended."""
         try:
             await super().run(*args, **options)
         finally:

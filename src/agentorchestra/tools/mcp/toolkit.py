@@ -103,7 +103,6 @@ class McpToolkit:
         self._connections = ()
 
     def _take_over(self) -> None:
-        """Take over the servers' tools as they are listed now."""
         notes = list(self._file_notes)
         redactor = Redactor(self.secrets())
         found: list[tuple[Connection, list[Definition]]] = []

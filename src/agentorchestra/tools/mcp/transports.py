@@ -189,7 +189,6 @@ class LastWords:
 
     @property
     def text(self) -> str:
-        """The end of what it wrote to its standard error."""
         return self._tail.decode("utf-8", "replace").strip()
 
     def _take(self) -> None:

@@ -186,8 +186,9 @@ class WebClient:
         try:
             async with asyncio.timeout(limit):
                 answer = await job.follow(address)
-                wait = self._asked_to_wait(answer, job.method) if retry else None
-                if wait is not None and wait < limit - (loop.time() - started):
+                wait = answer.retry_after_s if answer.status in (429, 503) and job.method in ("GET", "HEAD") else None
+                most = min(self.settings.retry_after_s, limit - (loop.time() - started))
+                if retry and wait is not None and 0 <= wait <= most:
                     await asyncio.sleep(wait)
                     answer = await job.follow(address)
         except TimeoutError:
@@ -233,19 +234,10 @@ class WebClient:
 
     @cached_property
     def codings(self) -> str:
-        """The compressions that answers may have."""
         return accepted_codings()
-
-    def _asked_to_wait(self, answer: Answer, method: str) -> float | None:
-        """Return seconds that a site asks to wait, None where it does not or for too long."""
-        if answer.status not in (429, 503) or method not in ("GET", "HEAD"):
-            return None
-        seconds = answer.retry_after_s
-        return seconds if seconds is not None and 0 <= seconds <= self.settings.retry_after_s else None
 
 
 def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -> None:
-    """Refuse an IP address that is not on the public network."""
     try:
         why = why_not(ipaddress.ip_address(ip))
     except ValueError:

@@ -15,9 +15,6 @@ from pathlib import Path
 
 from agentorchestra.tools.web.pages import Page
 
-# What is left of the bound after the oldest pages were removed, so that not each new page removes one
-_SWEPT_TO = 0.8
-
 
 class KeptPages:
     """The pages of one workspace, below `folder` (None keeps none), each for `max_age_s`. What fails is only slower."""
@@ -75,7 +72,7 @@ class KeptPages:
         if total <= self._max_bytes:
             return
         for _, size, path in sorted(found):
-            if total <= self._max_bytes * _SWEPT_TO:
+            if total <= self._max_bytes * 0.8:  # so that not each new page removes one
                 break
             if path != but:
                 path.unlink(missing_ok=True)

@@ -43,11 +43,9 @@ class Page:
     notes: tuple[str, ...] = ()  # what the reader of the page should know of how it came
 
     def read(self) -> Document:
-        """Return the document."""
         return document_from_json(self.document)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for the cache."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
@@ -61,7 +59,6 @@ class Page:
 
 
 def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
-    """Return [words, address] of links and pictures."""
     return tuple((str(words), str(target)) for words, target in given)
 
 

@@ -17,8 +17,6 @@ from typing import IO, Any, NamedTuple
 from .base import MOST_DEPTH, Convert, Job, Parts, Refused, one_line, reason_of
 from .sniff import sniff
 
-_CHUNK = 1 << 20
-_RATIO = 500
 _RATIO_FROM = 20_000_000  # bytes: small members may be packed as tightly as they like
 _MOST_NOTES = 50
 _DRIVE = re.compile(r"^[A-Za-z]:")
@@ -62,7 +60,7 @@ def read_member(job: Job, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> by
     """Return a member's bytes, counted while they are unpacked: what the archive says of their number may be wrong."""
     if info.flag_bits & 1:
         raise Refused("encrypted_member", one_line(info.filename))
-    if info.file_size > _RATIO_FROM and info.file_size > _RATIO * max(info.compress_size, 1):
+    if info.file_size > _RATIO_FROM and info.file_size > 500 * max(info.compress_size, 1):
         raise Refused("ratio", one_line(info.filename))
     try:
         with archive.open(info) as file:
@@ -73,7 +71,7 @@ def read_member(job: Job, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> by
 
 def _bounded(job: Job, file: IO[bytes]) -> bytes:
     kept = io.BytesIO()
-    while chunk := file.read(_CHUNK):
+    while chunk := file.read(1 << 20):
         job.spend_unpacked(len(chunk))
         if kept.tell() + len(chunk) > job.numbers["max_bytes"]:
             raise Refused("unpacked")
@@ -127,7 +125,6 @@ def _read_tar(job: Job, archive: tarfile.TarFile, info: tarfile.TarInfo) -> byte
 
 
 def convert_zip(job: Job, archive: zipfile.ZipFile, depth: int, convert: Convert) -> dict[str, Any]:
-    """Return the members as parts."""
     with archive:
         check_zip(job, archive)
         if job.check:

@@ -94,7 +94,6 @@ def check_compound(data: bytes) -> None:
 
 
 def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
-    """Return a message of Outlook's."""
     oxmsg = need("oxmsg")
     parts = Parts(MSG)
     with refusing("mail"):

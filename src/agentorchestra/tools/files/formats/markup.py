@@ -9,8 +9,6 @@ from typing import Any
 from .base import Job, Parts, Refused, clean, need, text_document
 from .text import decode, decoded, form_of, with_newlines
 
-_MOST_OUTPUT = 200_000
-
 
 def convert_json(job: Job, data: bytes) -> dict[str, Any]:
     """Return JSON as it stands in the file; a notebook as its cells; what is no JSON as text."""
@@ -67,11 +65,10 @@ def _output(output: dict[str, Any]) -> str:
     if output.get("output_type") == "error":
         return f"{output.get('ename')}: {output.get('evalue')}"
     data: dict[str, Any] = output["data"] if isinstance(output.get("data"), dict) else {}
-    text = _joined(output.get("text")) or _joined(data.get("text/plain")) or _joined(data.get("text/markdown"))
-    if not text and "text/html" in data:
-        text = _joined(data["text/html"])
+    said = (output.get("text"), *(data.get(f"text/{kind}") for kind in ("plain", "markdown", "html")))
+    text = next(filter(None, map(_joined, said)), "")
     pictures = [f"[{name}]" for name in data if name.startswith("image/")]
-    return "\n".join([*([text[:_MOST_OUTPUT].rstrip("\n")] if text else []), *pictures])
+    return "\n".join([*([text[:200_000].rstrip("\n")] if text else []), *pictures])
 
 
 def check_entities(data: bytes) -> None:

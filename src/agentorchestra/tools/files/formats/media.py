@@ -252,7 +252,11 @@ def _facts(data: bytes, media_type: str) -> dict[str, Any]:
         raise Refused("medium", f"it is {media_type}; read_file reads it")
     facts: dict[str, Any] = {"kind": kind, "media_type": media_type, "sound": kind == "audio"}
     facts["paged"] = media_type in _PAGED
-    facts["pages"] = _page_count(data) if media_type == "application/pdf" else 0
+    facts["pages"] = 0
+    if media_type == "application/pdf":
+        pypdfium2 = need("pypdfium2")
+        with suppress(pypdfium2.PdfiumError):  # who wants to see a page is told why
+            facts["pages"] = len(pypdfium2.PdfDocument(data))
     facts["seconds"] = 0.0
     if kind != "image":
         probed = _probed(data, media_type)
@@ -261,15 +265,6 @@ def _facts(data: bytes, media_type: str) -> dict[str, Any]:
         if not any(one.get("codec_type") in ("audio", "video") for one in probed.get("streams", ())):
             raise Refused("medium", "it holds neither sound nor pictures")
     return facts
-
-
-def _page_count(data: bytes) -> int:
-    """Return pages of a PDF, 0 where they cannot be counted; who wants to see one is told why."""
-    pypdfium2 = need("pypdfium2")
-    try:
-        return len(pypdfium2.PdfDocument(data))
-    except pypdfium2.PdfiumError:
-        return 0
 
 
 def _piece(place: str, media_type: str, data: bytes) -> dict[str, Any]:

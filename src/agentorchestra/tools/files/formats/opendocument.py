@@ -16,7 +16,6 @@ from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 _MOST_REPEATED = 1_000  # empty columns or rows with a fill that are told one by one: more are the sheet's background
 _CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")
 _COLOUR = re.compile(r"#([0-9A-Fa-f]{6})")
-_INDENT = "    "
 _HIDDEN = ("collapse", "filter")
 
 
@@ -38,7 +37,14 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
         raise Refused("office", "it has no content")
     if media_type == ODT:
         return _text(job, content, styles)
-    return _workbook(job, content, _Styles([one for one in (styles, root) if one is not None]))
+    looks = _Styles([one for one in (styles, root) if one is not None])
+    parts = Parts(ODS)
+    for node in (node for node in content if _name(node) == "table"):
+        found = Sheet(job, CellTraits(looks.of))
+        _Rows(found).read(node)
+        hidden = _said(node, "style-name") in looks.hidden_tables
+        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=hidden)
+    return workbook(parts, "programs read .ods with pandas.read_excel(path, engine='calamine')")
 
 
 def _name(node: Any) -> str:
@@ -79,7 +85,6 @@ class _Styles:
                 self.hidden_tables.add(name)
 
     def of(self, key: tuple[str, str]) -> tuple[str, str, str]:
-        """Return fill, font colour and number format, each "" where usual; the format comes with the cell."""
         name, number_format = key
         font = self._resolved(name, 1)
         return self._resolved(name, 0), "" if font == "000000" else font, number_format
@@ -95,16 +100,6 @@ class _Styles:
                 break  # "transparent"
             name = said[2]
         return ""
-
-
-def _workbook(job: Job, content: Any, styles: _Styles) -> dict[str, Any]:
-    parts = Parts(ODS)
-    for node in (node for node in content if _name(node) == "table"):
-        found = Sheet(job, CellTraits(styles.of))
-        _Rows(found).read(node)
-        hidden = _said(node, "style-name") in styles.hidden_tables
-        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=hidden)
-    return workbook(parts, "programs read .ods with pandas.read_excel(path, engine='calamine')")
 
 
 class _Rows:
@@ -251,7 +246,7 @@ def _items(node: Any, indent: str) -> Iterator[str]:
         first = True
         for one in item:
             if _name(one) == "list":
-                yield from _items(one, indent + _INDENT)
+                yield from _items(one, indent + "    ")
             else:
                 for block in _blocks([one]):
                     yield f"{indent}{'- ' if first else '  '}{block}"

@@ -115,7 +115,6 @@ def _parsed(trafilatura: Any, source: str) -> Any:
 
 
 def _without_library(job: Job, source: str) -> dict[str, Any]:
-    """Return the whole page by the library of the extra `files`."""
     try:
         return convert_html(job, source.encode())
     except Refused as error:

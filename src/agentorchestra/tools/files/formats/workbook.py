@@ -44,7 +44,6 @@ class Areas:
         self._done.append(area)
 
     def listed(self) -> list[list[int]]:
-        """Return the rectangles, in order."""
         return sorted(self._done)
 
 
@@ -88,14 +87,12 @@ class CellTraits:
         return True
 
     def formula(self, row: int, column: int, text: str) -> None:
-        """Take a formula."""
         if len(self._formulas) < MOST_FORMULAS:
             self._formulas.append((row, column, text))
         else:
             self._more_formulas = True
 
     def hidden_row(self, number: int) -> None:
-        """Take a hidden row."""
         self._areas.setdefault(("hidden rows", ""), Areas()).add(number, 1, LAST_COLUMN)
 
     def comment(self, row: int, column: int, text: str) -> bool:
@@ -108,7 +105,6 @@ class CellTraits:
         return self._comments <= MOST_COMMENTS
 
     def other(self, kind: str, value: str, areas: Iterable[Sequence[int]]) -> None:
-        """Take what is said of whole areas."""
         found = [list(area) for area in areas if area[0] <= LAST_ROW and area[1] <= LAST_COLUMN]
         if len(found) > MOST_AREAS:
             self.notes.append(f"of {len(found):,} areas that are {kind}, the first {MOST_AREAS:,} are told")
@@ -130,7 +126,6 @@ class CellTraits:
 
 
 def _runs(cells: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
-    """Give neighbours of a row with the same value."""
     for (value, _), run in groupby(enumerate(cells), lambda one: (one[1][1], one[1][0] - one[0])):
         columns = [column for _, (column, _) in run]
         yield columns[0], columns[-1], value

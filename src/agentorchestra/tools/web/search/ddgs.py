@@ -56,12 +56,10 @@ class Ddgs(Service):
         super().__init__(name, web, settings, environ, base=NAMES[name], traits=traits)
 
     def missing(self) -> str:
-        """Return what it needs: the library."""
         there = importlib.util.find_spec("ddgs") is not None
         return "" if there else "needs the extra `search`: pip install 'agentorchestra[search]'"
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """Return what it finds, best first."""
         if problem := self.missing():
             raise EngineError(problem)
         engine, path, payload, cookies = await asyncio.to_thread(self._request, query)

@@ -53,7 +53,6 @@ class Service:
         self._again = 0.0
 
     def missing(self) -> str:
-        """Return what it needs and has not."""
         if not self.base:
             return f"needs its address: set search.engine.{self.name}.base_url"
         return f"needs a key: set {self.key_env}" if self.key_env and not self._environ.get(self.key_env) else ""

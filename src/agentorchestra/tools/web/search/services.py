@@ -43,13 +43,11 @@ class ServiceEngine(Service):
         self._settings = settings
 
     def missing(self) -> str:
-        """Return what it needs and has not."""
         setting, said = self._api.needs
         lacks = f"needs {said}" if setting and not getattr(self._settings, setting) else ""
         return super().missing() or lacks
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """Return what it finds, best first."""
         key = self.key(ctx) if self.key_env else ""
         method, path, options = self._api.ask(query, key, self._settings)
         return results(rows(await self.json(method, path, **options), *self._api.path), self._api.fields, query)

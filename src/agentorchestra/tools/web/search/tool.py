@@ -64,12 +64,10 @@ class Engines:
 
     @property
     def ready(self) -> tuple[SearchEngine, ...]:
-        """Those that can be asked."""
         return tuple(one for one in self.all if one.name not in self.lacking)
 
     @property
     def by_name(self) -> dict[str, SearchEngine]:
-        """Those that can be asked, by their names."""
         return {one.name: one for one in self.ready}
 
 
