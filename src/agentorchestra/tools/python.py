@@ -124,8 +124,6 @@ class PythonTool(BaseHandler):
             ctx.vars[STATE] = {INTERPRETER: ended.value["variables"]}
         return self._workbench.result(ended)
 
-    # -- the handler of RunCode in Monty -----------------------------------------------------------------------------
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Return what a program printed; what is lacking for one that cannot run here; an error for one that failed."""
         trust = lowest(effect.lowest_trust, Trust.AGENT)

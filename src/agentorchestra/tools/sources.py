@@ -10,6 +10,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -246,14 +247,10 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
 
 def _cut(pieces: list[Piece]) -> int:
     """Cut pieces to what is read; return how many were left out."""
-    spent = 0
-    for index, one in enumerate(pieces):
-        spent += len(one.text)
-        if spent > MOST_CHUNKED:
-            left = len(pieces) - index
-            del pieces[index:]
-            return left
-    return 0
+    kept = sum(spent <= MOST_CHUNKED for spent in accumulate(len(one.text) for one in pieces))
+    left = len(pieces) - kept
+    del pieces[kept:]
+    return left
 
 
 def _packed(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:

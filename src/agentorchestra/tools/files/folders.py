@@ -158,9 +158,6 @@ def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> 
     return found.st_size
 
 
-# --- thousands of files in a few lines -----------------------------------------------------------------------------
-
-
 def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
     """Return the files a pattern names: `docs/*.md` (`*` is any characters, also `/`), a folder, a name; else all."""
     if pattern is None or not pattern.strip():

@@ -36,8 +36,6 @@ class Passage:
     heading: str = ""  # the heading above it, searched along with it but not part of it
 
 
-# --- sentences ------------------------------------------------------------------------------------------------------
-
 _ABBREVIATION_WORDS = """
 mr mrs ms dr prof st sr jr no nos vs etc inc ltd co corp fig figs eq eqs sec secs ch vol vols pp p cf ca approx e.g i.e
 al resp ed eds dept est min max gen col sgt capt rev hon op
@@ -164,9 +162,6 @@ def _text_spans(text: str) -> Iterator[tuple[int, int, str]]:
             open_span = (open_span[0], span[1]) if open_span is not None and joins else span
         if open_span is not None:
             yield (*open_span, heading)
-
-
-# --- passages -------------------------------------------------------------------------------------------------------
 
 
 def passages(document: Document) -> Iterator[Passage]:

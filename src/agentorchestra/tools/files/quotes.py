@@ -351,15 +351,12 @@ def _some_cells(document: Document, place: Place, quote: str) -> bool:
 
 
 def _in_row(pieces: list[str], table: TableDocument, row: int) -> bool:
-    left = iter(enumerate(table.record(row), start=1))
-    return all(
-        any(piece in _cell_forms(table, row, column, cell) for column, cell in left if cell.strip()) for piece in pieces
+    cells = [(f"{column_name(at)}{row}", table.name(at), cell) for at, cell in enumerate(table.record(row), 1)]
+    shown = (
+        (cell, f"{name}: {cell}", f"{at} {cell}", f"{at} {name}: {cell}") for at, name, cell in cells if cell.strip()
     )
-
-
-def _cell_forms(table: TableDocument, row: int, column: int, cell: str) -> set[str]:
-    address, name = f"{column_name(column)}{row}", table.name(column)
-    return {_plain(one).text for one in (cell, f"{name}: {cell}", f"{address} {cell}", f"{address} {name}: {cell}")}
+    left = ({_plain(one).text for one in forms} for forms in shown)  # taken by one piece after the other
+    return all(any(piece in forms for forms in left) for piece in pieces)
 
 
 _COUNTED_BY: dict[str, type[Leaf]] = {"line": TextDocument, "page": PdfDocument, "row": TableDocument}

@@ -46,7 +46,6 @@ from agentorchestra.tools.files.views import View, length, page_view, text_view
 
 # About how much text one `read_file` gives; less than what is cut from the middle of a long result
 PART_CHARS = 16_000
-_LEAST_CHARS = 1_000
 
 _CUT_NAMED = 3  # lines that are cut for which it is said how to read on
 TABLE_CHARS = 12_000  # about how much of a table; what its cells have besides values comes on top
@@ -57,7 +56,6 @@ _FRAMES = re.compile(r"^\s*frames\s+(\d{1,3})\s*$", re.IGNORECASE)
 _FRAME = re.compile(r"^\s*frame\s+(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,6}(?:\.\d{1,3})?)\s*s?\s*$", re.IGNORECASE)
 MOST_FILES = 20  # files of a task that `files_in_view` looks at; of more, none is shown
 MOST_BYTES = 5_000_000  # of a file that is converted only to see how long it is
-_BYTES_PER_CHAR = 4
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
     "vnd.ms-excel": "sheet",
@@ -86,7 +84,7 @@ async def read_part(
 def room_for(ctx: RunContext[Any]) -> int:
     """Return characters that one reading may give an agent: fewer where its window is small."""
     room = room_of_caller(ctx)
-    return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
+    return PART_CHARS if room is None else max(1_000, min(PART_CHARS, room * 4 // 5))
 
 
 def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
@@ -408,7 +406,7 @@ async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> 
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
-        most = left * _BYTES_PER_CHAR if ref.media_type.startswith("text/") else MOST_BYTES
+        most = left * 4 if ref.media_type.startswith("text/") else MOST_BYTES
         if is_media(ref.media_type) or ref.size > most:
             continue
         try:

@@ -1,7 +1,4 @@
-"""Files to documents (documents.py). The kind is decided by the bytes; a name's ending is a hint.
-
-Plain text and CSV are read here; everything else by `_worker.py`, in a process that can be killed.
-"""
+"""Files to documents, by their bytes: plain text and CSV are read here, everything else by `_worker.py`."""
 
 from __future__ import annotations
 

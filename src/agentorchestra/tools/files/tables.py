@@ -1,7 +1,4 @@
-"""Tables as they are read: once, as CSV whose first line has the columns' letters and whose lines begin with the row.
-
-What the cells of a workbook have besides values (colours, formulas, comments) follows as lists of areas.
-"""
+"""Tables as they are read: as CSV with columns' letters and row numbers, then colours, formulas and the like by area."""
 
 from __future__ import annotations
 

@@ -1,7 +1,4 @@
-"""Starts `_worker.py`, waits for it within bounds, and puts what it refuses into sentences.
-
-For many files workers are forked by a process that has loaded what they import, instead of started one by one.
-"""
+"""Starts `_worker.py`, or forks it from a loaded process for many files, in bounds; its refusals become sentences."""
 
 from __future__ import annotations
 
@@ -223,7 +220,6 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/gzip": (),
     "application/x-tar": (),
 }
-_END_S = 1.0
 
 
 class ForkServer:
@@ -294,7 +290,7 @@ class ForkServer:
             finally:
                 if not ended.done():
                     self._tell({"kill": name})
-                    await asyncio.wait([ended], timeout=_END_S)  # it may be loading: then the end of all ends it
+                    await asyncio.wait([ended], timeout=1.0)  # it may be loading: then the end of all ends it
                 if not ended.cancelled():
                     ended.exception()  # looked at, wherever this is left
             return await asyncio.to_thread(outcome, request.path, out, status, limits)

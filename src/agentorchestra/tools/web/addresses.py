@@ -183,9 +183,6 @@ def _refused(shown: str, why: str, *, way_out: str = "; give the address as a br
     return WebError(f"{shown!r} {why}{way_out}", kind="refused", url=shown)
 
 
-# -- IP addresses ----------------------------------------------------------------------------------------------------
-
-
 def ends_at(ip: IPAddress) -> IPAddress:
     """Return the address at which packets to this one end: what IPv6 wraps an IPv4 address in is taken off."""
     if isinstance(ip, ipaddress.IPv4Address):
@@ -209,9 +206,6 @@ def why_not(ip: IPAddress) -> str:
     ending = ends_at(ip)
     known = ending.version == 4 or ending in _V6_GLOBAL
     return next((what for net, what in _REFUSED if ending in net), "" if known else "reserved")
-
-
-# -- private services that are allowed -------------------------------------------------------------------------------
 
 
 def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:

@@ -46,7 +46,6 @@ _Lines = weakref.WeakValueDictionary[str, asyncio.Semaphore]
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
-_MAX_HEADERS = 128
 _MAX_HEADER_CHARS = 16_384
 # Bytes that are read of one answer as they come over the wire, whatever they unpack to
 _MOST_PACKED = 256 * 1024 * 1024
@@ -329,7 +328,7 @@ class _Job:
                         ),
                         max_line_size=_MAX_HEADER_CHARS,
                         max_field_size=_MAX_HEADER_CHARS,
-                        max_headers=_MAX_HEADERS,
+                        max_headers=128,
                     ) as session,
                     session.request(
                         method, URL(address.url, encoded=True), headers=wanted, data=body, allow_redirects=False

@@ -1,7 +1,4 @@
-"""Pages that a workspace keeps: read once, found again with the time at which they were read; bounded in size.
-
-They lie in the workspace's own folder and are found by address and reader, so that no workspace sees what another read.
-"""
+"""Pages that a workspace keeps in its own folder, bounded in size: no workspace sees what another one read."""
 
 from __future__ import annotations
 

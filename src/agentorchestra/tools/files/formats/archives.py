@@ -72,7 +72,7 @@ def read_member(job: Job, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> by
 def _bounded(job: Job, file: IO[bytes]) -> bytes:
     kept = io.BytesIO()
     while chunk := file.read(1 << 20):
-        job.spend_unpacked(len(chunk))
+        job.spend("unpacked_bytes", len(chunk))
         if kept.tell() + len(chunk) > job.numbers["max_bytes"]:
             raise Refused("unpacked")
         kept.write(chunk)
@@ -144,7 +144,7 @@ def _parts(job: Job, media_type: str, members: Iterator[Member], depth: int, con
     for member in members:
         if member.folder:
             continue
-        job.spend_member()
+        job.spend("members")
         shown = one_line(member.name)
         if reason := _refusal(member):
             _note(parts, f"{shown} is {reason}: skipped")
@@ -234,7 +234,7 @@ def _unpacked(job: Job, members: Iterator[Member]) -> tuple[dict[str, Any], byte
     notes: list[str] = []
     held = io.BytesIO()
     for member in members:
-        job.spend_member()
+        job.spend("members")
         said = f"{one_line(member.name)} is {reason} and was left out" if (reason := _refusal(member)) else ""
         data = b""
         try:

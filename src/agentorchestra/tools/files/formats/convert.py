@@ -79,7 +79,7 @@ def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
         found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
         if found is not None and job.take_cells(sum(map(len, found[1]))):
             header, rows, delimiter = found
-            job.spend_chars(len(text), "the table")
+            job.spend("chars", len(text), "the table")
             return table_document(media_type, header, rows, delimiter)
         media_type = "text/plain"
     return text_document(job, text, media_type, form_of(found_text))

@@ -69,8 +69,8 @@ def attachment_of(data: bytes, name: str) -> bytes:
 
 def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: int, convert: Convert) -> None:
     for name, data in files:
-        job.spend_member()
-        job.spend_unpacked(len(data))
+        job.spend("members")
+        job.spend("unpacked_bytes", len(data))
         if depth >= MOST_DEPTH:
             parts.notes.append(f"{one_line(name)} is not read: it lies inside more than {MOST_DEPTH} others")
             continue

@@ -40,7 +40,7 @@ def _notebook(job: Job, notebook: dict[str, Any]) -> dict[str, Any]:
     for number, cell in enumerate(notebook["cells"], 1):
         if not isinstance(cell, dict):
             continue
-        job.spend_member()
+        job.spend("members")
         source = _joined(cell.get("source"))
         outputs = [_output(one) for one in cell.get("outputs") or () if isinstance(one, dict)]
         text = source + "".join(f"\n\nOutput:\n{output}" for output in outputs if output.strip())

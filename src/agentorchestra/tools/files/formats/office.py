@@ -54,7 +54,7 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
     with archive:  # every part is unpacked once, within bounds, before a library does so without any
         check_zip(job, archive)
         for info in archive.infolist():
-            job.spend_member()
+            job.spend("members")
             part = read_member(job, archive, info)
             if info.filename.lower().endswith((".xml", ".rels", ".xhtml", ".opf", ".ncx", ".vml")):
                 check_entities(part)

@@ -68,7 +68,7 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
         except Exception:
             # One damaged page must not hide the others; a document without any good page is corrupt.
             text, failures = "", failures + 1
-        job.spend_chars(len(text), f"page {number + 1}")
+        job.spend("chars", len(text), f"page {number + 1}")
         pages.append(text)
         if _is_picture(page, text.strip()):
             pictured.append(number + 1)

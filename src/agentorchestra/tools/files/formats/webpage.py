@@ -170,8 +170,6 @@ def _absolute(href: str, base: str) -> str:
         return ""
 
 
-# -- the whole page, where there is no main part -----------------------------------------------------------------------
-
 _LEFT_OUT = {"script", "style", "noscript", "template", "svg", "head", "iframe", "object"}
 _BLOCKS = {
     *("p", "div", "section", "article", "main", "header", "footer", "nav", "aside", "ul", "ol", "table", "tr", "form"),

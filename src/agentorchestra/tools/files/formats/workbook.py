@@ -198,7 +198,7 @@ class Sheet:
                 record[cell["column"] - 1] = cell["text"]
             if cell.get("formula"):
                 self.traits.formula(number, cell["column"], cell["formula"])
-        self._job.spend_chars(sum(map(len, record)), f"row {number}")
+        self._job.spend("chars", sum(map(len, record)), f"row {number}")
         self.records.append(record)
         return True
 

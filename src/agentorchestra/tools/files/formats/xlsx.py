@@ -130,7 +130,7 @@ def _comments(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
             text = clean(str(comment.text or "")).strip()
             if not traits.comment(row, column, text):
                 return
-            job.spend_chars(len(text), f"the comment on {address}")
+            job.spend("chars", len(text), f"the comment on {address}")
 
 
 class _Styles:

@@ -31,8 +31,6 @@ _MOST_CHARS = 1_000_000
 _MOST_ITEMS = 60
 _MOST_WORDS = 4_000
 
-_THEIRS = {"brave_web": "brave"}
-
 
 class _Cookies:
     """Stands in for the library's client while it makes a request up."""
@@ -79,7 +77,7 @@ class Ddgs(Service):
     def _request(self, query: Query) -> tuple[Any, str, dict[str, str], dict[str, str]]:
         from ddgs.engines import ENGINES
 
-        kind = ENGINES["text"].get(_THEIRS.get(self.name, self.name))
+        kind = ENGINES["text"].get("brave" if self.name == "brave_web" else self.name)
         if kind is None:
             raise EngineError("is not offered by the installed version of ddgs")
         engine = kind.__new__(kind)  # without its client, which would be made here

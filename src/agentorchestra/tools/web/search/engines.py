@@ -28,7 +28,6 @@ from agentorchestra.tools.web.search.wikipedia import Wikipedia
 GROUP = "agentorchestra.search_engines"
 AUTO = "auto"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_NOTHING = SearchEngineSettings()
 _ALL = ("base_url", "timeout_s", "cost_usd")
 # The settings that each engine uses; `_ALL` where nothing else is said
 _USED: dict[str, tuple[str, ...]] = {
@@ -70,7 +69,7 @@ def engines_of(
         _check(name, said, () if name in own else None if name in installed else _USED.get(name, _ALL))
 
     def make(name: str) -> SearchEngine:
-        said = settings.engine.get(name, _NOTHING)
+        said = settings.engine.get(name, SearchEngineSettings())
         if name == "local":
             return Local(folder, settings.folders, said, near=near)
         if name in own:

@@ -39,8 +39,6 @@ from agentorchestra.tools.web.search.types import (
 from agentorchestra.trust.arguments import INSIDE
 
 COPIES = 3  # results for which a copy of the wanted day is looked for in the archive
-_PURPOSE = "tool"
-
 _SHOWN = 12_000  # characters of the snippets of one answer together
 _RESULTS: TypeAdapter[list[SearchResult]] = TypeAdapter(list[SearchResult])
 
@@ -190,7 +188,7 @@ class _Searching:
         # Beside an agent's work: one that the budget has no room for is a failure among others, not the run's end.
         effects = [
             effect_for(one, arguments, role=self.ctx.role, provenance=self.ctx.provenance).model_copy(
-                update={"purpose": _PURPOSE}
+                update={"purpose": "tool"}
             )
             for one, arguments in calls
         ]
@@ -238,9 +236,6 @@ def _shown(
     if notes:
         shown["notes"] = notes
     return shown
-
-
-# -- what is behind it -------------------------------------------------------------------------------------------------
 
 
 _TEXT: dict[str, JsonValue] = {"type": ["string", "null"], "format": INSIDE}
