@@ -1,4 +1,4 @@
-"""Tables as they are read: as CSV with columns' letters and row numbers, then colours, formulas and the like by area."""
+"""Tables as they are read: as CSV with columns' letters and row numbers, then colours, formulas and so on by area."""
 
 from __future__ import annotations
 
