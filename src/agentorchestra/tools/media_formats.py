@@ -1,8 +1,4 @@
-"""`media_as`: a picture, a recording or a video of the run in a form that models take.
-
-It stands behind `ask_media`, and nobody is offered it. What it gives is in the log, so a replay converts nothing again
-and a resume shows the model the same bytes.
-"""
+"""`media_as`: a picture, a recording or a video of the run in a form that models take. It stands behind `ask_media`."""
 
 from __future__ import annotations
 

@@ -55,10 +55,7 @@ def builtin_tools(
     web: WebSettings | None = None,
     engines: Engines | None = None,
 ) -> BuiltinTools:
-    """Return the packaged tools of a workspace; `folder` keeps the search index and pages of the web.
-
-    SettingsError if the settings name a sandbox, a reading service or a private service that does not exist.
-    """
+    """Return the packaged tools of a workspace, whose `folder` keeps the search index and pages of the web."""
     settings = settings or SandboxSettings()
     workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)
     python = PythonTool(workbench=workbench)

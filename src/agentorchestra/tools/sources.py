@@ -1,8 +1,4 @@
-"""`read_source`: what a source is, and its content in chunks and tables, for the strategies of `analyze_file`.
-
-A source is a file of the task, a member of an archive, a file in the run's folder, an artifact, or an address the run
-read. It stands behind `analyze_file`, and nobody is offered it. What it gives is in the log: a replay reads no file.
-"""
+"""`read_source`: what a source is, and its content in chunks and tables. It stands behind `analyze_file`."""
 
 from __future__ import annotations
 

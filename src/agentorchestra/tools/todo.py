@@ -1,8 +1,6 @@
 """`todo`: the plans of a run, with the actions of the planning tool (001, sec. 3.2) and of todo (000, app. D.1).
 
-Plans live in the run's state (`ctx.vars`) and nowhere else, so two runs never share one. The tool is pure in the
-door's sense: what it changes is recorded with its outcome and applied on every hit, so executing it again after a
-crash starts from the same state and gives the same result. Several calls of one decision run in listed order.
+Plans live in the run's state (`ctx.vars`) and nowhere else: executing a call again after a crash gives the same result.
 """
 
 from __future__ import annotations

@@ -27,7 +27,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 
@@ -128,10 +127,6 @@ def work(request: dict[str, Any]) -> None:
     os._exit(0)  # the watching thread is blocked in a read
 
 
-def nothing(_signal: int, _frame: FrameType | None) -> None:
-    """Do nothing: a handler, so that the signal's number is written to the waking pipe."""
-
-
 class ForkServer:
     """Starts workers and tells of their ends. `fd` is a pipe whose other end the caller holds."""
 
@@ -144,7 +139,7 @@ class ForkServer:
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, nothing)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, so that its number is written to the pipe
 
     def serve(self) -> None:
         waiting = b""

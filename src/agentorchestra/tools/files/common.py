@@ -78,8 +78,8 @@ async def best_passages(
         stop.set()
 
 
-async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:
-    """Return the document of a file, from the index where it was costly to read; `add` puts it there in any case."""
+async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex) -> Document:
+    """Return the document of a file, from the index where it was costly to read."""
     kept = await asyncio.to_thread(index.document, ref.sha256)
     if kept is not None:
         return kept
@@ -88,7 +88,7 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
         document = await read_document(path)
     except FileInputError as error:
         raise ToolError(str(error).replace(str(path), ref.name)) from None
-    if add or is_costly(document.media_type):
+    if is_costly(document.media_type):
         stop = threading.Event()
         try:
             await asyncio.to_thread(index.add, ref.sha256, document, stop)

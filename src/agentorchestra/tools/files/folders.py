@@ -64,10 +64,7 @@ def printable(name: str) -> str:
 
 
 def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | None = None) -> list[Found]:
-    """Return the files below a folder in the order of their names, named `name/...`, without those of `apart`.
-
-    FileInputError if it cannot be read, or holds more than `MAX_FILES` files, `MAX_BYTES` or `MAX_ENTRIES`.
-    """
+    """Return the files below a folder in the order of their names, as `name/...`; FileInputError for too many."""
     root = folder.resolve()
     own = _identity(apart)
     found: list[Found] = []
@@ -170,21 +167,21 @@ def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
     return [one for one in files if fits(one.name.lower())]
 
 
-def by_folder(files: Sequence[FileRef], most: int = 20) -> list[str]:
-    """Return a line per folder with its types; of more than `most` deep ones are put together, the rest is counted."""
+def by_folder(files: Sequence[FileRef]) -> list[str]:
+    """Return a line per folder with its types; of more than 20 deep ones are put together, the rest is counted."""
     folders = Counter(one.name.rpartition("/")[0] for one in files)
     deepest = max(name.count("/") for name in folders) if folders else 0
     shown = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}
-    depth = max((depth for depth, count in shown.items() if count <= most), default=0)
+    depth = max((depth for depth, count in shown.items() if count <= 20), default=0)
     if shown.get(depth, 0) <= 3 and depth < deepest:
         depth += 1  # one line for everything would tell nothing
     types: dict[str, Counter[str]] = {}
     for one in files:
         types.setdefault(_cut(one.name.rpartition("/")[0], depth), Counter())[one.media_type] += 1
-    largest = sorted(types.items(), key=lambda item: (-item[1].total(), item[0]))[:most]
+    largest = sorted(types.items(), key=lambda item: (-item[1].total(), item[0]))[:20]
     lines = [_folder_line(name, kinds) for name, kinds in sorted(largest)]
-    if len(types) > most:
-        lines.append(f"and {len(types) - most:,} more folders")
+    if len(types) > 20:
+        lines.append(f"and {len(types) - 20:,} more folders")
     return lines
 
 

@@ -11,14 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentorchestra.tools.files.documents import (
-    Document,
-    PdfDocument,
-    TableDocument,
-    TextDocument,
-    joined,
-    leaves,
-)
+from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, joined, leaves
 from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.tables import row_text
 from agentorchestra.tools.files.views import LINE_CHARS

@@ -10,13 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentorchestra.core.errors import FileInputError
-from agentorchestra.tools.files.documents import (
-    Document,
-    TableDocument,
-    TextDocument,
-    document_from_json,
-    is_media,
-)
+from agentorchestra.tools.files.documents import Document, TableDocument, TextDocument, document_from_json, is_media
 from agentorchestra.tools.files.formats import text as plain
 from agentorchestra.tools.files.formats.base import Refused
 from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, sniff
@@ -34,10 +28,7 @@ class Checked(NamedTuple):
 
 
 def look_into(path: Path, limits: Limits = LIMITS) -> Checked:
-    """Return the type of a file, before a run starts; a FileInputError is one sentence with the way out. Blocks.
-
-    Text is decoded; of a PDF the pages are read up to the first with text, of an archive the list of its members.
-    """
+    """Return the type of a file, before a run starts: text is decoded, the worker looks into all else. Blocks."""
     data = _bytes(path, limits)
     media_type = _media_type(path, data)
     if is_media(media_type):

@@ -524,10 +524,7 @@ class CarriedFiles:
         )
 
     def put(self, run_id: str, refs: tuple[FileRef, ...], reader: Opener) -> None:
-        """Keep the files of a run that came from elsewhere. Blocks; `remove` undoes a part of it too.
-
-        BundleError for a name that leads out of the run's folder, or bytes that do not match their hash.
-        """
+        """Keep the files of a run that came from elsewhere; `remove` undoes a part of it. BundleError for bad ones."""
         check_names(refs)
         if not refs:
             return

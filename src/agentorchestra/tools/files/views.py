@@ -81,18 +81,18 @@ def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Plac
     return shown, text[begin:end], [shown]
 
 
-def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tuple[Place, str]]:
+def stretches(document: TextDocument) -> Iterator[tuple[Place, str]]:
     """Give all of a text in stretches of lines, cut behind blank lines where that is possible; long lines are cut."""
     first, size, blank = 1, 0, False
     for number in range(1, document.line_count + 1):
         begin, stop = document.span(number, number)
         long = stop - begin > LINE_CHARS
-        if number > first and (long or size + stop - begin > most or (blank and size > most // 4)):
+        if number > first and (long or size + stop - begin > STRETCH_CHARS or (blank and size > STRETCH_CHARS // 4)):
             yield Place("line", first, number - 1), document.lines(first, number - 1)
             first, size = number, 0
         if long:
-            for at in range(begin, stop, most):
-                end = min(at + most, stop)
+            for at in range(begin, stop, STRETCH_CHARS):
+                end = min(at + STRETCH_CHARS, stop)
                 place = Place("line", number, number, first_char=at - begin + 1, last_char=end - begin)
                 yield place, document.text[at:end]
             first = number + 1

@@ -102,8 +102,7 @@ def definitions_of(
 def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
     """Return what a tool is taken to do, and whether doing it twice is doing it once (the table of docs/mcp.md).
 
-    A tool writes and uses the network, once, unless a server the user trusts says otherwise. What any server says is
-    believed where it makes the tool more dangerous.
+    What any server says is believed where it makes the tool more dangerous, the rest of a server that the user trusts.
     """
     hints = annotations if isinstance(annotations, Mapping) else {}
     said = {name for name, value in hints.items() if value is True}

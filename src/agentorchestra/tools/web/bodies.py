@@ -26,10 +26,7 @@ def accepted_codings() -> str:
 
 
 class _Zlib:
-    """gzip and deflate (with its header, or raw as some servers send it).
-
-    As the others, it feeds what bytes unpack to in pieces of bounded size, and is complete at the end of the stream.
-    """
+    """gzip and deflate (with its header, or raw as some servers send it)."""
 
     def __init__(self, coding: str) -> None:
         self._gzip = coding == "gzip"

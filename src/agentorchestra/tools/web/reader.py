@@ -25,9 +25,9 @@ _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.
 class PageReader:
     """Reads pages, and keeps them in the folder of the workspace; SettingsError for a reading service that is none."""
 
-    def __init__(self, settings: WebSettings, folder: Path | None = None, *, client: WebClient | None = None) -> None:
+    def __init__(self, settings: WebSettings, folder: Path | None = None) -> None:
         self.settings = settings
-        self.client = client or WebClient(settings)
+        self.client = WebClient(settings)
         self._kept = KeptPages(
             folder / "web" if folder is not None else None, int(settings.cache_mib * 1024 * 1024), settings.cache_s
         )
@@ -42,10 +42,7 @@ class PageReader:
     async def page(
         self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
     ) -> tuple[Page, bytes, bool]:
-        """Return a page, the bytes it was read from, and whether it was kept from an earlier time (never if `fresh`).
-
-        `secret` gives the value of the service's key. WebError has one sentence for whatever goes wrong.
-        """
+        """Return a page, the bytes it was read from, and whether it was kept from an earlier time (not if `fresh`)."""
         address = parse_address(url)
         reader = "text" if self.settings.reader == "crawler" else self.settings.reader
         if not fresh:
@@ -67,10 +64,7 @@ class PageReader:
         return page, answer.body, False
 
     async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
-        """Give the pages that a crawler reads besides the first, or why one could not be read; none for another reader.
-
-        Those of the same site that its text links to, and so on, in the order of their links, in the time of one read.
-        """
+        """Give the pages of its site that a crawler reads besides the first, in order, or why not; else none."""
         if self.settings.reader != "crawler":
             return
         loop = asyncio.get_running_loop()

@@ -175,11 +175,7 @@ class Sheet:
         self.notes: list[str] = []
 
     def row(self, number: int, cells: Sequence[dict[str, Any]], *, hidden: bool = False) -> bool:
-        """Take a row, after empty ones for those above it that are missing; False where no more may be read.
-
-        A cell has `column` (from 1), `value` (None for none), `text` (of the value, or what stands for it), `style_id`,
-        and `formula` where there is one.
-        """
+        """Take a row (a cell: `column`, `value`, `text`, `style_id`, maybe `formula`); False where it is enough."""
         while len(self.records) < number - 1:
             if not self._job.take_cells(1):
                 return self._stop(self._all_cells)

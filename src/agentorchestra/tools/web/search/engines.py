@@ -47,11 +47,7 @@ def engines_of(
     environ: Mapping[str, str],
     given: Sequence[SearchEngine] = (),
 ) -> Engines:
-    """Return the engines that the settings name, and what those lack that cannot be asked.
-
-    `folder` has the index of `local`, paths of the settings are relative to `near`, keys are in `environ`, `given` are
-    the user's own. SettingsError for a name that no engine has, or two engines of one name.
-    """
+    """Return the engines that the settings name, and what those lack that cannot be asked; SettingsError for others."""
     makers: dict[str, Any] = {one.name: partial(ServiceEngine, one) for one in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
     makers |= {name: partial(Ddgs, name) for name in NAMES}

@@ -86,11 +86,7 @@ class Service:
         form: Mapping[str, str] | None = None,
         base: str = "",
     ) -> Answer:
-        """Return what it answers; EngineError if it did not, refused, or asked to wait.
-
-        `path` lies below `base`, its own address by default; empty `params` are left out; `form` is a body as browsers
-        send it.
-        """
+        """Return what it answers to a path below `base` (its own by default); EngineError if it did not, or refused."""
         if (left := self._again - time.monotonic()) > 0:
             raise EngineError(f"asked to wait; {left:.0f} s of that are left", wait_s=left)
         given = {name: str(value) for name, value in (params or {}).items() if value not in (None, "")}

@@ -1,8 +1,4 @@
-"""Engines that are services with an interface of their own, most of them by key: a table of how each is asked.
-
-Each is written from its maker's documentation; docs/web-search.md says which have only been tried against servers that
-speak their format.
-"""
+"""Engines that are services with an interface of their own, most of them by key: a table of how each is asked."""
 
 from __future__ import annotations
 

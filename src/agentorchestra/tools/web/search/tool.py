@@ -28,14 +28,7 @@ from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.merge import between, first, merged
 from agentorchestra.tools.web.search.selection import by_model, by_rules, language_of, named
-from agentorchestra.tools.web.search.types import (
-    MOST_RESULTS,
-    EngineError,
-    Query,
-    SearchEngine,
-    SearchResult,
-    query_of,
-)
+from agentorchestra.tools.web.search.types import MOST_RESULTS, EngineError, Query, SearchEngine, SearchResult, query_of
 from agentorchestra.trust.arguments import INSIDE
 
 COPIES = 3  # results for which a copy of the wanted day is looked for in the archive
@@ -48,11 +41,7 @@ _Sought = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
 
 @dataclass(frozen=True)
 class Engines:
-    """The engines of a workspace.
-
-    Each is a tool, whether it can be asked here or not: a run that was started with a key is replayed, and goes on,
-    where there is none.
-    """
+    """The engines of a workspace, ready or not: a run that was started with a key goes on where there is none."""
 
     all: tuple[SearchEngine, ...]  # in the order of the settings
     lacking: Mapping[str, str]  # those that cannot be asked, and what each lacks
