@@ -14,7 +14,7 @@ from agentorchestra.tools.files.documents import Document, TableDocument, TextDo
 from agentorchestra.tools.files.formats import text as plain
 from agentorchestra.tools.files.formats.base import Refused
 from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, sniff
-from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refusal, run, run_async
+from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refused, run, run_async
 
 _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
@@ -166,7 +166,7 @@ def _media_type(path: Path, data: bytes) -> str:
             f"{path} is corrupt: it is named .pdf but holds no PDF; give the original, or rename it if it is text."
         )
     if media_type in _READ_HERE and (other := foreign(data)) is not None:
-        raise FileInputError(refusal(path, "foreign", "|".join(other), LIMITS))
+        raise refused(path, "foreign", "|".join(other), LIMITS)
     return media_type
 
 
@@ -174,7 +174,7 @@ def _decoded(path: Path, data: bytes, limits: Limits) -> plain.Decoded:
     try:
         return plain.decoded(data)
     except Refused as error:
-        raise FileInputError(refusal(path, error.code, error.detail, limits)) from None
+        raise refused(path, error.code, error.detail, limits) from None
 
 
 def source_sync(path: Path, limits: Limits = LIMITS) -> TextDocument:

@@ -437,18 +437,13 @@ class _SeenFiles:
 
     def __init__(self, path: Path | None) -> None:
         self._by = _checker()
-        self._db: sqlite3.Connection | None = None
-        if path is not None:
-            with contextlib.suppress(sqlite3.Error, OSError):
-                self._db = open_cache(path, _VERSION, _TABLES, timeout_s=10)
-
-    def close(self) -> None:
-        if self._db is not None:
-            self._db.close()
+        try:
+            self._db = open_cache(path, _VERSION, _TABLES, timeout_s=10)
+        except (sqlite3.Error, OSError):
+            self._db = open_cache(None, _VERSION, _TABLES, timeout_s=10)
+        self.close = self._db.close
 
     def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
-        if self._db is None:
-            return {}
         found: dict[bytes, _Seen] = {}
         try:
             self._db.execute("CREATE TEMP TABLE wanted (path BLOB PRIMARY KEY) WITHOUT ROWID")
@@ -469,7 +464,7 @@ class _SeenFiles:
             for path, one in seen
             if one.remember
         ]
-        if self._db is None or not rows:
+        if not rows:
             return
         with contextlib.suppress(sqlite3.Error), self._db:
             self._db.execute("BEGIN IMMEDIATE")
@@ -477,8 +472,6 @@ class _SeenFiles:
 
     def forget_deleted(self, folders: Iterable[bytes]) -> None:
         """Forget what was below these folders and was not asked for by `known`: it is gone."""
-        if self._db is None:
-            return
         with contextlib.suppress(sqlite3.Error):
             for folder in folders:
                 self._db.execute(

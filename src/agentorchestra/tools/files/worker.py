@@ -158,10 +158,11 @@ def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) 
     return result, out.read()
 
 
-def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
+def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
+    """Return the error with the sentence for a code of a converter's."""
     if code == "foreign":
         what, _, way_out = detail.partition("|")
-        return f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}."
+        return FileInputError(f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}.")
     more = f" ({detail})" if detail else ""
     mib = limits.memory_bytes >> 20
     unpacked = limits.unpacked_bytes // 1_000_000
@@ -202,11 +203,7 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
         "extra": f"needs {detail} to be read, which is not installed: pip install 'agentorchestra[files]'.",
         "corrupt": f"is corrupt: it cannot be read{more}; give an intact copy.",
     }
-    return f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}"
-
-
-def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
-    return FileInputError(refusal(path, code, detail, limits))
+    return FileInputError(f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}")
 
 
 # --- many files -----------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -214,31 +214,28 @@ class _Filling:
         return Server(self._name, **common, url=url, headers=headers)
 
     def _text(self, text: str, place: str) -> str:
-        return _VARIABLE.sub(self._replacement(place), text)
+        return _VARIABLE.sub(lambda match: self._value(match, place), text)
 
-    def _replacement(self, place: str) -> Callable[[re.Match[str]], str]:
-        def replaced(match: re.Match[str]) -> str:
-            inside = match[1]
-            if inside.startswith("input:"):
-                raise McpError(
-                    f"{self._where} asks for {match[0]} in {place}; nobody is asked here: put the value into an "
-                    "environment variable and write ${VAR}"
-                )
-            found = _NAME.fullmatch(inside)
-            if found is None:
-                return match[0]  # no variable: a script's own words
-            name, default = found[1], found[2]
-            value = self._environ.get(name) or default
-            if value is None:
-                raise McpError(
-                    f"{self._where} needs the environment variable {name} in {place}, which is not set; set it, or "
-                    f"write ${{{name}:-default}}"
-                )
-            if is_secret_name(name) and value != default:
-                self._secrets[name] = value
-            return value
-
-        return replaced
+    def _value(self, match: re.Match[str], place: str) -> str:
+        inside = match[1]
+        if inside.startswith("input:"):
+            raise McpError(
+                f"{self._where} asks for {match[0]} in {place}; nobody is asked here: put the value into an "
+                "environment variable and write ${VAR}"
+            )
+        found = _NAME.fullmatch(inside)
+        if found is None:
+            return match[0]  # no variable: a script's own words
+        name, default = found[1], found[2]
+        value = self._environ.get(name) or default
+        if value is None:
+            raise McpError(
+                f"{self._where} needs the environment variable {name} in {place}, which is not set; set it, or "
+                f"write ${{{name}:-default}}"
+            )
+        if is_secret_name(name) and value != default:
+            self._secrets[name] = value
+        return value
 
 
 def _split(url: str) -> SplitResult | None:

@@ -17,7 +17,7 @@ import socket
 import ssl
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from json import dumps, loads
@@ -61,7 +61,6 @@ class Answer:
     body: bytes  # the bytes, unpacked
     redirects: tuple[str, ...] = ()  # the addresses that led here, the first one asked for first; empty without any
     read_at: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
-    elapsed_s: float = 0.0  # seconds it took, redirects and waiting included
     cut: bool = False  # whether there was more than was to be read (`cut=True`)
 
     @property
@@ -193,7 +192,7 @@ class WebClient:
         except TimeoutError:
             why = f"was not read within {limit:g} s; try it later, or read another page"
             raise web_error(address.url, why, "timeout") from None
-        return replace(answer, elapsed_s=loop.time() - started)
+        return answer
 
     def line(self, host: str) -> asyncio.Semaphore:
         """Return the line at a host's door, in this event loop; it lasts as long as somebody stands in it."""
