@@ -75,8 +75,9 @@ def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | Non
             raise FileInputError(
                 f"{folder} has more than {MAX_ENTRIES:,} entries; give the folders below it that you need."
             )
-        size = _size(entry, below, root, left_out)
-        if size is None:
+        size = _size(entry, root)
+        if isinstance(size, str):
+            left_out.add(size, below)
             continue
         total += size
         if len(found) == MAX_FILES:
@@ -131,28 +132,21 @@ def _entries(
                     yield entry, below
 
 
-def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> int | None:
-    """Return the size of a file that is taken, None for one that is left out."""
+def _size(entry: os.DirEntry[str], root: Path) -> int | str:
+    """Return the size of a file that is taken, the reason for one that is left out."""
     try:
         if entry.is_symlink():
             target = Path(entry.path).resolve(strict=True)
             if not target.is_relative_to(root):
-                left_out.add("links that leave the folder", name)
-                return None
+                return "links that leave the folder"
             if any(part.startswith(".") or part in _NEVER for part in target.relative_to(root).parts):
-                left_out.add("links to what is left out", name)
-                return None
+                return "links to what is left out"
         found = entry.stat()
     except (OSError, RuntimeError):  # a link to nowhere, or in a circle
-        left_out.add("broken links", name)
-        return None
+        return "broken links"
     if stat.S_ISDIR(found.st_mode):
-        left_out.add("links to folders", name)
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        left_out.add("pipes, sockets and devices", name)
-        return None
-    return found.st_size
+        return "links to folders"
+    return found.st_size if stat.S_ISREG(found.st_mode) else "pipes, sockets and devices"
 
 
 def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:

@@ -250,19 +250,18 @@ def _facts(data: bytes, media_type: str) -> dict[str, Any]:
         kind = "image"
     if kind not in ("image", "audio", "video"):
         raise Refused("medium", f"it is {media_type}; read_file reads it")
-    facts: dict[str, Any] = {"kind": kind, "media_type": media_type, "sound": kind == "audio"}
-    facts["paged"] = media_type in _PAGED
-    facts["pages"] = 0
+    facts: dict[str, Any] = {"kind": kind, "media_type": media_type, "paged": media_type in _PAGED}
+    facts |= {"sound": kind == "audio", "pages": 0, "seconds": 0.0}
     if media_type == "application/pdf":
         pypdfium2 = need("pypdfium2")
         with suppress(pypdfium2.PdfiumError):  # who wants to see a page is told why
             facts["pages"] = len(pypdfium2.PdfDocument(data))
-    facts["seconds"] = 0.0
     if kind != "image":
         probed = _probed(data, media_type)
         facts["seconds"] = _seconds(probed.get("format", {}).get("duration"))
-        facts["sound"] = any(one.get("codec_type") == "audio" for one in probed.get("streams", ()))
-        if not any(one.get("codec_type") in ("audio", "video") for one in probed.get("streams", ())):
+        held = {one.get("codec_type") for one in probed.get("streams", ())}
+        facts["sound"] = "audio" in held
+        if not held & {"audio", "video"}:
             raise Refused("medium", "it holds neither sound nor pictures")
     return facts
 

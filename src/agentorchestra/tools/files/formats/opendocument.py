@@ -278,17 +278,11 @@ _WRITTEN: dict[str, Callable[[Any], str]] = {
     "s": lambda node: " " * _number(node, "c", 1_000),
     "tab": lambda node: "\t",
     "line-break": lambda node: "\n",
-    "note": lambda node: f" [note: {' '.join(' '.join(_noted(node)).split())}]",
+    "note": lambda node: f" [note: {' '.join(' '.join(_blocks(n for n in node if _name(n) == 'note-body')).split())}]",
     "annotation": lambda node: f" [comment: {' '.join(_paragraphs(node).split())}]",
     "frame": lambda node: " ".join(_blocks(node)),
     "tracked-changes": lambda node: "",
 }
-
-
-def _noted(note: Any) -> Iterator[str]:
-    for one in note:
-        if _name(one) == "note-body":
-            yield from _blocks(one)
 
 
 def _inline(node: Any) -> str:

@@ -94,13 +94,11 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
 def _opened(job: Job, pypdf: Any, data: bytes) -> Any:
     try:
         reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
-        if reader.is_encrypted:
-            try:
-                opened = bool(reader.decrypt(""))
-            except Exception:
-                opened = False
-            if not opened:
-                raise Refused("encrypted_pdf")
+        opened = not reader.is_encrypted
+        with contextlib.suppress(Exception):
+            opened = opened or bool(reader.decrypt(""))
+        if not opened:
+            raise Refused("encrypted_pdf")
         said = reader.root_object["/Pages"].get("/Count", 0)  # counting pages takes seconds when there are many
         if isinstance(said, int) and said > job.numbers["pages"]:
             raise Refused("pages", str(int(said)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from functools import cache, partial
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing
@@ -24,7 +25,7 @@ def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
         with refusing("office"), xlrd.open_workbook(file_contents=data, **options) as book:
             for number in range(book.nsheets):
                 sheet = book.sheet_by_index(number)
-                found = Sheet(job, CellTraits(_Styles(book).of))
+                found = Sheet(job, CellTraits(cache(partial(_look, book))))
                 _read(book, sheet, found)
                 found.add_to(parts, clean(sheet.name), XLS, hidden=bool(sheet.visibility))
                 book.unload_sheet(number)
@@ -34,29 +35,21 @@ def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
     return workbook(parts, "formulas of .xls files are not told, only their values; save it as .xlsx to have them")
 
 
-class _Styles:
-    """The looks of the formats of cells, by their numbers."""
-
-    def __init__(self, book: Any) -> None:
-        self._book = book
-        self._usual = self._colour(book.font_list[0].colour_index) or "000000"
-        self._known: dict[int, tuple[str, str, str]] = {}
-
-    def of(self, number: int) -> tuple[str, str, str]:
-        if number not in self._known:
-            look = self._book.xf_list[number]
-            fill = look.background
-            font = self._colour(self._book.font_list[look.font_index].colour_index) or "000000"
-            code = str(self._book.format_map[look.format_key].format_str)
-            self._known[number] = (
-                self._colour(fill.pattern_colour_index) if fill.fill_pattern else "",
-                "" if font == self._usual else font,
-                "" if code.lower() in ("general", "@", "") else code,
-            )
-        return self._known[number]
-
-    def _colour(self, number: int) -> str:
-        return "".join(f"{one:02X}" for one in self._book.colour_map.get(number) or ())
+def _look(book: Any, number: int) -> tuple[str, str, str]:
+    """Return the look of a format of cells."""
+    look = book.xf_list[number]
+    background, front, usual = (
+        "".join(f"{one:02X}" for one in book.colour_map.get(colour) or ())
+        for colour in (
+            look.background.pattern_colour_index,
+            book.font_list[look.font_index].colour_index,
+            book.font_list[0].colour_index,
+        )
+    )
+    fill = background if look.background.fill_pattern else ""
+    font = "" if (front or "000000") == (usual or "000000") else front or "000000"
+    code = str(book.format_map[look.format_key].format_str)
+    return fill, font, "" if code.lower() in ("general", "@", "") else code
 
 
 def _read(book: Any, sheet: Any, found: Sheet) -> None:

@@ -132,9 +132,7 @@ def _unread(error: WebError) -> str:
 def rows(data: Any, *path: str) -> list[dict[str, Any]]:
     """Return the objects of a list inside an answer; none where it is not there, as services leave out an empty one."""
     for name in path:
-        if not isinstance(data, dict):
-            raise EngineError("answered JSON that is no list of results")
-        data = data.get(name)
+        data = data.get(name) if isinstance(data, dict) else ""
         if data is None:
             return []
     if not isinstance(data, list):
