@@ -178,9 +178,6 @@ async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any
     return outcome
 
 
-# --- who is asked, and in what form ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Given:
     """A medium as a model is given it."""
@@ -252,9 +249,6 @@ def _heard(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> 
     if model in able.get("audio", ()):
         return ("sound",)
     return ("transcript",) if transcribes else ()
-
-
-# --- asking ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -3,10 +3,8 @@
 A program is a dialogue of effects. RunCode starts it and ends with its first call of a tool or with its end; the call
 is an effect of its own, with its own budget, policy and record; the next RunCode gives the program the result and goes
 on. So a replay runs nothing: each part is in the log. After a crash the program is started again and given the recorded
-results of the calls it made, which it must make again in the same order; a call is never made twice.
-
-Files that a program leaves in its working folder stay for later programs of the run: they are artifacts, and the run's
-state says which belong to the folder.
+results of the calls it made, which it must make again in the same order; a call is never made twice. Files that it
+leaves in its working folder stay for later programs: they are artifacts, which the run's state names.
 """
 
 from __future__ import annotations

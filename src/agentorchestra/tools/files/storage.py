@@ -198,8 +198,6 @@ class _Keeper:
                 if time.time() - path.stat().st_ctime > _STALE_S:
                     path.unlink()
 
-    # -- one file --------------------------------------------------------------------------------------------------
-
     def _result(self, wanted: _Wanted, found: Found, known: dict[bytes, _Seen]) -> _Seen:
         check_stop(self._stop)
         look = _look(found.path)
@@ -288,8 +286,6 @@ class _Keeper:
         except OSError:
             return False
         return found.st_size == size and found.st_mtime == _KEPT_MTIME
-
-    # -- into the run ----------------------------------------------------------------------------------------------
 
     def _linked(
         self,

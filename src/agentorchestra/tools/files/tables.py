@@ -65,9 +65,6 @@ def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
     return TableView(text, seen, traits, tuple(rest), tuple(notes), untold)
 
 
-# --- cells ----------------------------------------------------------------------------------------------------------
-
-
 def _one_cell(table: TableDocument, place: Place) -> TableView:
     value = table.cell(place.first, place.first_column)
     notes = []

@@ -206,8 +206,6 @@ def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputErro
     return FileInputError(f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}")
 
 
-# --- many files -----------------------------------------------------------------------------------------------------
-
 MANY = 8  # files from which on loading the libraries for all of them is worth it
 # What the workers import for a type of file; `markitdown` brings the libraries of all others
 _LIBRARIES: dict[str, tuple[str, ...]] = {

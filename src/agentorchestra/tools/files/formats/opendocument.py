@@ -63,9 +63,6 @@ def _number(node: Any, name: str, most: int) -> int:
     return max(1, min(int(text), most)) if text.isdigit() else 1
 
 
-# --- workbooks ------------------------------------------------------------------------------------------------------
-
-
 class _Styles:
     """The looks of the named styles of cells."""
 
@@ -206,9 +203,6 @@ def _value(cell: Any) -> tuple[str, str]:
 def _formula(text: str) -> str:
     """Return a formula as a person writes it: `of:=[.A1]*2` is `=A1*2`."""
     return clean(_CELL_REFERENCE.sub(lambda match: match[1].replace(":.", ":"), text.partition(":")[2] or text))
-
-
-# --- texts ----------------------------------------------------------------------------------------------------------
 
 
 def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
