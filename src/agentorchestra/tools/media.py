@@ -204,10 +204,6 @@ class Plan:
     parts: tuple[Given, ...]
 
     @property
-    def cost(self) -> int:
-        return sum(one.cost for one in self.parts)
-
-    @property
     def role(self) -> str:
         forms = {form for one in self.parts for form in one.forms}
         kind = "video" if "clip" in forms else "image" if forms & {"pictures", "frames"} else "audio"
@@ -219,7 +215,7 @@ def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transc
     # The role's own first: where words are all that anybody gets, it is the one to ask.
     candidates = dict.fromkeys(["", *able.get("video", ()), *able.get("image", ()), *able.get("audio", ())])
     plans = [Plan(one, tuple(_given(item, one, able, transcribes) for item in items)) for one in candidates]
-    best = min(plans, key=lambda plan: plan.cost)
+    best = min(plans, key=lambda plan: sum(one.cost for one in plan.parts))
     for one in best.parts:
         if not one.forms:
             kind = one.item.kind

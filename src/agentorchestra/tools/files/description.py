@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -70,7 +71,9 @@ async def describe_matching(ctx: RunContext[Any], index: PassageIndex, files: st
         except ToolError as error:
             said = str(error)
             if is_media(ref.media_type):
-                said += await _about(ctx, ref)
+                with suppress(FileInputError):
+                    lines = (await describe_media(ctx.file(ref.name))).split("\n")[1:]
+                    said = "; ".join([said, *([", ".join(lines)] if lines else [])])
         else:
             if isinstance(document, PartsDocument):
                 said = listing(document)
@@ -89,15 +92,6 @@ def _many(files: list[FileRef]) -> TextBlock:
     lines += [f"and {len(files) - LISTED:,} more of {len(files):,} files. By folder:", *by_folder(files)]
     lines.append(f"Pages, lines and columns are told of at most {LISTED} files: narrow them with `files`.")
     return note("\n".join(lines))
-
-
-async def _about(ctx: RunContext[Any], ref: FileRef) -> str:
-    """Return size, length and metadata of a picture or a recording, behind a semicolon."""
-    try:
-        lines = (await describe_media(ctx.file(ref.name))).split("\n")[1:]
-    except FileInputError:
-        return ""
-    return "; " + ", ".join(lines) if lines else ""
 
 
 async def check(ctx: RunContext[Any], index: PassageIndex, quotes: list[Quote]) -> list[bool | str | None]:

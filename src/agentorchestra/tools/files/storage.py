@@ -88,14 +88,10 @@ def keep_files(
 ) -> Kept:
     """Check the files, keep their bytes, and link them into `target`. Blocks; on an error nothing is left in `target`.
 
-    Args:
-        given: files, and folders that stand for what lies below them, without the folder `apart`.
-        temporary: the files will not stay where they are: they are not remembered, and `origin` names the kept
-            ones.
-        blind: no model will see what is kept: UnseenScanError for a PDF of pictures that is given by its own name.
-
-    FileInputError for a file given by its own name, or a whole folder, that cannot be read; WorkspaceNotWritableError
-    if they cannot be kept.
+    `given` are files, and folders that stand for what lies below them, without the folder `apart`. `temporary` ones are
+    not remembered, and their `origin` names the kept ones. Where a run is `blind`, no model sees: a PDF of pictures
+    that is given by its own name is an UnseenScanError. FileInputError for such a file, or a whole folder, that cannot
+    be read; WorkspaceNotWritableError if they cannot be kept.
     """
     if not given:
         return Kept()

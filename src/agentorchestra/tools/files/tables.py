@@ -18,8 +18,6 @@ MAX_CELL = 400  # characters of a cell shown in its row by a search; the whole c
 MOST_TRAITS = 4_000  # characters of what is told besides values
 _MOST_COMMENT = 500
 _NAMED = 12  # rows or cells that are named in a sentence
-_ONE_LINE = ("fill", "font colour")
-_WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
 _CSV = ("text/csv", "text/tab-separated-values")
 _VIEW = re.compile(r"row,([A-Z]{1,3})(?:,[A-Z]{1,3})*\n(?=\d)")
 _ROW = re.compile(r"\d{1,9}")
@@ -220,9 +218,9 @@ def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None 
         if not areas:
             continue
         where = ", ".join(_address(one.kind, area) for area in areas)
-        if one.kind in _ONE_LINE:
+        if one.kind in ("fill", "font colour"):
             grouped.setdefault(one.kind, []).append(f"{one.value} {where}")
-        elif one.kind in _WITHOUT_VALUE:
+        elif one.kind in ("merged", "hidden rows", "hidden columns", "coloured by rule"):
             grouped.setdefault(one.kind, []).append(where)
         elif one.kind == "comment":
             shown = one.value

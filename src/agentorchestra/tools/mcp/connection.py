@@ -314,8 +314,6 @@ class Connection:
             self._stale.set()
             self._bell.set()
 
-    # -- words ---------------------------------------------------------------------------------------------------------
-
     def _problem(self, sending: Sending, exc: BaseException, words: LastWords | None) -> str:
         known = sending.problem or (words.problem if words is not None else "")
         if known:

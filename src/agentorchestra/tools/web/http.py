@@ -153,14 +153,11 @@ class WebClient:
     ) -> Answer:
         """Ask for an address. Any status is an answer; WebError if the address is refused or nobody answers.
 
-        Args:
-            headers: those that say how the answer is to look go along to another origin, others do not.
-            allowed: private services that may be reached besides the settings', `HOST:PORT` or an address each: the
-                user's.
-            max_bytes: of the answer, unpacked; with `cut` its beginning is kept, else a larger one is refused.
-            timeout_s: seconds for all of it; None for the settings'.
-            retry: wait once where the site asks for it (429, 503 with Retry-After), if it is a read.
-            before: is asked before each hop, redirects too; it raises to stop there.
+        `headers` go along to another origin only where they say how the answer is to look. `allowed` are private
+        services that may be reached besides the settings', `HOST:PORT` or an address each: the user's. `max_bytes`
+        (unpacked) and `timeout_s` (for all of it) are the settings' by default; with `cut` the beginning of a larger
+        answer is kept. `retry` waits once where the site asks a read for it (429, 503 with Retry-After). `before` is
+        asked before each hop, and raises to stop.
         """
         body = data
         sent = {name.lower(): value for name, value in (headers or {}).items()}

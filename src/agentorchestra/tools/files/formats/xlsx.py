@@ -5,6 +5,7 @@ from __future__ import annotations
 import colorsys
 import io
 import re
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +15,6 @@ from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
 _YES = ("1", "true")
 _HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
-_PLAIN_FORMATS = ("General", "@", "")
 
 
 def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
@@ -24,9 +24,9 @@ def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
     parts = Parts(XLSX)
     with refusing("office"):
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        styles = _Styles(book)
+        look = cache(_Styles(book).of)
         for sheet in book.worksheets:
-            found = Sheet(job, CellTraits(styles.of))
+            found = Sheet(job, CellTraits(look))
             _read(sheet, found)
             _comments(job, book, sheet, found.traits)
             found.add_to(parts, clean(str(sheet.title)), XLSX, hidden=sheet.sheet_state != "visible")
@@ -141,21 +141,18 @@ class _Styles:
         self._cell = need("openpyxl.cell.read_only").ReadOnlyCell
         self._sheet = SimpleNamespace(parent=book)  # all that a cell asks of its sheet
         self._theme = _theme(book.loaded_theme)
-        self._known: dict[int, tuple[str, str, str]] = {}
         self._usual = "000000"
         for font in book._fonts[:1]:
             self._usual = self._font(font) or self._usual
 
     def of(self, number: int) -> tuple[str, str, str]:
         """Return fill, font colour and number format of a style, each "" where it is the usual one."""
-        if number not in self._known:
-            try:
-                cell = self._cell(self._sheet, 1, 1, None, style_id=number)
-                found = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
-            except (IndexError, KeyError, AttributeError):  # a style that the file does not have
-                found = "", "", ""
-            self._known[number] = (*found[:2], "" if found[2] in _PLAIN_FORMATS else found[2])
-        return self._known[number]
+        try:
+            cell = self._cell(self._sheet, 1, 1, None, style_id=number)
+            fill, font, written = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
+        except (IndexError, KeyError, AttributeError):  # a style that the file does not have
+            return "", "", ""
+        return fill, font, "" if written in ("General", "@", "") else written
 
     def _fill(self, fill: Any) -> str:
         kind = getattr(fill, "fill_type", None)

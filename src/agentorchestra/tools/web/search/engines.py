@@ -80,13 +80,7 @@ def engines_of(
         wanted += known if name == AUTO else [name]
     made = [make(name) for name in dict.fromkeys(wanted)]
     lacking = {one.name: one.missing() for one in made if one.missing()}
-    return Engines(
-        all=tuple(made),
-        lacking=lacking,
-        choice=settings.choice,
-        most=settings.most,
-        timeout_s=settings.timeout_s,
-    )
+    return Engines(tuple(made), lacking, settings.choice, settings.most, settings.timeout_s)
 
 
 @functools.lru_cache(maxsize=1)
