@@ -36,20 +36,16 @@ def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
 
 
 def _look(book: Any, number: int) -> tuple[str, str, str]:
-    """Return the look of a format of cells."""
+    """Return fill, font colour and number format of a format of cells, each "" where it is the usual one."""
+
+    def colour(index: int) -> str:
+        return "".join(f"{one:02X}" for one in book.colour_map.get(index) or ())
+
     look = book.xf_list[number]
-    background, front, usual = (
-        "".join(f"{one:02X}" for one in book.colour_map.get(colour) or ())
-        for colour in (
-            look.background.pattern_colour_index,
-            book.font_list[look.font_index].colour_index,
-            book.font_list[0].colour_index,
-        )
-    )
-    fill = background if look.background.fill_pattern else ""
-    font = "" if (front or "000000") == (usual or "000000") else front or "000000"
+    fill = colour(look.background.pattern_colour_index) if look.background.fill_pattern else ""
+    usual, font = (colour(book.font_list[at].colour_index) or "000000" for at in (0, look.font_index))
     code = str(book.format_map[look.format_key].format_str)
-    return fill, font, "" if code.lower() in ("general", "@", "") else code
+    return fill, "" if font == usual else font, "" if code.lower() in ("general", "@", "") else code
 
 
 def _read(book: Any, sheet: Any, found: Sheet) -> None:
