@@ -54,7 +54,7 @@ GIVEN_CHARS = 400_000
 """Characters of tables and texts that a program is given as values; of more it reads the file itself."""
 
 SOUND_S = 1_200.0
-"""Seconds of a recording that are heard at once (tools/files/formats/shapes.py)."""
+"""Seconds of a recording that are heard at once (tools/files/formats/media.py)."""
 
 CLIPS = 4
 """Parts in which a video is looked at more closely."""
