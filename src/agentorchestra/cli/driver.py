@@ -8,8 +8,11 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import Any
+
+import click
 
 from agentorchestra.cli.entry import CANCELLED, Interrupted, Unfinished
 from agentorchestra.cli.output import command, say
@@ -20,6 +23,7 @@ from agentorchestra.core.errors import FencedError, UsageError
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
+_STOP = "agentorchestra.stop"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -31,6 +35,12 @@ class Stop:
     Attributes:
         leave: puts the terminal in order before the process ends at once.
     """
+
+    @staticmethod
+    def of_command() -> Stop:
+        """Return that of the command that runs."""
+        stop: Stop = click.get_current_context().meta[_STOP]
+        return stop
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self._target = task
@@ -70,24 +80,33 @@ class Stop:
             os._exit(CANCELLED)
 
 
-def run_async(work: Callable[[Stop], Awaitable[int]]) -> int:
-    """Run a command's work under an event loop.
-
-    Raises:
-        Interrupted: if it was stopped outside a run.
-    """
+def run_async(work: Awaitable[int]) -> int:
+    """Run a command's work under an event loop; raise Interrupted if it was stopped outside a run."""
 
     async def main() -> int:
         task = asyncio.current_task()
         assert task is not None
-        stop = Stop(task)
+        stop = click.get_current_context().meta[_STOP] = Stop(task)
         with stop.listening():
-            return await work(stop)
+            return await work
 
     try:
         return asyncio.run(main())
     except asyncio.CancelledError:
         raise Interrupted from None
+
+
+def async_command(name: str | None = None, **attributes: Any) -> Callable[[Callable[..., Awaitable[int]]], Any]:
+    """`click.command` for a coroutine, which runs under an event loop."""
+
+    def made(work: Callable[..., Awaitable[int]]) -> click.Command:
+        @wraps(work)
+        def run(*args: Any, **values: Any) -> int:
+            return run_async(work(*args, **values))
+
+        return click.command(name, click.Command, **attributes)(run)
+
+    return made
 
 
 async def drive(

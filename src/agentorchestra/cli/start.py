@@ -32,7 +32,6 @@ ROLES = (
 async def drive_new(
     workspace: Workspace[Any],
     run_id: str,
-    stop: Stop,
     *,
     folder: Path,
     as_json: bool,
@@ -46,7 +45,7 @@ async def drive_new(
     Args:
         workspace: open.
         run_id: the run, as it was just created.
-        stop, folder, as_json, talk: see `drive`.
+        folder, as_json, talk: see `drive`.
         asks: whether questions may be asked at the terminal.
         budget_usd: as it was given.
         roles: models of roles, as they were given.
@@ -62,7 +61,7 @@ async def drive_new(
         say(clean(f"warning: {note}"))
     if manifest is not None and budget_usd is None and workspace.settings.budget.cost_usd is None:
         _name_default_budget(manifest)
-    result = await drive(workspace, run_id, stop, folder=folder, as_json=as_json, ask=asks, talk=talk)
+    result = await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=asks, talk=talk)
     if not as_json and (made := made_files(workspace.run_folder(run_id))):
         say(f"{plural(len(made), 'file')} in {workspace.run_folder(run_id)}")
     return result

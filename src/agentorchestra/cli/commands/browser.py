@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from agentorchestra.cli.driver import at_terminal, run_async
+from agentorchestra.cli.driver import async_command, at_terminal
 from agentorchestra.cli.options import WORDS, workspace_option
 from agentorchestra.cli.output import clean, emit, say
 from agentorchestra.cli.terminal import read_line
@@ -36,7 +36,7 @@ OWN = {
 """Commands that are no actions of the environment."""
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra browser https://example.org
@@ -58,30 +58,26 @@ Exit codes: 0 ended, 1 an action failed and the commands came from a pipe,
 )
 @click.argument("url", metavar="[URL]", type=WORDS, required=False)
 @workspace_option
-def browser(url: str | None, folder: Path) -> int:
+async def browser(url: str | None, folder: Path) -> int:
     """Open URL in the environment `browser`, show the page as an agent sees it, and act on it.
 
     For people who write agents: the same actions, the same state, the same limits and boundaries as in a run, with the
     settings of the workspace. What is downloaded stays in the folder that is named at the end.
     """
-
-    async def work(_: object) -> int:
-        async with opened(folder, app=False) as workspace:
-            workspace.asker = hand = Hand(workspace)
-            await hand.ready()
-            if url is not None:
-                await hand.do(f"go_to_url {shlex.quote(url)}")
-                await hand.do("state")
-            async for line in _lines():
-                if line.strip() in LEAVING:
-                    break
-                await hand.do(line)
-            made = hand.made()
-        if made is not None:
-            say(f"files in {made}")
-        return int(hand.failed and not at_terminal())
-
-    return run_async(work)
+    async with opened(folder, app=False) as workspace:
+        workspace.asker = hand = Hand(workspace)
+        await hand.ready()
+        if url is not None:
+            await hand.do(f"go_to_url {shlex.quote(url)}")
+            await hand.do("state")
+        async for line in _lines():
+            if line.strip() in LEAVING:
+                break
+            await hand.do(line)
+        made = hand.made()
+    if made is not None:
+        say(f"files in {made}")
+    return int(hand.failed and not at_terminal())
 
 
 class Hand:
