@@ -171,8 +171,7 @@ async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Dis
     if live_here() and not talk:
         return LiveDisplay(workspace, run_id)
     events = await workspace.events(run_id)
-    steps = (await workspace.result(run_id)).steps
-    return PlainDisplay(workspace, run_id, steps=steps, before=events, talk=talk)
+    return PlainDisplay(workspace, run_id, steps=(await workspace.result(run_id)).steps, before=events, talk=talk)
 
 
 def at_terminal() -> bool:

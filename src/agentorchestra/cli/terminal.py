@@ -82,8 +82,7 @@ class TerminalAsker:
             if line.strip().lower() in _YES:
                 return True
             if line.strip().lower() in _NO:
-                reason = (await read_line("Reason (may be empty): ") or "").strip()
-                return reason or False  # only True approves
+                return (await read_line("Reason (may be empty): ") or "").strip() or False  # only True approves
 
     async def _answered_elsewhere(self, key: str) -> None:
         seen = 0

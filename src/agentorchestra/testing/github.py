@@ -89,8 +89,7 @@ class LoopbackGitHub:
         app.router.add_route("*", "/{owner}/{name}.git/{path:.*}", self._git_http)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
         self.port = self._runner.addresses[0][1]
         return self
 
@@ -130,8 +129,7 @@ class LoopbackGitHub:
             "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""),
             "REMOTE_USER": self.login,
         }
-        out = await run(["git", "http-backend"], await request.read(), environ)
-        head, _, body = out.partition(b"\r\n\r\n")
+        head, _, body = (await run(["git", "http-backend"], await request.read(), environ)).partition(b"\r\n\r\n")
         headers = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
         status = int(headers.pop("Status", "200").split()[0])
         return web.Response(status=status, headers=headers, body=body)
@@ -411,8 +409,7 @@ class LoopbackGitHub:
                 raise Refused(
                     422, "Validation Failed", {"resource": "Release", "code": "already_exists", "field": "tag_name"}
                 )
-            target = body.get("target_commitish") or "main"
-            await repository.git("update-ref", f"refs/tags/{tag}", target)
+            await repository.git("update-ref", f"refs/tags/{tag}", body.get("target_commitish") or "main")
             made = {"id": len(repository.releases) + 1, "html_url": f"{self.url}/{repository.full_name}/releases/{tag}"}
             made |= {key: body.get(key) for key in ("tag_name", "name", "body", "draft", "prerelease")}
             repository.releases.insert(0, {**made, "published_at": _WHEN})

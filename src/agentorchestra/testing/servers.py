@@ -313,8 +313,7 @@ class LoopbackModelServer:
     async def _stream(
         self, reply: ServerReply, response: ModelResponse, body: Body, writer: asyncio.StreamWriter
     ) -> bool:
-        head = {"Transfer-Encoding": "chunked", **reply.headers}
-        _send(writer, reply.status, head, "text/event-stream", None)
+        _send(writer, reply.status, {"Transfer-Encoding": "chunked", **reply.headers}, "text/event-stream", None)
         sent = 0
         async for piece in self._pieces(reply, response, body):
             if reply.cut_after is not None and sent >= reply.cut_after:
@@ -405,8 +404,7 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str],
     while (line := await reader.readline()).strip():
         name, _, value = line.decode("latin-1").partition(":")
         headers[name.strip().lower()] = value.strip()
-    data = await reader.readexactly(int(headers.get("content-length", "0")))
-    return method, path.partition("?")[0], headers, data
+    return method, path.partition("?")[0], headers, await reader.readexactly(int(headers.get("content-length", "0")))
 
 
 def _send(

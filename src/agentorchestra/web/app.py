@@ -175,8 +175,7 @@ class WebApp:
                 raise FileInputError(str(exc).replace(f"{folder}/", "")) from None
         await self._driver.begin(run_id)
         here = request.url_for("run", run_id=run_id).path
-        events = request.url_for("events", run_id=run_id).path
-        answer = {**await self._brief(run_id), "url": here, "events": events}
+        answer = {**await self._brief(run_id), "url": here, "events": request.url_for("events", run_id=run_id).path}
         return JSONResponse(answer, status_code=202, headers={"Location": here})
 
     async def _list(self, request: Request) -> Response:
@@ -202,8 +201,7 @@ class WebApp:
 
     async def _events(self, request: Request) -> Response:
         record = await self._record(request.path_params["run_id"])
-        given = request.headers.get("last-event-id") or request.query_params.get("after")
-        after = _number(given, "Last-Event-ID", 0)
+        after = _number(request.headers.get("last-event-id") or request.query_params.get("after"), "Last-Event-ID", 0)
         last = record.next_seq - 1
         if not 0 <= after <= last:
             raise HttpRequestError(

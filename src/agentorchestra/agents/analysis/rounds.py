@@ -132,8 +132,7 @@ class Rounds:
         if VIEW in self.spec.tools:
             blocks += await short_files(self.session)
         if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
-            described = await self.session.call_tool(DESCRIBE)
-            blocks += described.blocks(Source(kind="tool", ref=DESCRIBE))
+            blocks += (await self.session.call_tool(DESCRIBE)).blocks(Source(kind="tool", ref=DESCRIBE))
             blocks += await self._kinds(questioner)
         text = self._text()
         held = await folder_names(self.session)

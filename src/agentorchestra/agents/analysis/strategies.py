@@ -453,8 +453,7 @@ class Analysis:
         if self.answer or self.told < 2 or len(self.findings) == self.concluded:
             return bool(self.answer)
         self.concluded = len(self.findings)
-        found = latest(self._lines(), MOST_FOUND)
-        content = (*_known_block(self.known[-KNOWN_CHARS:]), material(found, "findings"))
+        content = (*_known_block(self.known[-KNOWN_CHARS:]), material(latest(self._lines(), MOST_FOUND), "findings"))
         reply = await self.questioner.one(
             Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content)
         )

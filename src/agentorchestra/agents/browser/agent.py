@@ -84,8 +84,7 @@ async def recorded(result: AgentResult, spec: AgentSpec, session: Session[Any]) 
     arguments: dict[str, JsonValue] = {"task": spec.instruction, "result": result.model_dump(mode="json")}
     outcome = await call_own(session, keep_record, arguments)
     said = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""
-    report = "\n\n".join(part for part in (result.report, said) if part)
-    return result.model_copy(update={"report": report})
+    return result.model_copy(update={"report": "\n\n".join(part for part in (result.report, said) if part)})
 
 
 def _recording(kit: Kit) -> bool:

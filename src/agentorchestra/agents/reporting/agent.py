@@ -153,9 +153,8 @@ async def _gathered(found: Sequence[TeamResult], session: Session[Any]) -> _Mate
     if not has_report(session):
         return _Material(found, (), cited, {})
     before = await _collected(session)
-    by = {one.by for one in before.pieces}
     for name, result, _ in found:
-        if name not in by:
+        if name not in {one.by for one in before.pieces}:
             await add_to_report(session, result.answer or result.report, title=name, citations=result.sources)
     answers = _bare("\n".join(result.answer for _, result, _ in found))
     more = [_further(one, answers) for one in before.pieces if one.by != NAME]

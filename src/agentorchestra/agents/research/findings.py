@@ -281,8 +281,7 @@ def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
 def evidence(insights: Sequence[Insight]) -> Block:
     """Return the findings under their marks, as material."""
     lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
-    text = "\n".join(lines) or "nothing was found"
-    return material(text, "findings")
+    return material("\n".join(lines) or "nothing was found", "findings")
 
 
 def _from(one: Insight) -> str:

@@ -120,8 +120,7 @@ class Queries:
             query = replace(query, depth=before.depth + 1, branch=before.root)
             found.setdefault(query.branch, []).append(query)
         longest = max((len(one) for one in found.values()), default=0)
-        turns = [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)]
-        return turns[:most]
+        return [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)][:most]
 
     def _followed(self, written: Mapping[str, Any], last: Sequence[ResearchQuery]) -> ResearchQuery | None:
         number = int(written.get("follows") or 0)
@@ -159,10 +158,9 @@ class Queries:
             if not better.query:
                 continue
             problems = tuple(str(problem)[:_LONGEST] for problem in one.get("problems", ()))[:5]
-            changed = draft.query if better.mark != draft.mark else ""
             found[number - 1] = replace(
                 better,
-                draft=changed,
+                draft=draft.query if better.mark != draft.mark else "",
                 problems=problems,
                 branch=draft.branch,
                 depth=draft.depth,

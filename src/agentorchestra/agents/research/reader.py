@@ -209,8 +209,7 @@ class PageReader:
             asked = self._question(pieces, (), again=True)
             questions.append(replace(asked, content=(*asked.content, _missed(statements)), beside=True))
             places.append(pieces)
-        replies = await self.questioner.all(questions)
-        for (hit, statements), pieces, reply in zip(dropped, places, replies, strict=True):
+        for (hit, statements), pieces, reply in zip(dropped, places, await self.questioner.all(questions), strict=True):
             found: list[Insight] = []
             strange = statements
             if reply is not None:

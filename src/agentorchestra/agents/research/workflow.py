@@ -135,8 +135,7 @@ class Research:
             "variants": self.limits.variants,
         }
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
-        reply = await self.questioner.one(question)
-        written: Mapping[str, Any] = reply or {}
+        written: Mapping[str, Any] = await self.questioner.one(question) or {}
         self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
         found = self.queries.new([query_from(one) for one in written.get("queries", ())])
@@ -211,8 +210,7 @@ class Research:
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
         reasons = (_reasons(self.reasons),) if self.reasons else ()
         content = (*self.spec.context, evidence(self.insights), *reasons)
-        judged = await self.questioner.one(Question("research_check", reply, values, content, decides=True))
-        return judged
+        return await self.questioner.one(Question("research_check", reply, values, content, decides=True))
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
         """Compute over the findings; each result is one."""
@@ -298,8 +296,7 @@ class Research:
             ],
         }
         content = (*self.spec.context, evidence(self.insights))
-        reply = await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
-        return reply
+        return await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
 
     async def _mended(self, report: str) -> tuple[str, list[str]]:
         """Return what of a report names its findings, and the beginnings of what was left out since it names none.
@@ -360,14 +357,12 @@ class Research:
         """Return the findings with their sources, for a run that ends before its report."""
         if not self.insights:
             return ""
-        made = make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files)
-        return made.text
+        return make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files).text
 
 
 def _reasons(said: Sequence[str]) -> Block:
     """Return why calculations failed as material: an interpreter's words, with anybody's figures in them."""
-    text = "\n".join(said[-_MOST:])
-    return material(text, PYTHON, "tool")
+    return material("\n".join(said[-_MOST:]), PYTHON, "tool")
 
 
 def round_text(

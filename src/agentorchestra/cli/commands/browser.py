@@ -111,8 +111,7 @@ class Hand:
         Raises:
             MissingExtraError, UsageError: there is no browser to be had here.
         """
-        factory = await self._workspace.ecp.get(NAME)
-        environment = factory()
+        environment = (await self._workspace.ecp.get(NAME))()
         check = getattr(environment, "check", None)
         if check is not None:
             check()

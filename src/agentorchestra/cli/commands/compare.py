@@ -33,8 +33,7 @@ async def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
     Effects are matched by key, so it does not matter which of two agents at work at the same time wrote first.
     """
     async with opened_run(folder, first) as (workspace, record):
-        other = await find_run(workspace, second)
-        found = await workspace.compare(record.id, other.id)
+        found = await workspace.compare(record.id, (await find_run(workspace, second)).id)
     if as_json:
         emit_json(found.model_dump(mode="json"))
     else:

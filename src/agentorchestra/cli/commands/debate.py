@@ -102,10 +102,9 @@ async def debate(
             on_ask=on_ask,
             options=options,
         )
-        run_id = await workspace.create(spec)
         result = await drive_new(
             workspace,
-            run_id,
+            await workspace.create(spec),
             folder=folder,
             as_json=as_json,
             asks=(on_ask or workspace.settings.on_ask) != "deny",

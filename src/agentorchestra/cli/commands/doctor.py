@@ -245,8 +245,7 @@ def _app(folder: Path, settings: Settings | None) -> tuple[Workspace[Any] | None
     try:
         workspace = open_workspace(folder)
     except AgentOrchestraError as exc:
-        hint = "correct it, or take `app` out of the settings"
-        return None, [Check("app", "fail", one_line(str(exc), 2000), hint)]
+        return None, [Check("app", "fail", one_line(str(exc), 2000), "correct it, or take `app` out of the settings")]
     return workspace, [Check("app", "ok", settings.app)] if settings.app is not None else []
 
 
@@ -439,8 +438,7 @@ def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
 
     try:
         given = workspace.own.prompts if workspace is not None else ()
-        library = PromptLibrary(packaged_prompts(), folder / "prompts", given=given)
-        count = len(library.pins())
+        count = len(PromptLibrary(packaged_prompts(), folder / "prompts", given=given).pins())
         names = PromptLibrary(packaged_prompts(), given=given).names
     except AgentOrchestraError as exc:
         return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]

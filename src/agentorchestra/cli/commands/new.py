@@ -203,8 +203,7 @@ def _agent_prompt(name: str) -> str:
     text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^version: .*$", "version: 1.0.0", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^description: .*$", f"description: System prompt of {name}.", text, count=1, flags=re.MULTILINE)
-    profile = _template("agent_profile.md").template
-    return _PROFILE.sub(lambda _: profile, text, count=1)
+    return _PROFILE.sub(lambda _: _template("agent_profile.md").template, text, count=1)
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:

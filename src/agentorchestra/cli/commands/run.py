@@ -161,10 +161,9 @@ def run(
                 memory=memory,
                 environments=environments,
             )
-            run_id = await workspace.create(spec)
             result = await drive_new(
                 workspace,
-                run_id,
+                await workspace.create(spec),
                 folder=folder,
                 as_json=as_json,
                 asks=(on_ask or workspace.settings.on_ask) != "deny",

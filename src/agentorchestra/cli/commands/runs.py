@@ -80,6 +80,5 @@ def _line(record: RunRecord, *, gone: bool, until: datetime | None) -> str:
     manifest = record.manifest
     status = f"{record.status.value} (gone)" if gone else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    task = one_line(manifest.task, 60)
-    line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {task}"
+    line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {one_line(manifest.task, 60)}"
     return line if until is None else f"{line}  (until {local_time(until)})"

@@ -166,8 +166,7 @@ def _calls(message: Any) -> list[tuple[str, str]]:
 
 
 def _said(message: Message) -> Said:
-    about = message.name or message.tool_call_id or ""
-    return Said(message.role, about, _blocks(message.content), _calls(message))
+    return Said(message.role, message.name or message.tool_call_id or "", _blocks(message.content), _calls(message))
 
 
 def _asked(view: RunView, span: Span) -> Asked | None:

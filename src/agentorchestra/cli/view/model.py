@@ -419,10 +419,9 @@ class RunView:
 
     def _enter(self, key: EffectKey, span: Span, caller: AgentView) -> None:
         said = span.effect.get("arguments", {})
-        name = str(said.get("name", "agent"))
         agent = AgentView(
             key,
-            name,
+            str(said.get("name", "agent")),
             role=str(said.get("role", "agent")),
             system=str(said.get("system", "react")),
             task=str(said.get("instruction", "")),
@@ -441,8 +440,7 @@ class RunView:
         owner.decided.pop(key, None)
         effect = span.effect
         decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in _DECIDES
-        status = body["outcome"].get("status", "ok")
-        if decides and status != "limited":
+        if decides and body["outcome"].get("status", "ok") != "limited":
             owner.steps += 1
             outcome = span.record.outcome
             calls = outcome.response.tool_calls if outcome is not None and outcome.ok else ()

@@ -112,8 +112,7 @@ def step_line(step: PlanStep) -> str:
 
 def tree_lines(view: RunView) -> list[str]:
     """Return the tree as indented lines: key, what it did, status, figures; the plans of agents below them."""
-    lines = [line for node in tree(view) for line in _lines(node, "")]
-    return lines or ["(nothing recorded yet)"]
+    return [line for node in tree(view) for line in _lines(node, "")] or ["(nothing recorded yet)"]
 
 
 def _lines(node: Node, indent: str) -> Iterator[str]:

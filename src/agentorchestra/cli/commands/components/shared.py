@@ -55,8 +55,7 @@ def name_argument(metavar: str = "NAME[@VERSION]") -> Callable[[F], F]:
 
 def kind_option(function: F) -> F:
     """`--kind`; the short forms have it said already."""
-    kinds = click.Choice(list(KINDS))
-    return click.option("--kind", type=kinds, help="Only this kind.  [default: all]")(function)
+    return click.option("--kind", type=click.Choice(list(KINDS)), help="Only this kind.  [default: all]")(function)
 
 
 def under_option(function: F) -> F:
@@ -91,8 +90,7 @@ async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict
     asked = servers(workspace, kind)
     found = {}
     for one, server in asked.items():
-        names = await server.list()
-        within = await server.retrieve("", limit=max(1, len(names)), under=under)
+        within = await server.retrieve("", limit=max(1, len(await server.list())), under=under)
         if within:
             found[one] = [each.config.name for each in within]
     if not found:
@@ -129,8 +127,7 @@ async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hid
         if name in listed or (hidden and await _was(server, name)):
             found[one] = server
     if not found:
-        what = kind or "component"
-        raise UnknownComponentError(f"there is no {what} {name[:80]!r}; {_nearest(name, names, kind)}")
+        raise UnknownComponentError(f"there is no {kind or 'component'} {name[:80]!r}; {_nearest(name, names, kind)}")
     return found
 
 
