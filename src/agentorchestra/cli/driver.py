@@ -31,9 +31,6 @@ class Stop:
     """Ctrl-C (and SIGTERM): the first one cancels one task, which puts everything away; the second ends the process.
 
     A terminal that is closed sends SIGHUP, some of them more than once: it counts as the first one only.
-
-    Attributes:
-        leave: puts the terminal in order before the process ends at once.
     """
 
     @staticmethod
@@ -45,7 +42,7 @@ class Stop:
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self._target = task
         self.received = 0
-        self.leave: Callable[[], None] = lambda: None
+        self.leave: Callable[[], None] = lambda: None  # puts the terminal in order before the process ends at once
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -123,20 +120,9 @@ async def drive(
 ) -> RunResult:
     """Drive a run in this process to its end, or to where it waits; Ctrl-C cancels it and gives its result.
 
-    Args:
-        workspace: open.
-        run_id: the run, in the log.
-        stop: the signals.
-        folder: the workspace as the user named it, for the commands in messages.
-        as_json: no progress.
-        ask: whether questions may be asked at the terminal.
-        budget: other limits from here on.
-        pin: with the prompts and tools as the run was started with.
-        talk: shown is what is said in a debate, and not how it comes about.
-
-    Raises:
-        UsageError: for input that is refused before anything is done.
-        Unfinished: for any other error, with the run's id.
+    `folder` is as the user named it, for the commands in messages; `ask` allows questions at the terminal; `budget`
+    sets other limits from here on; `talk` shows what is said in a debate, and not how it comes about. A UsageError
+    comes before anything is done; any other error is raised as Unfinished, with the run's id.
     """
     try:
         display = None if as_json else await _display(workspace, run_id, talk=talk)

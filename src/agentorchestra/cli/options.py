@@ -67,12 +67,7 @@ class FilePath(ParamType):
 
 
 class Pair(ParamType):
-    """Two words around a `=`.
-
-    Args:
-        form: how it is written, for messages.
-        empty: whether the second one may be empty.
-    """
+    """Two words around a `=`; `form` is how they are written, for messages; the second may be `empty`."""
 
     def __init__(self, form: str, *, empty: bool = True) -> None:
         self.name = form
@@ -227,11 +222,7 @@ def model_option(function: F) -> F:
 
 
 def role_option(names: str) -> Callable[[F], F]:
-    """`--role ROLE=MODEL`, as `roles`.
-
-    Args:
-        names: of the roles there are, for the help text.
-    """
+    """`--role ROLE=MODEL`, as `roles`; the help text has the names of those there are."""
     return click.option(
         "--role",
         "roles",
@@ -244,11 +235,7 @@ def role_option(names: str) -> Callable[[F], F]:
 
 
 def task_on_stdin() -> str:
-    """Return the task, read from stdin to its end.
-
-    Raises:
-        UsageError: if it is no text.
-    """
+    """Return the task, read from stdin to its end; raise UsageError if it is no text."""
     try:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as exc:

@@ -55,9 +55,6 @@ def say(line: str, *, red: bool = False) -> None:
 def emit(text: str) -> bool:
     """Print a result on stdout; return False if nobody reads any more.
 
-    Returns:
-        Whether somebody may read it.
-
     Raises:
         OutputError: if it cannot be written although somebody may read it (a full disk).
     """
@@ -78,11 +75,7 @@ def emit(text: str) -> bool:
 
 
 def emit_bytes(data: bytes) -> bool:
-    """Bytes on stdout, as they are; whether somebody may read on.
-
-    Raises:
-        OutputError: as `emit`.
-    """
+    """Print bytes as they are; return whether somebody may read on; raise OutputError as `emit`."""
     sys.stdout.flush()
     try:
         sys.stdout.buffer.write(data)

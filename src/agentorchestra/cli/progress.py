@@ -19,13 +19,10 @@ class Progress:
     Args:
         steps: decisions taken before, for a run that is resumed.
         talk: only what is said in a debate and what goes wrong, not the steps that lead to it.
-
-    Attributes:
-        steps: decisions so far.
     """
 
     def __init__(self, *, steps: int = 0, talk: bool = False) -> None:
-        self.steps = steps
+        self.steps = steps  # decisions so far
         self._top = ""
         self._talk = Talk()
         self._only_talk = talk

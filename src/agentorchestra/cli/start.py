@@ -40,16 +40,7 @@ async def drive_new(
     roles: tuple[tuple[str, str], ...] = (),
     talk: bool = False,
 ) -> RunResult:
-    """Say what a new run is, then drive it.
-
-    Args:
-        workspace: open.
-        run_id: the run, as it was just created.
-        folder, as_json, talk: see `drive`.
-        asks: whether questions may be asked at the terminal.
-        budget_usd: as it was given.
-        roles: models of roles, as they were given.
-    """
+    """Say what the run is that was just made, then drive it; budget and roles are as they were given."""
     (record,) = await workspace.runs(limit=1) or (None,)
     manifest = record.manifest if record is not None and record.id == run_id else None
     if not as_json:

@@ -25,11 +25,7 @@ class TerminalAsker:
     """Asks on stderr and reads from the terminal on stdin; Ctrl-D leaves the question open.
 
     The terminal is read by the event loop, so Ctrl-C ends the waiting like any other work, and no thread stays behind.
-
-    Args:
-        workspace: the workspace, open.
-        run_id: the run that asks.
-        display: what shows the run; it leaves the terminal to the question.
+    What shows the run (`display`) leaves the terminal to the question.
     """
 
     by = "terminal"

@@ -211,11 +211,7 @@ class LoopbackGitHub:
         return status, answer, {}
 
     async def create(self, full_name: str, *, private: bool = False, body: Body | None = None) -> Repository:
-        """Make a new repository.
-
-        Raises:
-            Refused: there is one of this name.
-        """
+        """Make a new repository; raise Refused where there is one of this name."""
         if full_name in self.repositories:
             named = {"resource": "Repository", "code": "custom", "field": "name"}
             named["message"] = "name already exists on this account"

@@ -42,11 +42,7 @@ class Repository:
     releases: list[Body] = field(default_factory=list)
 
     async def git(self, *words: str, check: bool = True, environ: Mapping[str, str] | None = None) -> str:
-        """Return what git says of the bare repository; "" where it fails and need not succeed.
-
-        Raises:
-            Refused: git failed.
-        """
+        """Return what git says of the bare repository; where it fails "", or with `check` raise Refused."""
         try:
             out = await run(["git", "-C", str(self.folder), *words], b"", {**os.environ, **CLEAN, **(environ or {})})
         except Refused:
@@ -71,11 +67,7 @@ class Repository:
         return commit
 
     def issue(self, number: str) -> Body:
-        """Return an issue or pull request.
-
-        Raises:
-            Refused: there is none.
-        """
+        """Return an issue or pull request; raise Refused where there is none."""
         found = [one for one in self.issues if str(one["number"]) == number]
         if not found:
             raise Refused(404, "Not Found")
@@ -83,11 +75,7 @@ class Repository:
 
 
 async def run(command: list[str], data: bytes, environ: Mapping[str, str] | None) -> bytes:
-    """Return what a program prints.
-
-    Raises:
-        Refused: it failed; with what it says.
-    """
+    """Return what a program prints; raise Refused with what it says where it fails."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,

@@ -70,11 +70,7 @@ _MOST_RUNS = 1000
 
 
 class WebApp:
-    """An ASGI application; made by `agentorchestra.web.asgi`.
-
-    Attributes:
-        token: what requests must bring.
-    """
+    """An ASGI application; made by `agentorchestra.web.asgi`. Requests must bring its `token`."""
 
     def __init__(
         self, ws: Workspace[Any], *, token: str | None, allowed_hosts: Collection[str], max_body_bytes: int

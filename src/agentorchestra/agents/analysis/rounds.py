@@ -256,14 +256,10 @@ def _weight(result: AgentResult) -> int:
 
 @dataclass
 class SecondLook:
-    """An `observe` part: a result that nothing computed is looked at once more before it is taken.
-
-    Attributes:
-        began: the number of the last effect before the round.
-    """
+    """An `observe` part: a result that nothing computed is looked at once more before it is taken."""
 
     prompt: Prompt
-    began: int
+    began: int  # the number of the last effect before the round
     sent: bool = field(default=False, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:

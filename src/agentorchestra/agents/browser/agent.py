@@ -33,13 +33,9 @@ TITLE_CHARS = 120
 
 @dataclass(frozen=True)
 class BrowserDriver:
-    """Works pages until the task is done (000, app. D.5).
+    """Works pages until the task is done (000, app. D.5)."""
 
-    Attributes:
-        rounds: of as many steps as the agent has (000, sec. 5; 001, sec. 4.4: 5 reasoning steps of 50 interactions).
-    """
-
-    rounds: int = 1
+    rounds: int = 1  # of max_steps each (000, sec. 5; 001, sec. 4.4: 5 reasoning steps of 50 interactions)
 
     @property
     def content_hash(self) -> str:

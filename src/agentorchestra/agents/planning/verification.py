@@ -58,19 +58,12 @@ LONGEST_PAGE = 6_000
 
 @dataclass(frozen=True)
 class Doubt:
-    """A doubt about an answer.
+    """A doubt about an answer."""
 
-    Attributes:
-        text: what the planner is told, "" where nothing is wrong.
-        messages: what it is shown besides, as material: the words of whoever doubts.
-        said: these words, for the report.
-        again: whether the planner was told so before, of the same answer on the same evidence.
-    """
-
-    text: str = ""
-    messages: tuple[Message, ...] = ()
-    said: str = ""
-    again: bool = False
+    text: str = ""  # what the planner is told, "" where nothing is wrong
+    messages: tuple[Message, ...] = ()  # what it is shown besides, as material: the words of whoever doubts
+    said: str = ""  # these words, for the report
+    again: bool = False  # whether the planner was told so before, of the same answer on the same evidence
 
     @classmethod
     def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
@@ -82,21 +75,16 @@ class Doubt:
 
 @dataclass
 class Verifier:
-    """Asks another agent about what one agent alone found on the web.
-
-    Attributes:
-        said: what the agents that were asked gave back, by their names; these are no findings that confirm others.
-        known: what came of answers that were verified already.
-        undecided: pages that a verifier has looked at and could settle nothing by: it is not asked about them again.
-    """
+    """Asks another agent about what one agent alone found on the web."""
 
     task: str
     kit: Kit
     offered: Sequence[Delegate]
     settings: TeamSettings
+    # What the agents that were asked gave back, by their names; these are no findings that confirm others.
     said: list[tuple[str, AgentResult]] = field(default_factory=list, init=False)
-    known: dict[str, Doubt | None] = field(default_factory=dict, init=False)
-    undecided: set[str] = field(default_factory=set, init=False)
+    known: dict[str, Doubt | None] = field(default_factory=dict, init=False)  # what came of answers, once verified
+    undecided: set[str] = field(default_factory=set, init=False)  # pages that settled nothing: not asked about again
 
     def wanted(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> bool:
         """Return True if an answer rests on pages that one agent alone found, and no browser showed."""

@@ -52,19 +52,12 @@ _FILE = re.compile(
 
 @dataclass(frozen=True)
 class _Material:
-    """The material of a report.
+    """The material of a report."""
 
-    Attributes:
-        found: what the agents said that were asked.
-        others: the items of the report as far as they say more, in `quoted`.
-        evidence: every citation of both; the first is E1.
-        marks: by the report's own names of quotes, `2.1`.
-    """
-
-    found: Sequence[TeamResult]
-    others: Sequence[Piece]
-    evidence: tuple[Citation, ...]
-    marks: dict[str, int]
+    found: Sequence[TeamResult]  # what the agents said that were asked
+    others: Sequence[Piece]  # the items of the report as far as they say more, in `quoted`
+    evidence: tuple[Citation, ...]  # every citation of both; the first is E1
+    marks: dict[str, int]  # by the report's own names of quotes, `2.1`
 
     def blocks(self) -> tuple[Block, ...]:
         """Return it as the model is shown it."""

@@ -50,12 +50,7 @@ class Conflict:
 
 @dataclass
 class Research:
-    """One research.
-
-    Attributes:
-        failed, reasons: calculations without a result, and why each has none.
-        written: the report and the answer, once the model wrote them.
-    """
+    """One research."""
 
     spec: AgentSpec
     session: Session[Any]
@@ -67,10 +62,10 @@ class Research:
     insights: list[Insight] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # calculations without a result
+    reasons: list[str] = field(default_factory=list)  # why each of them has none
     complete: bool = False
-    written: Mapping[str, Any] | None = None
+    written: Mapping[str, Any] | None = None  # the report and the answer, once the model wrote them
     rounds: int = 0
     calculated: int = 0
 

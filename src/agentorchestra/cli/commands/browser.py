@@ -81,14 +81,7 @@ async def browser(url: str | None, folder: Path) -> int:
 
 
 class Hand:
-    """The environment in the hands of a person.
-
-    Args:
-        workspace: open.
-
-    Attributes:
-        failed: whether any action did.
-    """
+    """The environment in the hands of a person."""
 
     by = "terminal"
 
@@ -96,7 +89,7 @@ class Hand:
         self._workspace = workspace
         self._actions: Mapping[str, ToolSchema] = {}
         self._site = ""
-        self.failed = False
+        self.failed = False  # whether any action did
 
     async def __call__(self, question: Question) -> str | bool | None:
         """Answer what policy would ask; ask the person what the action itself asks."""
@@ -106,11 +99,7 @@ class Hand:
         return await read_line("Answer: ") if at_terminal() else None
 
     async def ready(self) -> None:
-        """Know the actions.
-
-        Raises:
-            MissingExtraError, UsageError: there is no browser to be had here.
-        """
+        """Know the actions; raise MissingExtraError or UsageError where there is no browser to be had."""
         environment = (await self._workspace.ecp.get(NAME))()
         check = getattr(environment, "check", None)
         if check is not None:
@@ -197,13 +186,7 @@ class Hand:
 
 
 def arguments_of(schema: ToolSchema, given: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """Return the arguments that the words give, in order or as `name=value`, and what is wrong with them.
-
-    Args:
-        schema: of the action.
-        given: the words behind its name.
-        known: what may be left out.
-    """
+    """Return the arguments of the words, in order or as `name=value`, and what is wrong; `known` may be left out."""
     properties = _properties(schema)
     required = list(schema.parameters.get("required", ()))
     order = [*required, *(name for name in properties if name not in required)]

@@ -26,19 +26,12 @@ _NO_LABEL = "(no label)"
 
 @dataclass
 class Row:
-    """What belongs to one label, model, agent, day or run.
+    """What belongs to one label, model, agent, day or run."""
 
-    Attributes:
-        usage: tokens by class, requests, dollars; the dollars are None if a price is unknown.
-        known_usd: the dollars of what has a price.
-        unpriced: charges whose price is unknown.
-        runs: the runs it comes from.
-    """
-
-    usage: Usage = field(default_factory=Usage)
-    known_usd: float = 0.0
-    unpriced: int = 0
-    runs: set[str] = field(default_factory=set)
+    usage: Usage = field(default_factory=Usage)  # its dollars are None if a price is unknown
+    known_usd: float = 0.0  # the dollars of what has a price
+    unpriced: int = 0  # charges whose price is unknown
+    runs: set[str] = field(default_factory=set)  # the runs it comes from
 
     def add(self, run: str, usage: Usage) -> None:
         """Add one more charge."""

@@ -37,19 +37,12 @@ NO_DISK_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report.
+    """One line of the report."""
 
-    Attributes:
-        name: what was looked at.
-        status: `ok`; `warn` (some runs will not work); `fail` (none will).
-        detail: what was found.
-        hint: what to do, "" where nothing is.
-    """
-
-    name: str
-    status: Level
-    detail: str
-    hint: str = ""
+    name: str  # what was looked at
+    status: Level  # `ok`; `warn` (some runs will not work); `fail` (none will)
+    detail: str  # what was found
+    hint: str = ""  # what to do, "" where nothing is
 
 
 @click.command(

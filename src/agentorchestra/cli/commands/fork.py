@@ -111,11 +111,7 @@ async def fork(
 
 
 def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
-    """Return the arguments of `Workspace.fork`.
-
-    Raises:
-        ForkError: for what cannot be changed.
-    """
+    """Return the arguments of `Workspace.fork`; raise ForkError for what cannot be changed."""
     found: dict[str, dict[str, Any]] = {"prompts": {}, "outcomes": {}, "roles": {}}
     for what, value in given:
         kind, _, name = what.partition(":")

@@ -99,19 +99,12 @@ def new(kind: str, name: str, folder: Path) -> int:
 
 @dataclass(frozen=True)
 class _Place:
-    """A folder with an application, or for one.
+    """A folder with an application, or for one."""
 
-    Attributes:
-        folder: the folder.
-        settings: its settings file, if there is one.
-        app: `module:attribute` of the settings, if they name one.
-        workspace: the application, if it can be loaded.
-    """
-
-    folder: Path
-    settings: Path | None
-    app: str | None
-    workspace: Workspace | None
+    folder: Path  # the folder
+    settings: Path | None  # its settings file, if there is one
+    app: str | None  # `module:attribute` of the settings, if they name one
+    workspace: Workspace | None  # the application, if it can be loaded
 
     @classmethod
     def of(cls, folder: Path) -> _Place:
@@ -127,11 +120,7 @@ class _Place:
 
 
 def _check_name(kind: str, name: str, place: _Place) -> None:
-    """Refuse a name that cannot be one, or that somebody has.
-
-    Raises:
-        UsageError: with the name, and why.
-    """
+    """Raise UsageError for a name that cannot be one, or that somebody has."""
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise UsageError(
             f"{name!r} cannot be the name of {_a(kind)}: use lower case letters, digits and '_', the first a letter, "
@@ -207,11 +196,7 @@ def _agent_prompt(name: str) -> str:
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Write all of the files, or none where one is there already.
-
-    Raises:
-        UsageError: with the file.
-    """
+    """Write all of the files, or raise UsageError where one is there already."""
     for path in files:
         if (folder / path).exists():
             raise UsageError(

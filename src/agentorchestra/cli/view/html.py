@@ -58,14 +58,7 @@ class Answered(NamedTuple):
 
 
 def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> str:
-    """Return the page.
-
-    Args:
-        view: of the whole log.
-        record: the run's row.
-        result: as the log has it.
-        gone: the process that drove it died.
-    """
+    """Return the page; `gone`: the process that drove the run died."""
     page = _environment().get_template("run.html.j2")
     return page.render(
         run=record,

@@ -41,18 +41,10 @@ _SHOW_CURSOR = "\x1b[?25h"
 
 
 class Display(ABC):
-    """Shows a run while it is driven. Nothing that goes wrong here stops the run.
-
-    Args:
-        workspace: open.
-        run_id: the run.
-
-    Attributes:
-        stays: what was shown last stays on the terminal; not for a run that is not driven here after all.
-    """
+    """Shows a run while it is driven. Nothing that goes wrong here stops the run."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
-        self.stays = True
+        self.stays = True  # what was shown last stays on the terminal; not for a run that is not driven here after all
         self._workspace = workspace
         self._run = run_id
         self._seen = 0
@@ -118,14 +110,7 @@ def _taken(queue: asyncio.Queue[Notice]) -> list[Notice]:
 
 
 class PlainDisplay(Display):
-    """Lines on stderr.
-
-    Args:
-        workspace, run_id: see Display.
-        steps: decisions taken before.
-        before: the events that were there before.
-        talk: see Progress.
-    """
+    """Lines on stderr; of the events before only what later lines need, and their number of decisions."""
 
     def __init__(
         self, workspace: Workspace[Any], run_id: str, *, steps: int, before: Sequence[Event], talk: bool = False
@@ -169,11 +154,7 @@ class PlainDisplay(Display):
 
 
 class LiveDisplay(Display):
-    """The tree of agents, drawn anew while the run goes on; its last state stays on the terminal.
-
-    Args:
-        workspace, run_id: see Display.
-    """
+    """The tree of agents, drawn anew while the run goes on; its last state stays on the terminal."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
         from agentorchestra.cli.view.model import RunView

@@ -56,13 +56,10 @@ def picture(
     said: Mapping[str, str] | None = None,
     encoding: str = "utf-8",
 ) -> list[Text]:
-    """Return the run as it stands.
+    """Return the run as it stands, in lines of at most `width` columns, at most `height` of them.
 
     Args:
-        view: the run.
         now: the time, for what is under way.
-        width: columns; no line is longer.
-        height: lines; None for as many as there are.
         said: text that is streamed or said now, by the key of its effect.
         encoding: of the terminal; what it cannot show is escaped.
     """

@@ -20,23 +20,14 @@ SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocke
 
 @dataclass
 class Node:
-    """An effect and what was performed inside it.
+    """An effect and what was performed inside it."""
 
-    Attributes:
-        name: its key; a branch, for the rival candidates of a step, which are no effect.
-        span: the effect; None for candidates.
-        agent: where it invoked one.
-        status: its outcome's, `answered`, `open`, `started` or `interrupted`; "" for candidates.
-        usage: with everything inside it.
-        inner: what was performed inside it.
-    """
-
-    name: str
-    span: Span | None = None
-    agent: AgentView | None = None
-    status: str = ""
-    usage: Usage = field(default_factory=Usage)
-    inner: list[Node] = field(default_factory=list)
+    name: str  # its key; a branch, for the rival candidates of a step, which are no effect
+    span: Span | None = None  # the effect; None for candidates
+    agent: AgentView | None = None  # where it invoked one
+    status: str = ""  # its outcome's, `answered`, `open`, `started` or `interrupted`; "" for candidates
+    usage: Usage = field(default_factory=Usage)  # with everything inside it
+    inner: list[Node] = field(default_factory=list)  # what was performed inside it
 
     @property
     def label(self) -> str:

@@ -107,13 +107,7 @@ async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict
 
 
 async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> dict[str, Any]:
-    """Return the servers that have a component of this name, by kind.
-
-    Args:
-        workspace: open.
-        kind: the one that was asked for, if one was.
-        name: of the component.
-        hidden: whether names that were unregistered count.
+    """Return the servers that have a component of this name, by kind; with `hidden` unregistered names count too.
 
     Raises:
         UnknownComponentError: with the nearest names of any of these kinds.
@@ -132,12 +126,7 @@ async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hid
 
 
 async def only(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> tuple[str, Any]:
-    """Return the only kind that has a component of this name, with its server.
-
-    Raises:
-        UnknownComponentError: as `holding`.
-        ComponentNameError: where several kinds have one.
-    """
+    """Return the only kind that has a component of this name, with its server; raise ComponentNameError for several."""
     found = await holding(workspace, kind, name, hidden=hidden)
     if len(found) > 1:
         kinds = " and ".join(found)
