@@ -17,7 +17,7 @@ import click
 from agentorchestra.cli.entry import CANCELLED, Interrupted, Unfinished
 from agentorchestra.cli.output import command, say
 from agentorchestra.cli.terminal import TerminalAsker
-from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, live_here
+from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, is_terminal, live_here
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import FencedError, UsageError
 from agentorchestra.core.spec import RunResult, RunStatus
@@ -162,7 +162,4 @@ async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Dis
 
 def at_terminal() -> bool:
     """Return True if somebody can be asked."""
-    try:
-        return sys.stdin.isatty()
-    except ValueError:  # closed
-        return False
+    return is_terminal(sys.stdin)

@@ -126,8 +126,8 @@ def _prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
-class _Said(logging.Handler):
-    """That a run waits for its database is for whoever waits for the run."""
+class OneLine(logging.Handler):
+    """Says each record in a line; tracebacks are for AGENTORCHESTRA_DEBUG=1."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print it."""
@@ -140,8 +140,8 @@ def _quieten() -> None:
     if not logging.getLogger().handlers:
         logging.getLogger().addHandler(logging.NullHandler())
     store = logging.getLogger("agentorchestra.store")
-    if not store.handlers:
-        store.addHandler(_Said())
+    if not store.handlers:  # that a run waits for its database is for whoever waits for the run
+        store.addHandler(OneLine())
 
     def from_thread(args: threading.ExceptHookArgs) -> None:
         say(f"warning: a thread ended with {args.exc_type.__name__}: {one_line(str(args.exc_value))}")

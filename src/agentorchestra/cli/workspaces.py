@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,16 +30,20 @@ def exists(folder: Path) -> bool:
         return True  # it cannot be looked into: opening it says why
 
 
-@asynccontextmanager
-async def opened(
+def opened(
     folder: Path, *, app: bool = True, unsafe_local: bool = False, preset: str | None = None
-) -> AsyncIterator[Workspace[Any]]:
+) -> AbstractAsyncContextManager[Workspace[Any]]:
     """Open the workspace of a folder; make it where it is missing.
 
     Without `app` the user's application is not loaded: reading the log needs none, and must work while it is broken.
     Without `preset` it is that of the command line, or of the settings.
     """
     workspace = open_workspace(folder, app=app, preset=preset_name() if preset is None else preset)
+    return _open(workspace, unsafe_local=unsafe_local)
+
+
+@asynccontextmanager
+async def _open(workspace: Workspace[Any], *, unsafe_local: bool) -> AsyncIterator[Workspace[Any]]:
     workspace.unsafe_local = unsafe_local
     workspace.mcp_files = mcp_files()
     await workspace.open()
@@ -81,13 +85,8 @@ async def opened_run(
     loaded = load_app(manifest.app, Path(manifest.app_folder or "."))
     loaded.folder = folder
     loaded.preset = manifest.preset
-    loaded.unsafe_local = unsafe_local
-    loaded.mcp_files = mcp_files()
-    await loaded.open()
-    try:
-        yield loaded, record
-    finally:
-        await loaded.close(verify=False)
+    async with _open(loaded, unsafe_local=unsafe_local) as workspace:
+        yield workspace, record
 
 
 async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:

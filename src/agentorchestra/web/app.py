@@ -129,18 +129,21 @@ class WebApp:
                 await self._ws.close(verify=False)
 
     def _routes(self) -> list[Route]:
+        ws = self._ws
         return [
             Route("/runs", self._submit, methods=["POST"]),
             Route("/runs", self._list, methods=["GET"]),
             Route("/runs/{run_id}", self._show, methods=["GET"], name="run"),
             Route("/runs/{run_id}/events", self._events, methods=["GET"], name="events"),
-            self._order("answer", AnswerBody, self._answer),
-            self._order("approve", ApproveBody, self._approve),
-            self._order("deny", DenyBody, self._deny),
+            self._order(
+                "answer", AnswerBody, lambda run, body: ws.answer(run, body.answer, question=body.question, by=_BY)
+            ),
+            self._order("approve", ApproveBody, lambda run, body: ws.approve(run, **dict(body), by=_BY)),
+            self._order("deny", DenyBody, lambda run, body: ws.deny(run, **dict(body), by=_BY)),
             self._order("tell", TellBody, self._tell),
             self._order("pause", ReasonBody, self._pause),
-            self._order("cancel", ReasonBody, self._cancel),
-            self._order("resume", ResumeBody, self._resume),
+            self._order("cancel", ReasonBody, lambda run, body: ws.cancel(run, reason=body.reason, by=_BY)),
+            self._order("resume", ResumeBody, lambda run, body: self._driver.begin(run, budget=body.budget)),
         ]
 
     def _order(self, name: str, model: type[B], obey: Callable[[str, B], Awaitable[Question | None]]) -> Route:
@@ -213,15 +216,6 @@ class WebApp:
 
     # -- orders ----------------------------------------------------------------------------------------------------
 
-    async def _answer(self, run_id: str, body: AnswerBody) -> Question:
-        return await self._ws.answer(run_id, body.answer, question=body.question, by=_BY)
-
-    async def _approve(self, run_id: str, body: ApproveBody) -> Question:
-        return await self._ws.approve(run_id, question=body.question, code=body.code, by=_BY)
-
-    async def _deny(self, run_id: str, body: DenyBody) -> Question:
-        return await self._ws.deny(run_id, reason=body.reason, question=body.question, by=_BY)
-
     async def _tell(self, run_id: str, body: TellBody) -> None:
         status = (await self._record(run_id)).status
         if status in FINAL:
@@ -237,12 +231,6 @@ class WebApp:
                 f"run {run_id} is not under way ({status.value}): there is nothing to pause", status=409
             )
         await self._ws.pause(run_id, reason=body.reason, by=_BY)
-
-    async def _cancel(self, run_id: str, body: ReasonBody) -> None:
-        await self._ws.cancel(run_id, reason=body.reason, by=_BY)
-
-    async def _resume(self, run_id: str, body: ResumeBody) -> None:
-        await self._driver.begin(run_id, budget=body.budget)
 
     # -- parts -----------------------------------------------------------------------------------------------------
 

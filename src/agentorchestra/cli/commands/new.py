@@ -8,7 +8,6 @@ import keyword
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -150,19 +149,10 @@ def _registered(place: _Place) -> dict[str, str]:
 
 def _module_elsewhere(name: str, folder: Path) -> bool:
     """Return True if a module of this name is found outside the folder."""
-    if name in sys.stdlib_module_names:
-        return True
-    with _without(folder):
-        return importlib.util.find_spec(name) is not None
-
-
-@contextmanager
-def _without(folder: Path) -> Iterator[None]:
-    """Look for modules everywhere but in a folder."""
     before = sys.path[:]
     sys.path[:] = [one for one in before if Path(one or ".").resolve() != folder.resolve()]
     try:
-        yield
+        return name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None
     finally:
         sys.path[:] = before
 

@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 import termios
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -40,7 +39,7 @@ _KEPT = 2000
 _SHOW_CURSOR = "\x1b[?25h"
 
 
-class Display(ABC):
+class Display:
     """Shows a run while it is driven. Nothing that goes wrong here stops the run."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
@@ -77,27 +76,21 @@ class Display(ABC):
         """Leave the terminal to a question."""
         yield
 
-    @abstractmethod
     def leave(self) -> None:
         """Put the terminal in order: the process ends at once."""
 
-    @abstractmethod
     async def _begin(self) -> None:
         """Prepare, before anything is driven."""
 
-    @abstractmethod
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         """Show what comes, until cancelled."""
 
-    @abstractmethod
     def _event(self, event: Event) -> None:
         """Take one more event of the log."""
 
-    @abstractmethod
     def _said(self, notices: list[Notice]) -> None:
         """Streamed text and progress."""
 
-    @abstractmethod
     def _end(self) -> None:
         """Finish, after the last event."""
 
@@ -121,15 +114,6 @@ class PlainDisplay(Display):
             self._progress.line(event)
         self._progress.steps = steps
         self._seen = before[-1].seq if before else 0
-
-    def leave(self) -> None:
-        """Lines leave nothing behind."""
-
-    async def _begin(self) -> None:
-        """Lines need no preparation."""
-
-    def _end(self) -> None:
-        """All lines are out."""
 
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         while True:
@@ -235,6 +219,7 @@ class LiveDisplay(Display):
         )
 
     def _start(self) -> None:
+        from rich.console import Group
         from rich.live import Live
 
         if self._live is not None or self._broken:
@@ -247,8 +232,8 @@ class LiveDisplay(Display):
                 auto_refresh=False,
                 transient=True,
                 # What a tool prints comes above the picture; a pipe gets it as it is.
-                redirect_stdout=_isatty(sys.stdout),
-                get_renderable=lambda: _lines(self._picture()),
+                redirect_stdout=is_terminal(sys.stdout),
+                get_renderable=lambda: Group(*self._picture()),
             )
             self._live.start(refresh=True)
 
@@ -306,12 +291,6 @@ class _Echo:
         return os.isatty(terminal) and os.tcgetpgrp(terminal) == os.getpgrp()
 
 
-def _lines(lines: list[Text]) -> Any:
-    from rich.console import Group
-
-    return Group(*lines)
-
-
 def _console() -> Console:
     from rich.console import Console, ConsoleDimensions
 
@@ -341,10 +320,11 @@ def _console() -> Console:
 
 def live_here() -> bool:
     """Return True if there is a terminal that a picture can be drawn on."""
-    return _isatty(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return is_terminal(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
-def _isatty(stream: Any) -> bool:
+def is_terminal(stream: Any) -> bool:
+    """Return True for a terminal, False for a stream that is closed."""
     try:
         return bool(stream.isatty())
     except ValueError:  # closed

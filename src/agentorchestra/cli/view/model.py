@@ -138,10 +138,7 @@ class AgentView:
     @property
     def total(self) -> Usage:
         """What it and all agents below it spent."""
-        total = self.usage
-        for child in self.children:
-            total = total + child.total
-        return total
+        return sum((child.total for child in self.children), self.usage)
 
     @property
     def total_steps(self) -> int:

@@ -63,10 +63,10 @@ def tree(view: RunView) -> list[Node]:
         for branch in sorted(branches.get(key, ()), key=_natural):
             inside = below(branch)
             if span is None:
-                made.inner.append(Node(branch, inner=inside, usage=_sum(inside)))
+                made.inner.append(Node(branch, inner=inside, usage=sum((one.usage for one in inside), Usage())))
             else:
                 made.inner += inside
-        made.usage = made.usage + _sum(made.inner)
+        made.usage = sum((one.usage for one in made.inner), made.usage)
         return made
 
     return below("/")
@@ -75,13 +75,6 @@ def tree(view: RunView) -> list[Node]:
 def _natural(branch: str) -> tuple[str, int]:
     head, _, last = branch.rpartition(".")
     return (head, int(last)) if last.isdigit() else (branch, 0)
-
-
-def _sum(nodes: list[Node]) -> Usage:
-    total = Usage()
-    for node in nodes:
-        total = total + node.usage
-    return total
 
 
 def _status(view: RunView, span: Span | None) -> str:

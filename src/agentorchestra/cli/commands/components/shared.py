@@ -53,26 +53,19 @@ def name_argument(metavar: str = "NAME[@VERSION]") -> Callable[[F], F]:
     return click.argument("named", metavar=metavar, type=ComponentName())
 
 
-def kind_option(function: F) -> F:
-    """`--kind`; the short forms have it said already."""
-    return click.option("--kind", type=click.Choice(list(KINDS)), help="Only this kind.  [default: all]")(function)
+kind_option = click.option("--kind", type=click.Choice(list(KINDS)), help="Only this kind.  [default: all]")
+"""`--kind`; the short forms have it said already."""
 
+under_option = click.option(
+    "--under",
+    metavar="SCOPE",
+    type=Words(),
+    help="Only those of a branch of the tree, by where they came from: `package`, `code`, `mcp/NAME`.",
+)
 
-def under_option(function: F) -> F:
-    """`--under`."""
-    return click.option(
-        "--under",
-        metavar="SCOPE",
-        type=Words(),
-        help="Only those of a branch of the tree, by where they came from: `package`, `code`, `mcp/NAME`.",
-    )(function)
-
-
-def reason_option(function: F) -> F:
-    """`--reason`."""
-    return click.option(
-        "--reason", metavar="TEXT", type=Words(), default="", help="Why; it stands in the component's history."
-    )(function)
+reason_option = click.option(
+    "--reason", metavar="TEXT", type=Words(), default="", help="Why; it stands in the component's history."
+)
 
 
 def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
