@@ -182,25 +182,18 @@ def summary_line(result: RunResult) -> str:
 
 def print_result(result: RunResult, folder: Path, *, as_json: bool) -> int:
     """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code."""
-    from agentorchestra.core.spec import exit_code
+    from agentorchestra.core.spec import FINAL, exit_code
 
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:
-        answer = _answer(result)
+        answer = result.answer or (result.report if result.status in FINAL else "")  # of a debate its conclusion
         if answer:
             emit(clean(answer))
         say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
     for line in _next_lines(result, folder, as_json=as_json):
         say(line)
     return exit_code(result.status)
-
-
-def _answer(result: RunResult) -> str:
-    """Return the answer; the report of a run that has ended with nothing else (a debate's conclusion)."""
-    from agentorchestra.core.spec import FINAL
-
-    return result.answer or (result.report if result.status in FINAL else "")
 
 
 def account_lines(result: RunResult, answer: str) -> list[str]:

@@ -17,9 +17,6 @@ from agentorchestra.workspace import Workspace
 _LOOK_S = 1.0
 """How often it is looked whether the question was answered from elsewhere."""
 
-_YES = ("y", "yes")
-_NO = ("n", "no")
-
 
 class TerminalAsker:
     """Asks on stderr and reads from the terminal on stdin; Ctrl-D leaves the question open.
@@ -75,9 +72,9 @@ class TerminalAsker:
             line = await read_line("Allow it? y or n (Ctrl-D leaves it open): ")
             if line is None:
                 return None
-            if line.strip().lower() in _YES:
+            if line.strip().lower() in ("y", "yes"):
                 return True
-            if line.strip().lower() in _NO:
+            if line.strip().lower() in ("n", "no"):
                 return (await read_line("Reason (may be empty): ") or "").strip() or False  # only True approves
 
     async def _answered_elsewhere(self, key: str) -> None:

@@ -61,8 +61,7 @@ class Repository:
         await self.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", environ=index)
         tree = await self.git("write-tree", environ=index)
         (self.folder / "index.tmp").unlink()
-        parent = ["-p", tip] if tip else []
-        commit = await self.git("commit-tree", tree, *parent, "-m", message)
+        commit = await self.git("commit-tree", tree, *(["-p", tip] if tip else []), "-m", message)
         await self.git("update-ref", f"refs/heads/{branch}", commit)
         return commit
 

@@ -7,7 +7,6 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -181,18 +180,20 @@ class WebApp:
         limit = _number(request.query_params.get("limit"), "limit", _MOST_RUNS)
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
-        until = await self._ws.waiting_until()
+        until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
         found = await self._ws.runs(limit=limit)
-        return JSONResponse({"runs": [{**_about(one), "until": _iso(until.get(one.id))} for one in found]})
+        return JSONResponse({"runs": [{**_about(one), "until": until.get(one.id)} for one in found]})
 
     async def _show(self, request: Request) -> Response:
         record = await self._record(request.path_params["run_id"])
         result = await self._ws.result(record.id)
+        # Abandoned: the process that drove it is provably gone; it goes on only by a resume.
+        job = await self._ws.store.job(record.id) if record.status == "running" else None
         questions = () if record.status in FINAL else await self._ws.questions(record.id)
         return JSONResponse(
             {
                 **_about(record),
-                "abandoned": await self._abandoned(record),
+                "abandoned": job is not None and job.owner is not None and is_dead(job.owner),
                 "result": result.model_dump(mode="json"),
                 "questions": [one.model_dump(mode="json") for one in questions],
             }
@@ -243,11 +244,6 @@ class WebApp:
     async def _brief(self, run_id: str) -> dict[str, Any]:
         return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
 
-    async def _abandoned(self, record: RunRecord) -> bool:
-        """Return True if the process that drove a run is provably gone: it goes on only by a resume."""
-        job = await self._ws.store.job(record.id) if record.status == "running" else None
-        return job is not None and job.owner is not None and is_dead(job.owner)
-
 
 def _about(record: RunRecord) -> dict[str, Any]:
     manifest = record.manifest
@@ -263,10 +259,6 @@ def _about(record: RunRecord) -> dict[str, Any]:
         "labels": manifest.labels,
         "files": [one.name for one in manifest.files],
     }
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat()
 
 
 def _write(folder: Path, sent: SentFile) -> Path:

@@ -18,7 +18,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
-from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts.prompt import Prompt
@@ -216,16 +216,14 @@ class Rounds:
         )
 
     def _tried(self, reply: dict[str, Any]) -> Block:
+        cited = dict.fromkeys(one for each in self.done for one in each.result.sources)
         text = self.kit.prompts.get("analysis_tried").render(
             rounds=[one.told() for one in self.done],
             missing=str(reply.get("missing") or ""),
             strategy=str(reply.get("strategy") or ""),
-            findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in self._cited()],
+            findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in cited],
         )
         return material(text, "rounds")
-
-    def _cited(self) -> list[Citation]:
-        return list(dict.fromkeys(one for each in self.done for one in each.result.sources))
 
     async def _add_to_report(self, result: AgentResult) -> None:
         if not result.answer:

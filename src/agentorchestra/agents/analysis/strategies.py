@@ -126,7 +126,9 @@ class Analysis:
         elif content.kind in ("audio", "video"):
             await self._recording(content.name, content.kind)
         elif content.kind == "pdf":
-            await self._pdf(content)
+            # A model that takes documents; then its text; then the pages without text as pictures.
+            if not (await self._as_document(content) or (not self.inside and await self._texts(content))):
+                await self._pages(content)
         else:
             await self._parts(content)
         self.notes += content.notes
@@ -290,12 +292,6 @@ class Analysis:
         return self._shown(heads[: self.limits.members], content.name)
 
     # -- PDF ---------------------------------------------------------------------------------------------------------
-
-    async def _pdf(self, content: SourceContent) -> None:
-        """Ask a model that takes documents; then its text; then the pages without text as pictures."""
-        if await self._as_document(content) or (not self.inside and await self._texts(content)):
-            return
-        await self._pages(content)
 
     async def _as_document(self, content: SourceContent) -> bool:
         models = self.ctx.manifest.media_models.get("document", ())

@@ -34,7 +34,7 @@ from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.settings import DebateSettings
-from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, inbox
 from agentorchestra.runtime.session import Session
 
@@ -292,22 +292,19 @@ class _Debate:
             status = limit_status(self.limited)
             self.notes.append(self.limited)
         notes = (*self.notes, *found.notes)
+        cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
         return AgentResult(
             status=status,
             answer=found.text or "\n".join(f"{one.name}: {self._position(one)}" for one in self.experts.values()),
             output=self._record(found, notes) if schema is None else (reply or {}).get("answer"),
             report="\n\n".join((report(self.topic, self.experts, self.turns, found), *notes)),
-            sources=self._sources(),
+            sources=tuple(cited),
             steps=self.held,
         )
 
     def _position(self, expert: Expert) -> str:
         own = [turn.position for turn in self.turns if turn.letter == expert.letter]
         return own[-1] if own else "said nothing"
-
-    def _sources(self) -> tuple[Citation, ...]:
-        """Return what was cited, but for quotes that do not stand."""
-        return tuple(dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded))
 
     def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
         """Return the whole debate as data."""

@@ -158,11 +158,7 @@ class Check:
     async def doubted(
         self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, judged: bool
     ) -> Doubt:
-        """Return what another agent has against the answer, or the judge where there is none who could say.
-
-        Args:
-            judged: whether the judge is asked though nothing had to be verified.
-        """
+        """Return what another agent has against the answer, or the judge; `judged` asks it also without need."""
         said = None
         if self.verifier is not None and self.verifier.wanted(result, found, session):
             said = await self.verifier(result, session, found, told=self.told)

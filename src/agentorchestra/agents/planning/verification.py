@@ -139,7 +139,7 @@ class Verifier:
         # What is to be verified may hold anything that stands on a page: it is material, never the order.
         context = (_claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found))),)
         # A second look is worth no stop of the run: the judge decides where it cannot be had.
-        tools = self._reading(other, session)
+        tools = tuple(name for name in other.tools if not self._changes(name, session))
         spec = other.agent.spec(prompt, tools=tools, context=context, output_schema=REPLY, asks=False)
         effect = agent_effect(spec, session, provenance=provenance_of(context))
         return effect.model_copy(update={"purpose": VERIFICATION})
@@ -150,11 +150,8 @@ class Verifier:
         last = {normalised_address(one.address): one for one in looks(session)} if named else {}
         return [material(one.text[:LONGEST_PAGE], one.address, "web") for page, one in last.items() if page in named]
 
-    def _reading(self, other: Delegate, session: Session[Any]) -> tuple[str, ...]:
-        """Return the tools of an agent without those that write, send, spend or delete."""
-        return tuple(name for name in other.tools if not self._changes(name, session))
-
     def _changes(self, name: str, session: Session[Any]) -> bool:
+        """Return True for a tool that writes, sends, spends or deletes: it is not for a verifier."""
         if name in self.kit.tools:
             return bool(self.kit.tools[name].tags & _CHANGES)
         make = session.run.services.environments.get(name)

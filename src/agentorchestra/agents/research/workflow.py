@@ -16,7 +16,6 @@ from agentorchestra.agents.research.queries import NOTHING, Queries, ResearchQue
 from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
 from agentorchestra.agents.research.reader import PYTHON, PageReader
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
-from agentorchestra.core.content import Block
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks
@@ -203,7 +202,8 @@ class Research:
             "failed": self.failed[-_MOST:],
         }
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
-        reasons = (_reasons(self.reasons),) if self.reasons else ()
+        # Why calculations failed is material: an interpreter's words, with anybody's figures in them.
+        reasons = (material("\n".join(self.reasons[-_MOST:]), PYTHON, "tool"),) if self.reasons else ()
         content = (*self.spec.context, evidence(self.insights), *reasons)
         return await self.questioner.one(Question("research_check", reply, values, content, decides=True))
 
@@ -260,7 +260,8 @@ class Research:
         written, gone = await self._mended(str((reply or {}).get("report") or ""))
         notes += [f"Left out, since no finding is named for it: “{one}”" for one in gone]
         written = written or self._findings()
-        whole = "\n\n".join(part for part in (written, self._contradictions(written), *self._open()) if part)
+        open_ = [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
+        whole = "\n\n".join(part for part in (written, self._contradictions(written), *open_) if part)
         cited = [one.citation for one in self.insights]
         made = make_report(whole, cited, self.session.manifest.files, self.reading.titles)
         schema = self.spec.output_schema
@@ -333,10 +334,6 @@ class Research:
             lines.append(f"Sources contradict each other ({one.about}): {sides}." + f" {one.believe}".rstrip())
         return "\n\n".join(lines)
 
-    def _open(self) -> list[str]:
-        """Return what was not found."""
-        return [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
-
     def _dead(self) -> list[str]:
         """Return the engines that gave nothing, and why."""
         failed = {name: why for one in self.queries.asked for name, why in one.engines.items()}
@@ -353,11 +350,6 @@ class Research:
         if not self.insights:
             return ""
         return make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files).text
-
-
-def _reasons(said: Sequence[str]) -> Block:
-    """Return why calculations failed as material: an interpreter's words, with anybody's figures in them."""
-    return material("\n".join(said[-_MOST:]), PYTHON, "tool")
 
 
 def round_text(

@@ -55,18 +55,14 @@ Examples:
 @run_argument
 @click.argument("text", metavar="TEXT", type=WORDS)
 @_shared
-async def answer(run: str, text: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+async def answer(run: str, text: str, question: str | None, **how: Any) -> int:
     """Answer the open question of RUN with TEXT, then go on with the run here.
 
     If another process drives the run, the answer is handed to it; a run that was paused or cancelled stays so until it
     is resumed. `agentorchestra show RUN` lists the open questions.
     """
     return await _settle(
-        run,
-        lambda workspace, run_id: workspace.answer(run_id, text, question=question, by=_BY),
-        no_resume=no_resume,
-        as_json=as_json,
-        folder=folder,
+        run, lambda workspace, run_id: workspace.answer(run_id, text, question=question, by=_BY), **how
     )
 
 
@@ -82,20 +78,14 @@ Examples:
 @run_argument
 @click.argument("code", metavar="[CODE]", type=WORDS, required=False)
 @_shared
-async def approve(
-    run: str, code: str | None, question: str | None, no_resume: bool, as_json: bool, folder: Path
-) -> int:
+async def approve(run: str, code: str | None, question: str | None, **how: Any) -> int:
     """Allow the one call of RUN with this CODE, then go on with the run here.
 
     `agentorchestra show RUN` lists what is asked, with where each argument came from, and its code. Without CODE the
     call is shown here and you are asked, if stdin is a terminal and only one is open.
     """
     return await _settle(
-        run,
-        lambda workspace, run_id: _approved(workspace, run_id, question, code, folder),
-        no_resume=no_resume,
-        as_json=as_json,
-        folder=folder,
+        run, lambda workspace, run_id: _approved(workspace, run_id, question, code, how["folder"]), **how
     )
 
 
@@ -111,17 +101,13 @@ Examples:
 @run_argument
 @click.option("--reason", metavar="TEXT", type=WORDS, default="", help="What the agent is told.")
 @_shared
-async def deny(run: str, reason: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+async def deny(run: str, reason: str, question: str | None, **how: Any) -> int:
     """Refuse what RUN asks permission for, then go on with the run here.
 
     The agent is told that it was refused, and why if a reason is given, and finds another way or reports.
     """
     return await _settle(
-        run,
-        lambda workspace, run_id: workspace.deny(run_id, reason=reason, question=question, by=_BY),
-        no_resume=no_resume,
-        as_json=as_json,
-        folder=folder,
+        run, lambda workspace, run_id: workspace.deny(run_id, reason=reason, question=question, by=_BY), **how
     )
 
 

@@ -26,8 +26,6 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import Question
 
 NAME = "browser"
-PROMPT = "browser> "
-LEAVING = ("quit", "exit")
 OWN = {
     "state": "the page as an agent sees it",
     "help [ACTION]": "the actions, or what one takes",
@@ -71,7 +69,7 @@ async def browser(url: str | None, folder: Path) -> int:
             await hand.do(f"go_to_url {shlex.quote(url)}")
             await hand.do("state")
         async for line in _lines():
-            if line.strip() in LEAVING:
+            if line.strip() in ("quit", "exit"):
                 break
             await hand.do(line)
         made = hand.made()
@@ -252,7 +250,7 @@ def _is_file(word: str) -> bool:
 async def _lines() -> AsyncIterator[str]:
     """Yield what is typed, or comes from a pipe or a file, line by line to its end."""
     if at_terminal():
-        while (line := await read_line(PROMPT)) is not None:
+        while (line := await read_line("browser> ")) is not None:
             yield line
         return
     try:

@@ -114,9 +114,8 @@ def examine(folder: Path) -> list[Check]:
 
 def _python() -> list[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < OLDEST_PYTHON:
-        return [Check("Python", "fail", version, "use Python 3.11 or later")]
-    return [Check("Python", "ok", version)]
+    old = sys.version_info < OLDEST_PYTHON
+    return [Check("Python", "fail", version, "use Python 3.11 or later") if old else Check("Python", "ok", version)]
 
 
 def _sqlite() -> list[Check]:

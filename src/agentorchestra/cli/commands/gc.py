@@ -105,7 +105,8 @@ def _said(done: Collected) -> str:
         _count(done.files, "file"),
         _count(done.blobs, "blob"),
     ]
-    lines = [f"{verb} {', '.join(counts[:-1])} and {counts[-1]} ({_size(done.bytes)})"]
+    size = f"{done.bytes / 1e6:.1f} MB" if done.bytes >= 100_000 else f"{done.bytes} bytes"
+    lines = [f"{verb} {', '.join(counts[:-1])} and {counts[-1]} ({size})"]
     lines += [f"  {run}" for run in done.runs]
     if done.kept:
         lines.append(f"kept, because they are needed: {', '.join(done.kept)}")
@@ -114,7 +115,3 @@ def _said(done: Collected) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _size(number: int) -> str:
-    return f"{number / 1e6:.1f} MB" if number >= 100_000 else f"{number} bytes"

@@ -165,7 +165,9 @@ class LiveDisplay(Display):
             if waited >= LOOK_S or any(notice.kind == "event" for notice in notices):
                 waited = 0.0
                 await self.catch_up()
-            self._draw()
+            if self._live is not None:
+                with self._writing():
+                    self._live.refresh()
             await asyncio.sleep(FRAME_S)
 
     def _event(self, event: Event) -> None:
@@ -236,11 +238,6 @@ class LiveDisplay(Display):
                 get_renderable=lambda: Group(*self._picture()),
             )
             self._live.start(refresh=True)
-
-    def _draw(self) -> None:
-        if self._live is not None:
-            with self._writing():
-                self._live.refresh()
 
     def _stop(self) -> None:
         live, self._live = self._live, None
