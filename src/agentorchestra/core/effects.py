@@ -74,6 +74,9 @@ class Tag(StrEnum):
 OF_MODELS = frozenset({EffectKind.REQUEST_MODEL, EffectKind.EMBED, EffectKind.TRANSCRIBE})
 """Kinds that are counted under a model's name: the value of the outcome says which."""
 
+FINISH = "finish"
+"""Purpose of the call by which an agent ends its work: of a tool that is marked so (`Traits.finishes`)."""
+
 BESIDE = frozenset({"format", "judge", "memory", "tool"})
 """Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
 

@@ -451,7 +451,8 @@ async def _executed(passage: Passage, effect: Effect) -> Outcome:
             await child.spawns.let_finish()
         raise
     except (AgentOrchestraError, ReplayEnd) as exc:
-        if isinstance(exc, CONTROL) or passage.is_top:
+        reported = isinstance(exc, ModelError) and _reports_outage(effect)
+        if passage.is_top or (isinstance(exc, CONTROL) and not reported):
             raise
         return failed("error", str(exc), error_type=type(exc).__name__)
     except Exception as exc:  # a handler's bug is the effect's failure, never the run's
@@ -464,6 +465,11 @@ async def _executed(passage: Passage, effect: Effect) -> Outcome:
         if child.has_spawned:
             await child.spawns.end()
     return outcome
+
+
+def _reports_outage(effect: Effect) -> bool:
+    """Return True for an agent whose caller is told when its model cannot be had, see `AgentSpec.on_demand`."""
+    return effect.kind in _AGENTS and effect.arguments.get("on_demand") is True
 
 
 async def _spawned(passage: Passage) -> Outcome:

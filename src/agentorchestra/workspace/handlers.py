@@ -155,6 +155,7 @@ class Handlers:
             packaged=tuple(builtin_agents()),
             absent={name: wants_in_run(one) for name, one in catalog.agents.items() if name not in agents},
             workshop=workshop,
+            max_depth=parts.settings.max_depth,
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
