@@ -173,8 +173,8 @@ def _refusal(shown: str, ref: str, why: str, told: str) -> str:
     hints = {
         "non-fast-forward": "fetch it, merge what is new there, and push again",
         "fetch first": "fetch it, merge what is new there, and push again",
-        "hook declined": "do what its rules ask for, then commit and push again",
         "protected branch hook declined": "push to another branch and ask for a merge",
+        "hook declined": "do what its rules ask for, then commit and push again",
         "failed to update ref": "somebody pushed at the same time: fetch, merge and push again",
         "incorrect old value provided": "somebody pushed at the same time: fetch, merge and push again",
         "branch is currently checked out": "push to another branch: this one is checked out there",
