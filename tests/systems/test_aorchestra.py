@@ -16,7 +16,7 @@ from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.errors import ModelUnavailableError, UnknownSystemError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Price, RoleSettings, Settings, TeamSettings
+from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Price, Settings, TeamSettings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
@@ -496,7 +496,7 @@ async def test_a_planner_delegates_to_it_and_it_to_a_planner_as_deep_as_allowed(
 
     def reply(request: ModelRequest) -> ModelResponse:
         names = {one.name for one in request.tools}
-        said = [text for text in results(request)]
+        said = results(request)
         refused.extend(text for text in said if "levels below the run's top agent" in text)
         finish = "complete" if "complete" in names else "done"
         if said:
@@ -553,9 +553,9 @@ async def test_each_role_has_its_model_and_the_bill_adds_up(tmp_path: Path) -> N
     }
     settings = Settings(
         aorchestra=AOrchestraSettings(review_from=1, models=("hand",)),
-        roles={"main": RoleSettings(model="lead"), "reviewer": RoleSettings(model="eye")},
     )
-    result, _ = await orchestrated(tmp_path, script(main, weigher), settings=settings, models=models)
+    roles = {"main": "lead", "reviewer": "eye"}
+    result, _ = await orchestrated(tmp_path, script(main, weigher), settings=settings, models=models, roles=roles)
     assert counted == {"lead": 2, "hand": 2, "eye": 1}
     assert {name: one.requests for name, one in result.usage_by_model.items()} == counted
     assert result.cost_usd == pytest.approx(sum(one.cost_usd or 0 for one in result.usage_by_model.values()))
