@@ -19,7 +19,7 @@ from agentorchestra.runtime.run import Services
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.policy import DefaultPolicy
-from agentorchestra.workspace.catalog import Equipment
+from agentorchestra.workspace.catalog import Equipment, system_purpose
 from agentorchestra.workspace.composition import Composition
 
 if TYPE_CHECKING:
@@ -157,6 +157,7 @@ class Handlers:
             absent={name: wants_in_run(one) for name, one in catalog.agents.items() if name not in agents},
             workshop=workshop,
             max_depth=parts.settings.max_depth,
+            team_systems={name: system_purpose(name, catalog.systems) for name in parts.settings.team.systems},
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
