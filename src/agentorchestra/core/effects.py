@@ -74,6 +74,9 @@ class Tag(StrEnum):
 OF_MODELS = frozenset({EffectKind.REQUEST_MODEL, EffectKind.EMBED, EffectKind.TRANSCRIBE})
 """Kinds that are counted under a model's name: the value of the outcome says which."""
 
+OF_AGENTS = frozenset({EffectKind.INVOKE_AGENT, EffectKind.SPAWN})
+"""Kinds whose own usage is what an agent cost besides its effects: what a program asked elsewhere."""
+
 BESIDE = frozenset({"format", "judge", "memory", "tool"})
 """Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
 
