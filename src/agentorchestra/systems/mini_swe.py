@@ -23,6 +23,7 @@ from agentorchestra.tea.calling.tool import Tool
 
 NAME = "bash"
 TERMINAL = "terminal"
+NONE_WANTED = 'the settings want none; set sandbox.backend to "auto" and install bubblewrap or Docker'
 
 
 async def mini_swe(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
@@ -31,6 +32,10 @@ async def mini_swe(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentRes
     Raises:
         SandboxUnavailableError: the run has no shell.
     """
+    if not session.run.replaying:
+        problem = NONE_WANTED if kit.workshop is None else await kit.workshop.problem()
+        if problem:
+            raise SandboxUnavailableError(f"mini_swe works in a shell in the sandbox, and {problem}")
     own = spec.model_copy(update={"tools": ()})
     return await run_agent(own, session, kit, prompt="mini_swe", offered=[_shell(spec, kit)], receives=False)
 
@@ -42,9 +47,8 @@ def _shell(spec: AgentSpec, kit: Kit) -> Bash:
     if NAME in spec.tools and NAME in kit.tools:
         return Bash(kit.tools[NAME])
     raise SandboxUnavailableError(
-        "mini_swe works in a shell, and this run has neither the environment 'terminal' nor the tool 'bash'; give it "
-        'one (--env terminal, or tools=["bash"] of a delegation), and see that there is a sandbox: sandbox.backend = '
-        '"auto" with bubblewrap or Docker installed'
+        f"mini_swe works in a shell, and has neither the environment {TERMINAL!r} nor the tool {NAME!r} here; name one "
+        f"of them among its tools ({', '.join(spec.tools) or 'none'})"
     )
 
 

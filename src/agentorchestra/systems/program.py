@@ -39,6 +39,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, Thought
+from agentorchestra.core.protocols import Environment, instance_of
 from agentorchestra.core.settings import PLACEHOLDER, ProgramSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.folders import world_folder
@@ -46,9 +47,11 @@ from agentorchestra.log.ledger import within
 from agentorchestra.models.completions import CompletionRequest, Said
 from agentorchestra.models.render import render_blocks
 from agentorchestra.models.served import ServedModel
+from agentorchestra.runtime.open_environments import grounded
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.results import cut_result
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.worlds import lay_ground
 
 KEPT_VARIABLES = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "TERM", "LANG", "LC_ALL", "TZ", "TMPDIR")
 """The environment variables that every program gets; others are named in its settings."""
@@ -92,6 +95,9 @@ class Program:
         task = "\n\n".join([spec.instruction, *([render_blocks(spec.context)] if spec.context else [])])
         folder = world_folder(session.folder, session.world) / "folder"
         folder.mkdir(parents=True, exist_ok=True)
+        ground = _ground(spec, kit)
+        if ground is not None:  # what an interrupted start left there would have it ask otherwise
+            await lay_ground(session.run, ground.name, session)
         async with ServedModel(requests.model, requests.answer) as served:
             session.run.redactor.learn(f"key of {self.name}", served.key)
             values = {"task": task, "model": served.model, "base_url": served.base_url, "folder": str(folder)}
@@ -112,7 +118,9 @@ class Program:
                 await requests.close()
         if requests.error is not None:
             raise requests.error
-        return await self._result(ended, requests, session)
+        unkept = await requests.keep_folder(ground) if ground is not None else ""
+        result = await self._result(ended, requests, session)
+        return result.model_copy(update={"report": f"{result.report}\n{unkept}".strip()}) if unkept else result
 
     async def _started(self, command: list[str], environ: Mapping[str, str], folder: Path) -> Process:
         path = shutil.which(command[0], path=environ.get("PATH"))
@@ -171,6 +179,12 @@ def _filled(word: str, values: Mapping[str, str]) -> str:
 def _from_outside(name: str) -> Provenance:
     """Return where all that a program says comes from: nobody knows what it has read."""
     return Provenance(kind="agent", ref=name, trust=Trust.UNTRUSTED)
+
+
+def _ground(spec: AgentSpec, kit: Kit) -> Environment | None:
+    """Return one of its environments that works on the run's folder, None without any."""
+    made = (kit.environments[name]() for name in spec.tools if name in kit.environments)
+    return next((one for one in made if grounded(one) is not None), None)
 
 
 def _recorded(session: Session[Any]) -> AgentResult:
@@ -238,6 +252,23 @@ class Requests:
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def keep_folder(self, ground: Environment) -> str:
+        """Record how the folder stands now, for the environments that work on it; return what went wrong, if so."""
+        effect = Effect(
+            kind=EffectKind.SNAPSHOT,
+            component=f"{ground.name}@{ground.version}",
+            instance=instance_of(ground),
+            mode=Mode.REPEATABLE,
+            role=self._spec.role,
+        )
+        with suppress(HttpRequestError):
+            if not self.diverged:
+                self._compare(effect)
+        if self.diverged:
+            return ""
+        outcome = await self._session.perform(effect)
+        return "" if outcome.ok else f"what it did in the folder is not kept: {outcome.error}"
 
     async def _in_turn(self, asked: CompletionRequest) -> ModelResponse:
         effect = await self._effect(asked)
