@@ -14,19 +14,18 @@ from agentorchestra.workspace import Workspace
 from tests.chaos.killing import hooks
 
 ASKS = """
-import os, sys
-from openai import OpenAI
+import json, os, sys, urllib.request
+
+def ask(text):
+    body = {"model": os.environ["OPENAI_MODEL"], "messages": [{"role": "user", "content": text}]}
+    head = {"Authorization": "Bearer " + os.environ["OPENAI_API_KEY"]}
+    address = os.environ["OPENAI_BASE_URL"] + "/chat/completions"
+    with urllib.request.urlopen(urllib.request.Request(address, json.dumps(body).encode(), head)) as reply:
+        return json.load(reply)["choices"][0]["message"]["content"]
 
 with open(sys.argv[1], "a") as notes:
     notes.write(str(os.getpid()) + "\\n")
-client = OpenAI(max_retries=0)
-said = []
-for number in range(2):
-    asked = sys.argv[2] if len(sys.argv) > 2 and number else str(number)
-    messages = [{"role": "user", "content": sys.stdin.read() if not number else asked}]
-    reply = client.chat.completions.create(model=os.environ["OPENAI_MODEL"], messages=messages)
-    said.append(reply.choices[0].message.content)
-print(" ".join(said))
+print(ask(sys.stdin.read()), ask(sys.argv[2] if len(sys.argv) > 2 else "1"))
 """
 
 

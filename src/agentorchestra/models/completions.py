@@ -129,7 +129,7 @@ class CompletionRequest(BaseModel):
     model: str
     messages: list[Said] = Field(min_length=1)
     tools: list[_Tool] = []
-    tool_choice: Literal["auto", "none", "required"] | _Tool | dict[str, JsonValue] | None = None
+    tool_choice: Literal["auto", "none", "required"] | _Tool | None = None
     temperature: float | None = None
     top_p: float | None = None
     seed: int | None = None
@@ -166,12 +166,9 @@ class CompletionRequest(BaseModel):
     def _choice(self) -> str | None:
         if self.tool_choice is None or isinstance(self.tool_choice, str):
             return self.tool_choice
-        name = self.tool_choice.function.name if isinstance(self.tool_choice, _Tool) else ""
-        if name not in {one.function.name for one in self.tools}:
-            raise HttpRequestError(
-                f"tool_choice {name or self.tool_choice!r} is none of the request's tools; give "
-                '{"type": "function", "function": {"name": ...}}, auto, none or required'
-            )
+        name, known = self.tool_choice.function.name, [one.function.name for one in self.tools]
+        if name not in known:
+            raise HttpRequestError(f"tool_choice {name!r} is none of the request's tools: {', '.join(known) or 'none'}")
         return name
 
     def _schema(self) -> dict[str, Any] | None:
