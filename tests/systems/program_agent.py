@@ -1,6 +1,6 @@
 """Programs as systems, for the tests: `python -m tests.systems.program_agent FOLDER ADDRESS run|resume`.
 
-It drives the program below, which asks twice and notes that it was started, and dies where KILL_AT says.
+It drives the program below, which asks twice, the second time what stands in the folder, and dies where KILL_AT says.
 """
 
 from __future__ import annotations
@@ -25,7 +25,9 @@ def ask(text):
 
 with open(sys.argv[1], "a") as notes:
     notes.write(str(os.getpid()) + "\\n")
-print(ask(sys.stdin.read()), ask(sys.argv[2] if len(sys.argv) > 2 else "1"))
+with open("made.txt", "a") as made:
+    made.write("x")
+print(ask(sys.stdin.read()), ask(sys.argv[2] if len(sys.argv) > 2 else open("made.txt").read()))
 """
 
 
@@ -44,7 +46,7 @@ async def work(folder: Path, address: str, what: str, *more: str) -> None:
     store, wrap = hooks(folder / "ws")
     async with Workspace(folder / "ws", store=store, handlers=wrap, settings=settings(folder, address, *more)) as ws:
         if what == "run":
-            result = await ws.run("begin")
+            result = await ws.run("begin", environments=["files"])
         else:
             (record,) = await ws.runs()
             result = await ws.resume(record.id)

@@ -32,9 +32,9 @@ def system_of(name: str, given: Any) -> System:
         raise SystemDefinitionError(
             f"the system {name!r} is {given!r}, which cannot be called; give a function of the task"
         ) from None
-    needed = _positions(signature)
-    for count in (3, 1, 2):
-        if needed[0] <= count <= needed[1]:
+    least, most = _positions(signature)
+    for count in (1,) if least == 1 else (3, 1, 2):  # what has a default is nobody's to fill in
+        if least <= count <= most:
             return given if count == 3 else partial(_call, name, given, count)
     raise SystemDefinitionError(
         f"the system {name!r} takes {signature}; write it as f(task), f(task, ctx) or f(spec, session, kit)"
