@@ -33,6 +33,13 @@ class AgentHandler(BaseHandler):
         """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
+        depth = sum(1 for _ in ctx.node.chain()) - 2  # below the run and its top agent
+        if depth > kit.max_depth:
+            return failed(
+                "denied",
+                f"{spec.name} would be an agent {depth} levels below the run's top agent, and {kit.max_depth} are "
+                "allowed (setting max_depth); do this part here, or say what is missing",
+            )
         if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
@@ -43,12 +50,11 @@ class AgentHandler(BaseHandler):
                 raise  # nothing is left for anybody: the end of the run
             return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
         # An answer is trusted no further than what the agent saw, or content from outside would be laundered by it.
-        own = agent_state(ctx)
         return Outcome(
-            value=result.model_dump(mode="json"),
+            value=result.stored(),
             trust=lowest(Trust.AGENT, ctx.seen_trust),
-            usage=own.usage,
-            artifacts=own.artifacts,
+            usage=agent_state(ctx).usage,
+            artifacts=result.artifacts,
         )
 
     async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit) -> AgentResult:

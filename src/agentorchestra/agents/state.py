@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.memory import AgentMemory
 from agentorchestra.core.budget import NO_USAGE, Usage
-from agentorchestra.core.effects import ArtifactRef, Outcome, Provenance
+from agentorchestra.core.effects import Outcome, Provenance
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
@@ -30,7 +30,6 @@ class AgentState:
         result_chars: the longest result that its window has room for.
         memory: of an agent whose workflow is code.
         usage: what it cost besides its effects; of unknown cost for a program that asks models elsewhere.
-        artifacts: files that it made besides its effects.
     """
 
     own_tools: dict[str, Tool[..., Any]] = field(default_factory=dict)
@@ -38,7 +37,6 @@ class AgentState:
     result_chars: int | None = None
     memory: AgentMemory | None = None
     usage: Usage = NO_USAGE
-    artifacts: tuple[ArtifactRef, ...] = ()
 
     def for_rival(self) -> AgentState:
         """Return what a rival continuation begins with."""

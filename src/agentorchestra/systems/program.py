@@ -149,11 +149,10 @@ class Program:
 
     async def _result(self, ended: Ended, requests: Requests, session: Session[Any]) -> AgentResult:
         """Return what came of it: what it printed, and how it ended."""
-        own = agent_state(session)
         if not requests.asked:  # it asked models elsewhere, or none: nobody here knows what that cost
-            own.usage = Usage(cost_usd=None)
+            agent_state(session).usage = Usage(cost_usd=None)
         printed = ended.printed.decode("utf-8", "replace").strip()
-        answer, own.artifacts = await cut_result(printed, self.name, session)
+        answer, artifacts = await cut_result(printed, self.name, session)
         status, report = RunStatus.COMPLETED, ""
         if requests.diverged:
             status, report = RunStatus.BLOCKED, requests.diverged
@@ -168,7 +167,7 @@ class Program:
         if requests.limited:
             status = limit_status(requests.limited)
             report = f"{requests.limited}\n{report}".strip()
-        return AgentResult(status=status, answer=str(answer), report=report, steps=requests.count)
+        return AgentResult(status=status, answer=str(answer), report=report, artifacts=artifacts, steps=requests.count)
 
 
 def _filled(word: str, values: Mapping[str, str]) -> str:
