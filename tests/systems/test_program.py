@@ -25,10 +25,10 @@ from agentorchestra.core.errors import (
     SystemDefinitionError,
 )
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.settings import Price, ProgramSettings, Settings
+from agentorchestra.core.settings import AOrchestraSettings, Price, ProgramSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
-from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, say
+from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace, load_settings
 from tests.chaos.support import python, until
 from tests.support.processes import Seen
@@ -516,6 +516,36 @@ async def test_as_a_sub_agent_it_gets_context_model_and_budget_of_its_own(tmp_pa
     assert (got[0].status, got[0].answer) == (RunStatus.COMPLETED, "other yes")
     assert got[1].status is RunStatus.BUDGET_EXHAUSTED
     assert seen(other.requests[0]) == "Go.\n\nThe mast is 7 m."
+
+
+def _orchestrator(*below: Any) -> ScriptedModel:
+    delegate = decide(calls=[call("delegate_task", task_instruction="Count.", tools=["bash"])])
+    return ScriptedModel([delegate, *below, decide(calls=[call("complete", answer="over")])])
+
+
+async def test_it_is_an_executor_of_aorchestra(tmp_path: Path) -> None:
+    settings = one(ASK + "print(ask(sys.stdin.read()))\n")
+    settings = settings.model_copy(update={"aorchestra": AOrchestraSettings(executor="prog")})
+    model = _orchestrator(say("There are 4."))
+    async with workspace(tmp_path, model, settings=settings) as ws:
+        result = await ws.run("Lead.", model="scripted", system="aorchestra")
+        assert (result.answer, result.cost_usd, result.usage.requests) == ("over", 0, 3), result
+        assert (await ws.replay(result.run_id)).answer == "over"
+    assert seen(model.requests[1]) == "Count."
+    assert "There are 4." in seen(model.requests[2])
+
+
+async def test_what_it_costs_elsewhere_is_unknown_to_the_orchestrator_too(tmp_path: Path) -> None:
+    settings = one("print('7' * 30_000)")
+    settings = settings.model_copy(update={"aorchestra": AOrchestraSettings(executor="prog")})
+    async with workspace(tmp_path, _orchestrator(), settings=settings) as ws:
+        result = await ws.run("Lead.", model="scripted", system="aorchestra")
+        records = Ledger.of(await ws.events(result.run_id)).records.values()
+        (handed,) = [one for one in records if one.effect["component"].startswith("delegate_task")]
+        assert (await ws.replay(result.run_id)).answer == "over"
+    assert result.cost_usd is None and result.artifacts[0].size == 30_000
+    said = json.dumps(handed.outcome.value if handed.outcome else "")
+    assert result.artifacts[0].name in said and "$0" not in said, said[-600:]
 
 
 async def test_its_changes_in_the_folder_are_kept_for_the_environments_on_it(tmp_path: Path) -> None:
