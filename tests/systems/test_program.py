@@ -225,6 +225,23 @@ async def test_a_cancelled_run_leaves_no_process(tmp_path: Path) -> None:
         await _gone(pid)
 
 
+async def test_a_pause_ends_it_before_its_next_request_and_a_resume_starts_it_anew(tmp_path: Path) -> None:
+    paused: list[str] = []
+
+    async def answer(request: ModelRequest) -> str:
+        if not paused:
+            paused.append(run_id)
+            await ws.pause(run_id)
+        return seen(request).upper()
+
+    model = ScriptedModel(answer)
+    async with workspace(tmp_path, model, settings=one(ASK + "print(ask('a'), ask('b'))\n")) as ws:
+        run_id = await ws.create("Ask.", model="scripted")
+        assert (await ws.resume(run_id)).status is RunStatus.PAUSED
+        assert (await ws.resume(run_id)).answer == "A B"
+    assert [seen(request) for request in model.requests] == ["a", "b"]
+
+
 async def test_the_end_of_the_budget_ends_it_and_a_larger_one_goes_on(tmp_path: Path) -> None:
     """Refused with 402; raised, the program starts anew and what it asked is answered from the log."""
     code = ASK + (
