@@ -107,9 +107,8 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
     Raises:
         UnknownComponentError: of the toolset nothing is in the run.
     """
-    held = [
-        name for name in spec.tools if name not in CALLED_BY_CODE and (name in kit.tools or name in kit.environments)
-    ]
+    known = {*kit.tools, *kit.environments} - CALLED_BY_CODE
+    held = [name for name in spec.tools if name in known]
     wanted = TOOLSETS.get(limits.toolset)
     names = [name for name in held if (name in wanted if wanted is not None else name not in kit.apart)]
     if wanted is not None and not names:
