@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError
@@ -17,6 +17,9 @@ from agentorchestra.sandbox import Program, SandboxLimits
 from agentorchestra.sandbox.factory import sandbox_for
 
 from .task import Task, names, write
+
+Cases = Sequence[tuple[object, ...]]
+"""Arguments of calls."""
 
 
 def mend(chance: random.Random, folder: Path) -> Task:
@@ -57,7 +60,7 @@ def fill_in(chance: random.Random, folder: Path) -> Task:
         far = chance.randint(2, 9)
     text = (
         f"def {function}(boxes, km):\n"
-        f'    """Return the price of a delivery in euros: {base}, {each} more for each box, {far} more for each km."""\n'
+        f'    """Return the price of a delivery: {base} euros, {each} more for each box, {far} more for each km."""\n'
         "    raise NotImplementedError\n"
     )
     shown = [(chance.randint(1, 20), chance.randint(1, 60)) for _ in range(5)]
@@ -93,8 +96,8 @@ def _task(
     function: str,
     text: str,
     right: Callable[..., object],
-    shown: list[tuple[object, ...]] | list[tuple[int, int]],
-    hidden: list[tuple[object, ...]] | list[tuple[int, int]],
+    shown: Cases,
+    hidden: Cases,
     folder: Path,
 ) -> Task:
     """Return a task about one module and its tests."""
@@ -118,9 +121,7 @@ def _task(
     return Task("code", name, instruction, check, files=files, environments=("terminal",))
 
 
-def _tests(
-    module: str, function: str, right: Callable[..., object], cases: list[tuple[object, ...]] | list[tuple[int, int]]
-) -> str:
+def _tests(module: str, function: str, right: Callable[..., object], cases: Cases) -> str:
     """Return a file of unit tests: one for each case, with what is right there."""
     lines = [
         "import unittest",
@@ -144,10 +145,12 @@ async def _run(tests: str, kept: dict[str, bytes]) -> list[str]:
     """Run tests over files in the sandbox: nobody knows what a model wrote there."""
     sandbox = sandbox_for(SandboxSettings())
     assert sandbox is not None
+    program = Program("bash", "python3 -m unittest judged", kept={**kept, "judged.py": tests.encode()})
     try:
-        ran = await sandbox.run(Program("python", tests, kept=kept), SandboxLimits(seconds=20))
+        ran = await sandbox.run(program, SandboxLimits(seconds=20))
     except SandboxUnavailableError as exc:
         return [f"the tests cannot be run: {exc}"]
-    if ran.ending == "exited" and ran.exit_code == 0 and "OK" in ran.stderr:
+    every = f"Ran {tests.count('def test_')} test"
+    if ran.ending == "exited" and ran.exit_code == 0 and every in ran.stderr:
         return []
     return [f"the check's tests fail: {(ran.stderr or ran.stdout).strip().splitlines()[-1:]}"]

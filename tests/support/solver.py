@@ -8,9 +8,13 @@ read. What was not found is not answered.
 
 from __future__ import annotations
 
+import asyncio
 import json
+import queue
 import re
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -20,7 +24,7 @@ from urllib.parse import urljoin
 from pydantic import JsonValue
 
 from agentorchestra.core.messages import ModelResponse, ToolCall
-from agentorchestra.testing import call, decide
+from agentorchestra.testing import LoopbackModelServer, call, decide
 from agentorchestra.testing.servers import Body
 from tests.support import rules
 
@@ -124,11 +128,35 @@ def solve(body: Body) -> ModelResponse:
     return decide(calls=[_lead(shown, agents, ends[0]) if agents else _act(shown, ends[0])])
 
 
+@contextmanager
+def serving() -> Iterator[LoopbackModelServer]:
+    """A server of this model on a thread of its own, for commands that run in the process of the tests."""
+    ready: queue.Queue[tuple[LoopbackModelServer, asyncio.AbstractEventLoop, asyncio.Event]] = queue.Queue()
+
+    async def serve() -> None:
+        ended = asyncio.Event()
+        async with LoopbackModelServer(solve) as server:
+            ready.put((server, asyncio.get_running_loop(), ended))
+            await ended.wait()
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread.start()
+    server, loop, ended = ready.get(timeout=60)
+    try:
+        yield server
+    finally:
+        loop.call_soon_threadsafe(ended.set)
+        thread.join()
+
+
 # -- handing on --------------------------------------------------------------------------------------------------------
 
 
 def _lead(shown: Shown, agents: list[Tool], end: Tool) -> ToolCall:
-    """Hand the question on, to whoever fits it best and was not asked; take over what came back."""
+    """Hand the question on, to whoever fits it best and was not asked; take over what came back.
+
+    Where there is only one tool that hands on, it makes whom it asks: it is used once more, with what came back.
+    """
     came = shown.of(agents)
     for _, _, text in came:
         value = _object(text)
@@ -136,7 +164,9 @@ def _lead(shown: Shown, agents: list[Tool], end: Tool) -> ToolCall:
         if found and str(value.get("status", "done")) in ("done", "completed"):
             return _end(shown, end, found, value.get("sources") or [])
     asked = [name for name, _, _ in came]
-    left = sorted((one for one in agents if one.name not in asked), key=lambda one: -_fits(one, shown.question))
+    times = 2 if len(agents) == 1 else 1
+    left = [one for one in agents if asked.count(one.name) < times]
+    left.sort(key=lambda one: -_fits(one, shown.question))
     if not left:
         return _end(shown, end)
     told = "\n".join(text for _, _, text in came)
@@ -182,10 +212,10 @@ def _act(shown: Shown, end: Tool) -> ToolCall:
     runners = [one for one in shown.tools if one.runs]
     runners.sort(key=lambda one: (one.runs == "code") == bool(re.search(r"\.py\b", shown.question)))
     came = shown.of(runners)
-    for _, _, text in came:
+    for name, _, text in came:
         found = re.search(r"^found: (.*)$", text, re.MULTILINE)
         if found is not None:
-            return _end(shown, end, found[1])
+            return _end(shown, end, found[1], [{"source": name, "quote": found[0]}])
     left = [one for one in runners if one.name not in [name for name, _, _ in came]]
     if not left:
         return _end(shown, end)
@@ -206,11 +236,14 @@ def _browse(shown: Shown, reader: Tool, addresses: list[str], end: Tool) -> Tool
     if found is not None:
         return _end(shown, end, found[0], [{"source": name, "quote": words} for name, words in found[1]])
     words = set(re.findall(r"\b[A-Z]\w+", question))
-    for base, text in pages.items():
-        for title, target in re.findall(r"\[([^\]]*)\]\(([^)\s]+)\)", text):
-            link = urljoin(base, target)
-            if words & set(title.split()) and link not in pages and len(pages) < MOST_PAGES:
-                return call(reader.name, **{reader.reads_pages: link})
+    links = [
+        (len(words & set(title.split())), urljoin(base, target))
+        for base, text in pages.items()
+        for title, target in re.findall(r"\[([^\]]*)\]\(([^)\s]+)\)", text)
+    ]
+    likely = max((one for one in links if one[1] not in pages), default=(0, ""))
+    if likely[0] and len(pages) < MOST_PAGES:
+        return call(reader.name, **{reader.reads_pages: likely[1]})
     return _end(shown, end)
 
 
@@ -223,7 +256,8 @@ def _end(shown: Shown, end: Tool, found: str = "", sources: list[dict[str, JsonV
     """Finish with what was found, or say that it was not."""
     given: dict[str, JsonValue] = {}
     if "output" in end.required:
-        given["output"] = _fill(end.properties["output"], shown, found)
+        told = any(found in one for one in shown.said("user"))
+        given["output"] = _fill(end.properties["output"], found, holds=bool(found) and told)
     if end.ends != "output":
         given[end.ends] = found or "It was not found."
     states = end.properties.get("status", {}).get("enum", [])
@@ -240,16 +274,32 @@ def _end(shown: Shown, end: Tool, found: str = "", sources: list[dict[str, JsonV
 
 
 def _reply(shown: Shown) -> str:
-    """Fill the form that is asked for from what is shown; without one, repeat what came last."""
+    """Fill the form that is asked for; where there is none, repeat the shortest part of what is shown.
+
+    What is claimed holds if something else that is shown says the same: a part recurs in another one.
+    """
+    parts = [part for one in shown.said("user") for part in _parts(one) if "?" not in part]
+    again = [one for one in parts if any(one in other and one != other for other in parts)]
+    found = min(again or parts, key=len, default="")
     form = (shown.body.get("response_format") or {}).get("json_schema", {}).get("schema")
-    if form is None:
-        return "KEEP"
-    return json.dumps(_fill(form, shown, ""))
+    return found if form is None else json.dumps(_fill(form, found, holds=bool(again)))
 
 
-def _fill(form: dict[str, Any], shown: Shown, found: str) -> Any:
-    """A value of a schema."""
-    return None
+def _fill(form: dict[str, Any], found: str, *, holds: bool, name: str = "") -> Any:
+    """A value of a schema: yes and the first of several choices where what is claimed holds."""
+    if "anyOf" in form:
+        return _fill(form["anyOf"][0], found, holds=holds, name=name)
+    if "enum" in form:
+        return form["enum"][0 if holds else -1]
+    if form.get("type") == "object":
+        return {one: _fill(each, found, holds=holds, name=one) for one, each in form.get("properties", {}).items()}
+    if form.get("type") == "boolean":
+        return holds != (name in ("go_on", "continue", "retry"))
+    if form.get("type") in ("integer", "number"):
+        return 0
+    if form.get("type") == "array":
+        return []
+    return found if name in ("answer", "result") else ""
 
 
 def _text(message: dict[str, Any]) -> str:
