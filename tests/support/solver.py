@@ -50,7 +50,9 @@ class Tool:
     def ends(self) -> str:
         """The parameter for the last word, of a tool that ends the work."""
         found = self.text("answer", "reason", "result", "message")
-        if found in self.required and re.search(r"finish|end|complete|submit", f"{self.name} {self.description}", re.I):
+        if found in self.required and re.search(
+            r"\b(finish|ends?|complete|submit)", f"{self.name} {self.description}", re.I
+        ):
             return found
         return "output" if "output" in self.required else ""
 
@@ -298,7 +300,8 @@ def _fill(form: dict[str, Any], found: str, *, holds: bool, name: str = "") -> A
     if form.get("type") in ("integer", "number"):
         return 0
     if form.get("type") == "array":
-        return []
+        texts = form.get("items", {}).get("type") == "string" and found
+        return [found] * max(1, form.get("minItems", 0)) if texts else []
     return found if name in ("answer", "result") else ""
 
 

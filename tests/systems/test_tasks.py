@@ -163,19 +163,25 @@ def test_a_check_of_code_runs_tests_of_its_own(tmp_path: Path) -> None:
 
 @pytest.mark.long
 def test_the_tasks_run_as_a_program(folder: Folder) -> None:
-    command = [sys.executable, "-m", "examples.tasks", "--system", "react", "--seed", SEED, "--task", "digits"]
-    words = ["--workspace", str(folder.workspace), "--task", "linked"]
+    words = ["--system", "react", "--seed", SEED, "--task", "digits", "--workspace", str(folder.workspace)]
+    command = [sys.executable, "-m", "examples.tasks", *words]
     environment = {**clean_environment(), "PYTHONPATH": f"{ROOT}/src"}
-    done = subprocess.run([*command, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, ""), f"TASKS_SEED={SEED}\n{done.stdout}"
-    lines = done.stdout.splitlines()
-    assert lines[0].split() == ["kind", "task", "requests", "tokens", "result"]
-    assert [line.split()[:2] for line in lines[1:]] == [["calculation", "digits"], ["site", "linked"]]
-    assert all(line.endswith("  right") for line in lines[1:])
-    command[command.index("react")] = "reakt"
-    done = subprocess.run([*command, *words], cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
-    assert done.returncode == 1
-    assert "the command ended with 2: error: unknown system 'reakt'" in done.stdout
+    head, line = done.stdout.splitlines()
+    assert head.split() == ["kind", "task", "requests", "tokens", "result"]
+    assert line.split()[:3] == ["calculation", "digits", "2"]
+    assert line.endswith("  right")
+
+
+def test_a_run_that_does_not_come_to_an_answer_is_named(folder: Folder) -> None:
+    (problem,) = run(folder, made_in(folder, "digits"), "reakt").problems
+    assert problem.startswith("the run ended as failed: no system 'reakt'; the systems: agentorchestra, ")
+    folder.write("agentorchestra.toml", 'modell = "local"\n')
+    outcome = run(folder, made_in(folder, "digits"), "react")
+    (problem,) = outcome.problems
+    assert problem.startswith("the command ended with 2: error: modell = 'local' in ")
+    assert (outcome.requests, outcome.tokens) == (0, 0)
 
 
 # -- the model ---------------------------------------------------------------------------------------------------------
