@@ -50,9 +50,8 @@ class Tool:
     def ends(self) -> str:
         """The parameter for the last word, of a tool that ends the work."""
         found = self.text("answer", "reason", "result", "message")
-        if found in self.required and re.search(
-            r"\b(finish|ends?|complete|submit)", f"{self.name} {self.description}", re.I
-        ):
+        said = f"{self.name} {self.description}".lower()
+        if found in self.required and re.search(r"\b(finish|ends?|complete|submit)", said):
             return found
         return "output" if "output" in self.required else ""
 

@@ -177,10 +177,14 @@ def test_the_tasks_run_as_a_program(folder: Folder) -> None:
 def test_a_run_that_does_not_come_to_an_answer_is_named(folder: Folder) -> None:
     (problem,) = run(folder, made_in(folder, "digits"), "reakt").problems
     assert problem.startswith("the run ended as failed: no system 'reakt'; the systems: agentorchestra, ")
-    folder.write("agentorchestra.toml", 'modell = "local"\n')
-    outcome = run(folder, made_in(folder, "digits"), "react")
-    (problem,) = outcome.problems
-    assert problem.startswith("the command ended with 2: error: modell = 'local' in ")
+
+    def killed(words: Sequence[str], variables: Mapping[str, str]) -> tuple[int, str, str]:
+        done = subprocess.run(["sh", "-c", "echo alas >&2; kill -9 $$"], capture_output=True, text=True, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    made = folder.path / "made"
+    outcome = run_task(made_in(folder, "digits"), "react", made, workspace=folder.workspace, command=killed)
+    assert outcome.problems == ["the command ended with -9: alas"]
     assert (outcome.requests, outcome.tokens) == (0, 0)
 
 
