@@ -175,15 +175,15 @@ def _lead(shown: Shown, agents: list[Tool], end: Tool) -> ToolCall:
 
 
 def _fits(agent: Tool, question: str) -> int:
-    """How many kinds of things that the question has to do with the description of an agent names."""
-    wants = {
-        r"\.py\b": r"\b(terminal|programs?|code|tests?)\b",
-        r"\.\w{2,4}\b": r"\b(files?|tables?)\b",
-        r"https?://": r"\b(addresses|pages?)\b",
-        r"\d": r"\b(computes?|calculat\w+|mathematics)\b",
-    }
+    """How well the description of an agent names the kinds of things that the question has; work in a folder first."""
+    wants = [
+        (2, r"\.py\b", r"\b(terminal|programs?|code|tests?)\b"),
+        (1, r"\.\w{2,4}\b", r"\b(files?|tables?)\b"),
+        (1, r"https?://", r"\b(addresses|pages?)\b"),
+        (1, r"\d", r"\b(computes?|calculat\w+|mathematics)\b"),
+    ]
     return sum(
-        bool(re.search(there, question) and re.search(named, agent.description)) for there, named in wants.items()
+        weight for weight, there, named in wants if re.search(there, question) and re.search(named, agent.description)
     )
 
 
