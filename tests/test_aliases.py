@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -57,3 +59,9 @@ def test_importing_by_a_former_name_replaces_nothing() -> None:
             continue
         found = vars(package).get(child)
         assert found is None or isinstance(found, ModuleType), f"{before} is a {type(found).__name__} of {parent} now"
+
+
+def test_any_module_of_a_package_with_a_former_name_may_be_imported_first() -> None:
+    code = "import agentorchestra.environments.files.trash as trash; print(trash.Trash.__name__)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.stdout == "Trash\n", done.stderr

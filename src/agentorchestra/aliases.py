@@ -5,11 +5,12 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
 from importlib.abc import Loader
-from importlib.machinery import ModuleSpec
+from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any
 
@@ -57,7 +58,12 @@ def former(package: str) -> Callable[[str], Any]:
     """Return a module's `__getattr__` for a package that has the former name of a module."""
 
     def get(name: str) -> Any:
-        if not name.startswith("__") and (present := _present(package)):
+        # Python asks here before it looks for a submodule, which the present module may be importing just now.
+        if (
+            not name.startswith("__")
+            and not PathFinder.find_spec(name, sys.modules[package].__path__)
+            and (present := _present(package))
+        ):
             return getattr(import_module(present), name)
         raise AttributeError(f"module {package!r} has no attribute {name!r}")
 

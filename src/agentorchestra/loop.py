@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, text_of
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
+from agentorchestra.core.effects import FINISH, Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ToolCall, ToolSchema
@@ -61,6 +61,7 @@ class Decision(BaseModel, frozen=True):
         troubled: the reply was withheld, empty or cut: no lack of progress.
         cut: tokens at which the reply was cut; else 0.
         dropped: names of arguments that were left out of a call because its tool has none such, by the call's id.
+        finish: the name of the tool that ends the agent's work.
     """
 
     thinking: str = ""
@@ -82,6 +83,7 @@ class Decision(BaseModel, frozen=True):
     troubled: bool = False
     cut: int = 0
     dropped: dict[str, tuple[str, ...]] = {}
+    finish: str = "done"
 
 
 class State(BaseModel, frozen=True):
@@ -227,12 +229,12 @@ def opened_by(effect: Effect, outcome: Outcome) -> list[str]:
 
 
 def _finishing(effect: Effect, outcome: Outcome) -> JsonValue:
-    """Return what `done` gave back, called as a tool or by a program; None where it was not called, or refused."""
+    """Return what the finishing tool gave back, called as a tool or by a program; None without it, or refused."""
     if not outcome.ok:
         return None
     if effect.kind is EffectKind.RUN_CODE:
         return outcome.value.get("done") if isinstance(outcome.value, dict) else None
-    return outcome.value if effect.name == "done" else None
+    return outcome.value if effect.purpose == FINISH else None
 
 
 def _blocks(
@@ -241,7 +243,7 @@ def _blocks(
     """Return what the agent is shown of a call: its result, and what was not taken or left out."""
     source = Source(kind=_SOURCE_KINDS.get(effect.kind, "tool"), ref=call.name)
     refused = bool(failed) and _finishing(effect, outcome) is not None
-    shown = (_not_taken(failed, source),) if refused else outcome.blocks(source)
+    shown = (_not_taken(call.name, failed, source),) if refused else outcome.blocks(source)
     return (*shown, _left_out(decision.dropped[call.id], source)) if call.id in decision.dropped else shown
 
 
@@ -269,10 +271,10 @@ def _messages(
     return [Message(role="user", content=tuple(texts))] if texts else []
 
 
-def _not_taken(failed: Sequence[str], source: Source) -> TextBlock:
-    """Say why `done` is no end, where it stands beside a call that failed."""
-    said = f"done was not taken, because {', '.join(dict.fromkeys(failed))} failed in the same step"
-    return TextBlock(text=f"{said}: see what it says, then call done again", source=source, trust=Trust.SYSTEM)
+def _not_taken(name: str, failed: Sequence[str], source: Source) -> TextBlock:
+    """Say why a finishing call is no end, where it stands beside a call that failed."""
+    said = f"{name} was not taken, because {', '.join(dict.fromkeys(failed))} failed in the same step"
+    return TextBlock(text=f"{said}: see what it says, then call {name} again", source=source, trust=Trust.SYSTEM)
 
 
 def _left_out(names: Sequence[str], source: Source) -> TextBlock:
@@ -292,14 +294,14 @@ def _best_effort(state: State, decision: Decision, results: Sequence[Outcome]) -
     fields = decision_fields(text)
     if fields is not None:
         text = str(fields.get("answer") or decision.memory or state.memory)
-    report = "the agent reached its last step without calling done"
+    report = f"the agent reached its last step without calling {decision.finish}"
     for call, effect, outcome in zip(decision.tool_calls, decision.calls, results, strict=True):
         if effect.kind is EffectKind.RUN_CODE:
             text = text_of(outcome.blocks()) if outcome.ok else decision.thinking or decision.memory
             report = f"the last step's program failed: {outcome.error}" if not outcome.ok else report
-        elif call.name == "done" and isinstance(call.arguments, dict):
+        elif effect.purpose == FINISH and isinstance(call.arguments, dict):
             text = str(call.arguments.get("answer") or text)
-            report = f"the last step's done was refused: {outcome.error}"
+            report = f"the last step's {call.name} was refused: {outcome.error}"
     return AgentResult(
         status=RunStatus.PARTIAL,
         answer=text,

@@ -71,7 +71,7 @@ class CodeDecider(ModelDecider):
         elif not reply.programs:
             problem = (
                 "your reply held no program; write exactly one, in a block that begins with ```python and ends with "
-                "```. To finish, call done(answer=...) in it"
+                f"```. To finish, call {self.finish} in it, with the answer"
             )
         elif len(reply.programs) > 1:
             problem = f"your reply held {len(reply.programs)} programs; write exactly one ```python block in a step"

@@ -60,8 +60,9 @@ class ModelDecider:
         plain: whether plain words, said twice, are an answer (they cannot be where a structured one is asked for).
         text_ends: whether they are the answer the first time they are said.
         fields: whether the reasoning is written in fields (a decision in the JSON text format says so otherwise).
-        keeps_tools: whether the last step offers what every step does; else `done` alone.
-        forces: whether the last step forces the call of `done`, besides asking for it.
+        keeps_tools: whether the last step offers what every step does; else the finishing tool alone.
+        forces: whether the last step forces the finishing call, besides asking for it.
+        finish: the name of the tool that ends the agent's work.
         last_request: what the next one shares with it need not be hashed again.
     """
 
@@ -78,6 +79,7 @@ class ModelDecider:
     fields: bool = True
     keeps_tools: bool = False
     forces: bool = False
+    finish: str = "done"
     last_request: ModelRequest | None = field(default=None, init=False)
 
     async def __call__(self, state: State, view: list[Seen], session: Session[Any]) -> Decision:
@@ -90,9 +92,11 @@ class ModelDecider:
         schemas = self.tools.schemas(state.opened)
         settings = self.settings
         if final and self.keeps_tools:  # the front of the prompt stays as it is, for the provider's cache
-            settings = settings.model_copy(update={"tool_choice": "done"}) if self.forces and self.native else settings
+            settings = (
+                settings.model_copy(update={"tool_choice": self.finish}) if self.forces and self.native else settings
+            )
         elif final:
-            schemas = tuple(schema for schema in schemas if schema.name == "done")
+            schemas = tuple(schema for schema in schemas if schema.name == self.finish)
         shown_now = provenance_of([b for m in messages[len(state.messages) :] for b in m.content])
         provenance = joined(state.sources, shown_now, described(schemas))
         request = ModelRequest(
@@ -118,7 +122,7 @@ class ModelDecider:
         if not outcome.ok:
             too_long = outcome.error_type == ModelContextError.__name__
             overflow = estimate_input_tokens(request) if too_long else 0
-            return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow)
+            return Decision(problem=outcome.error, heard=heard, final=final, overflow=overflow, finish=self.finish)
         decision = self._interpret(state, outcome, session, provenance, heard, final)
         beside = request.model_copy(update={"messages": messages[len(state.messages) + len(heard) :]})
         return decision.model_copy(update={"overhead": estimate_input_tokens(beside)})
@@ -177,6 +181,7 @@ class ModelDecider:
             troubled=bool(cut) or (not calls and _withheld(response)),
             cut=cut,
             dropped=dropped,
+            finish=self.finish,
         )
 
     def cut_at(self, response: ModelResponse) -> int:
@@ -229,7 +234,7 @@ class ModelDecider:
         fields = decision_fields(response.text)
         calls, problem = self._calls(response, fields, state)
         if final:
-            calls = tuple(call for call in calls if call.name == "done")[:1]
+            calls = tuple(call for call in calls if call.name == self.finish)[:1]
         return fields, calls, problem
 
     def effect(
@@ -259,6 +264,7 @@ class ModelDecider:
             return _unique(response.tool_calls, state.step), None
         known = [schema.name for schema in self.tools.schemas(state.opened)]
         names = ", ".join(known)
+        ways = f"call at least one of: {names}. To finish, call {self.finish} with the answer"
         listed = fields.get("tool") if fields else None
         if isinstance(listed, dict):
             listed = [listed]
@@ -286,14 +292,14 @@ class ModelDecider:
         if response.finish_reason == "content_filter":
             return (), "the reply was withheld or refused; put the next step differently"
         if not response.text.strip():
-            return (), f"your reply was empty; call at least one of: {names}. To finish, call done with the answer"
+            return (), f"your reply was empty; {ways}"
         if not self.native and fields is None:
             form = '"thinking", "evaluation_previous_goal", "memory", "next_goal"' if self.fields else '"thought"'
             return (), (
                 "your reply was not the JSON object that was asked for; answer with "
                 f'{{{form}, "tool": [{{"name", "args"}}]}}; tools: {names}'
             )
-        return (), f"your reply called no tool; call at least one of: {names}. To finish, call done with the answer"
+        return (), f"your reply called no tool; {ways}"
 
 
 def _thought(response: ModelResponse, fields: dict[str, Any] | None) -> str:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.agent import System, is_top, order_trust
@@ -36,6 +37,7 @@ from agentorchestra.loop import (
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import CHARS_PER_TOKEN
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.calling.toolset import Offered
 from agentorchestra.tea.retrieval.discovery import Discovery
 
@@ -50,6 +52,8 @@ async def build_agent(
     *,
     prompt: str,
     offered: Sequence[Offered] = (),
+    own: Sequence[Tool[..., Any]] = (),
+    values: Mapping[str, Any] = MappingProxyType({}),
     receives: bool = True,
 ) -> tuple[State, Parts]:
     """Return an agent's first state and its parts, from its spec and the prompt it speaks with.
@@ -57,10 +61,12 @@ async def build_agent(
     Args:
         prompt: the name of its system prompt, which may declare any of the variables of `prompt.system_text`.
         offered: agents it may delegate to.
+        own: tools made for it alone; one of them may be marked as that which ends its work, in place of `done`.
+        values: further variables of its prompt.
         receives: whether it gets the tools that it asks for.
     """
     code = session.manifest.action == "code"
-    toolset, environments = await toolset_of(spec, session, kit, offered)
+    toolset, environments = await toolset_of(spec, session, kit, offered, own)
     model = model_of(spec, session)
     native, settings, profile_hash = request_settings(model, role_of(spec.role, session), session, kit)
     told, sources = first_message(spec, session, kit)
@@ -84,6 +90,7 @@ async def build_agent(
         listed=listed,
         agents=agents,
         environments=environments,
+        values=values,
     )
     session.seen.add((*sources, *described(schemas)))
     state = State(
@@ -95,7 +102,7 @@ async def build_agent(
     decide = (CodeDecider if code else ModelDecider)(
         model=model,
         tools=tools,
-        tail=tail_text(session, kit, tools, lists=not native and not code),
+        tail=tail_text(session, kit, tools, lists=not native and not code, finish=toolset.finish),
         native=native and not code,
         settings=settings,
         content_hash=profile_hash,
@@ -106,6 +113,7 @@ async def build_agent(
         fields=session.manifest.reasoning == "fields",
         keeps_tools=bool(session.manifest.first_tools),
         forces=model in session.manifest.forced,
+        finish=toolset.finish,
     )
     compaction = _compaction(spec, session, kit, model, settings)
     agent_state(session).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
@@ -133,6 +141,8 @@ async def run_agent(
     *,
     prompt: str,
     offered: Sequence[Offered] = (),
+    own: Sequence[Tool[..., Any]] = (),
+    values: Mapping[str, Any] = MappingProxyType({}),
     observe: tuple[Observe, ...] = (),
     hear: Perceive = inbox,
     receives: bool = True,
@@ -141,11 +151,14 @@ async def run_agent(
 
     Args:
         offered: agents it may delegate to.
+        own, values: tools made for it alone, further variables of its prompt; see `build_agent`.
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.
         receives: whether it gets the tools that it asks for; not one who is to see agents only.
     """
-    state, parts = await build_agent(spec, session, kit, prompt=prompt, offered=offered, receives=receives)
+    state, parts = await build_agent(
+        spec, session, kit, prompt=prompt, offered=offered, own=own, values=values, receives=receives
+    )
     shown = {name: kit.environments[name]() for name in parts.environments}
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     top = is_top(session)

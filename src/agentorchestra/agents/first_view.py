@@ -109,7 +109,7 @@ async def choose_first_view(
     given = set(kit.given)
     packaged = [name for name in spec.tools if name in kit.tools and name not in given]
     waiting: tuple[str, ...] = ()
-    if session.manifest.first_tools == "fitting" and not code:
+    if session.manifest.first_tools == "fitting" and not code and not spec.on_demand:
         named = [*packaged, *(name for name in kit.packaged if name in offered)]
         waiting = waiting_tools(named, session.manifest.files, files_shown(spec.context))
         waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
@@ -119,7 +119,7 @@ async def choose_first_view(
         deferred = DeferredTools(tools, waiting)
         add_tools(session, *deferred.own)
         return FirstView(deferred, (), ())
-    others = {*tools.names} - {*packaged, *offered, "done"}
+    others = {*tools.names} - {*packaged, *offered, tools.finish}
     if others:  # they are found with those that have no room; a planner's few tools stay where all others are agents
         packaged = [name for name in packaged if name not in waiting]
     agents = [name for name in kit.packaged if name in offered and name not in waiting]
@@ -133,7 +133,7 @@ async def choose_first_view(
     discovery = Discovery(
         tools,
         kit.finder or Finder(Retriever()),
-        core=("done", *chosen, *packaged, *agents, *actions),
+        core=(tools.finish, *chosen, *packaged, *agents, *actions),
         room=room,
         offered=offered,
         functions=code,

@@ -32,6 +32,13 @@ class AgentHandler(BaseHandler):
         """Run the agent. A sub-agent without budget is an outcome: its caller can still answer."""
         kit = self._kit()
         spec = AgentSpec.model_validate(effect.arguments)
+        depth = sum(1 for _ in ctx.node.chain()) - 2  # below the run and its top agent
+        if depth > kit.max_depth:
+            return failed(
+                "denied",
+                f"{spec.name} would be an agent {depth} levels below the run's top agent, and {kit.max_depth} are "
+                "allowed (setting max_depth); do this part here, or say what is missing",
+            )
         if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
@@ -42,7 +49,7 @@ class AgentHandler(BaseHandler):
                 raise  # nothing is left for anybody: the end of the run
             return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
         # An answer is trusted no further than what the agent saw, or content from outside would be laundered by it.
-        return Outcome(value=result.model_dump(mode="json"), trust=lowest(Trust.AGENT, ctx.seen_trust))
+        return Outcome(value=result.stored(), trust=lowest(Trust.AGENT, ctx.seen_trust))
 
     async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit) -> AgentResult:
         agent = kit.agents.get(spec.system)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 from agentorchestra.agents.agent import is_top, order_trust
@@ -38,7 +39,7 @@ def first_message(spec: AgentSpec, session: Session[Any], kit: Kit) -> tuple[tup
     text = render(
         kit.prompts.get("task"),
         task=spec.instruction,
-        original="" if top or manifest.task == spec.instruction else manifest.task,
+        original="" if top or spec.on_demand or manifest.task == spec.instruction else manifest.task,
         **listing(manifest.files),
         left_out=manifest.left_out,
         in_view=sorted(files_shown(spec.context)),
@@ -70,11 +71,13 @@ def system_text(
     listed: Sequence[ToolSchema],
     agents: Sequence[ToolSchema],
     environments: Mapping[str, Environment],
+    values: Mapping[str, Any] = MappingProxyType({}),
 ) -> str:
     """Return an agent's system prompt; for one that acts by programs, with the functions that these may call.
 
     Args:
         listed, agents: of its tools, what stands in the prompt, and the agents among what is offered.
+        values: further variables of its prompt.
     """
     code = session.manifest.action == "code"
     fields = session.manifest.reasoning == "fields"
@@ -90,6 +93,7 @@ def system_text(
         max_steps=spec.max_steps,
         finish=spec.finish,
         fields=fields,
+        **values,
     )
     if not code:
         return text
@@ -97,6 +101,7 @@ def system_text(
     acting = render(
         kit.prompts.get("code"),
         functions=[functions.text(python_name(one.name)) for one in listed],
+        finish_tool=tools.finish,
         most_calls=MOST_CALLS,
         sandbox=session.manifest.sandbox not in ("", "none"),
         fields=fields,
@@ -112,13 +117,22 @@ def _entries(schemas: Sequence[ToolSchema]) -> list[dict[str, str]]:
     ]
 
 
-def tail_text(session: Session[Any], kit: Kit, tools: Toolset, *, lists: bool) -> Callable[[State, list[Seen]], str]:
-    """Return what renders the end of the prompt; `lists` for a model without native calls: it lists opened tools."""
+def tail_text(
+    session: Session[Any], kit: Kit, tools: Toolset, *, lists: bool, finish: str = "done"
+) -> Callable[[State, list[Seen]], str]:
+    """Return what renders the end of the prompt.
+
+    Args:
+        lists: for a model without native calls: it lists opened tools.
+        finish: the name of the tool that ends the agent's work.
+    """
     prompt = kit.prompts.get("tail")
     opened_prompt = kit.prompts.get("opened") if lists else None
 
     def tail(state: State, view: list[Seen]) -> str:
-        text = prompt.render(
+        text = render(
+            prompt,
+            finish_tool=finish,
             step=state.step + 1,
             max_steps=state.max_steps,
             memory=state.memory if session.manifest.reasoning == "fields" else "",

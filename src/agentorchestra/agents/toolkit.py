@@ -21,14 +21,18 @@ CODE_TOOL = "python"
 
 
 async def toolset_of(
-    spec: AgentSpec, session: Session[Any], kit: Kit, offered: Sequence[Offered]
+    spec: AgentSpec, session: Session[Any], kit: Kit, offered: Sequence[Offered], own: Sequence[Tool[..., Any]] = ()
 ) -> tuple[AgentToolset, Mapping[str, Environment]]:
     """Return what an agent may call, and the environments it works in.
+
+    Args:
+        own: tools made for it alone; without one that ends its work it gets `done`.
 
     Raises:
         UnknownComponentError: for a tool that is not registered.
     """
-    named = _named_tools(spec, kit)
+    finish = () if any(one.traits.finishes for one in own) else (done_tool(spec.output_schema),)
+    named = [*_named_tools(spec, kit), *finish, *own]
     made = await _made_tools(spec, session, kit)
     tools = [*(tool for tool in named if tool.name not in made), *made.values()]
     agent_state(session).own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools} | made
@@ -37,7 +41,7 @@ async def toolset_of(
 
 
 def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
-    """Return the tools a spec names, plus `done` with the schema of its answer."""
+    """Return the tools a spec names."""
     found: list[Tool[..., Any]] = []
     for name in spec.tools:
         if name in kit.environments or name in OF_EVERY_AGENT:
@@ -46,7 +50,7 @@ def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:
         if tool is None:
             raise UnknownComponentError(f"no tool {name!r} is registered; registered: {', '.join(sorted(kit.tools))}")
         found.append(tool)
-    return [*found, done_tool(spec.output_schema)]
+    return found
 
 
 async def _made_tools(spec: AgentSpec, session: Session[Any], kit: Kit) -> dict[str, Tool[..., Any]]:

@@ -41,6 +41,7 @@ class Kit:
         workshop: where tools are made, None where they cannot be.
         packaged: names of the agents that come with the package, in their order.
         absent: names of the agents that are in other runs only, with what those have: environments they name, tools.
+        max_depth: how deep agents may be nested below the run's top agent.
     """
 
     tools: Mapping[str, Tool[..., Any]]
@@ -59,6 +60,7 @@ class Kit:
     absent: Mapping[str, Sequence[str]] = field(default_factory=dict)
     workshop: Workshop | None = None
     packaged: tuple[str, ...] = ()
+    max_depth: int = 4
 
     def delegates(self, session: Session[Any], *, leader: str = "", task: str = "") -> list[Delegate]:
         """Return the agents a caller may delegate to, with the tools each gets: never more than the caller has.

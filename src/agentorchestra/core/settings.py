@@ -510,6 +510,40 @@ class DebateSettings(BaseModel, frozen=True, extra="forbid"):
     arguments: int = Field(default=3, ge=1, le=10)
 
 
+class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
+    """Orchestration with sub-agents that are made on demand (002, docs/aorchestra.md).
+
+    Attributes:
+        attempts: delegations for one task, at most; 10 in the public code of 002.
+        parallel: delegations that may go out in one decision, at the same time; 1 in 002.
+        child_steps: decisions of a sub-agent; 30 for GAIA, 50 for the terminal and code in the public code of 002.
+        child_seconds: seconds that one may work; 0 for no limit but the run's.
+        executor: what drives sub-agents: a system, an agent or a program by its name.
+        context: what one is given to know besides its instruction: nothing (`none`), all that came back so far
+            (`full`), or what the orchestrator chooses (`curated`) (002, sec. 4.3.1).
+        question: whether they are shown the user's question too.
+        toolset: the tools they may get: all of the run (`all`), or those of a benchmark (002, table 6). Where tests
+            grade the work (`terminal`, `swe`) the orchestrator submits it instead of answering.
+        models: that a delegation may choose from, by profile or `provider:model`; none for all profiles.
+        guide: what a model is good for, a sentence for each that has one.
+        mask: whether models are called `model_1`, `model_2`, ... in the prompt, so that only price and guide count.
+        review_from: decisions from which a sub-agent's log is reviewed; one that was cut off always is.
+    """
+
+    attempts: int = Field(default=10, ge=1, le=100)
+    parallel: int = Field(default=8, ge=1, le=16)
+    child_steps: int = Field(default=30, ge=1, le=500)
+    child_seconds: float = Field(default=0.0, ge=0)
+    executor: str = Field(default="react", min_length=1)
+    context: Literal["none", "full", "curated"] = "curated"
+    question: bool = False
+    toolset: Literal["all", "gaia", "terminal", "swe"] = "all"
+    models: tuple[str, ...] = ()
+    guide: dict[str, str] = {}
+    mask: bool = False
+    review_from: int = Field(default=3, ge=1)
+
+
 class Settings(BaseModel, frozen=True, extra="forbid"):
     """The workspace's settings; unknown names are refused.
 
@@ -535,6 +569,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
             shown, as it may hold a password.
         database_schema: the workspace's own schema there.
         database_retry_s: how long writes and reads wait for a database that is away.
+        max_depth: how deep agents may be nested below the run's top agent.
         agents: settings of single agents, by name.
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
@@ -557,6 +592,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     finish: Finish = "done"
     action: Action = "tools"
     memory: str = "none"
+    max_depth: int = Field(default=4, ge=1, le=16)
     on_ask: OnAsk = "wait"
     on_uncertain: OnUncertain = "report"
     policy: PolicySettings = PolicySettings()
@@ -573,6 +609,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     research: ResearchSettings = ResearchSettings()
     analysis: AnalysisSettings = AnalysisSettings()
     debate: DebateSettings = DebateSettings()
+    aorchestra: AOrchestraSettings = AOrchestraSettings()
     generator: GeneratorSettings = GeneratorSettings()
     mcp: str = ""
     secrets: tuple[str, ...] = ()

@@ -182,6 +182,9 @@ class AgentSpec(BaseModel, frozen=True):
         finish: how it says that it is done: by calling `done`, or `text`: also by a reply in plain words.
         instance: the identity it works under: it is told what it was asked before under the same one.
         asks: whether people may be asked for it and those under it; else what would need a question is denied.
+        on_demand: whether it was made for this one piece of work (002, sec. 3.2). It knows nothing but what this tuple
+            says, neither the run's task nor the text of its short files, and is shown all of its tools. Where its model
+            cannot be had, its caller gets an error; without this the run fails, and can be resumed.
     """
 
     name: str = "agent"
@@ -197,6 +200,7 @@ class AgentSpec(BaseModel, frozen=True):
     finish: Finish = "done"
     instance: str = ""
     asks: bool = True
+    on_demand: bool = False
 
 
 class Citation(BaseModel, frozen=True):
@@ -214,7 +218,17 @@ class Citation(BaseModel, frozen=True):
 
 
 class AgentResult(BaseModel, frozen=True):
-    """What an agent hands back to whoever invoked it."""
+    """What an agent hands back to whoever invoked it.
+
+    Attributes:
+        answer: what was asked for; `output` is its structured form.
+        report: a longer account.
+        findings: what its work brought to light, a sentence each (002, sec. 4.1: a reviewer's).
+        artifacts: files that it made.
+        errors: what failed on the way.
+        steps: decisions it took.
+        cost_usd: of it and all that it asked; None where that was not added up, or a price is unknown.
+    """
 
     status: RunStatus = RunStatus.COMPLETED
     answer: str = ""
@@ -223,6 +237,19 @@ class AgentResult(BaseModel, frozen=True):
     sources: tuple[Citation, ...] = ()
     steps: int = 0
     memory: str = ""
+    findings: tuple[str, ...] = ()
+    artifacts: tuple[ArtifactRef, ...] = ()
+    errors: tuple[str, ...] = ()
+    cost_usd: float | None = None
+
+    def stored(self) -> dict[str, Any]:
+        """Return it as JSON for the log; what came into it later stands there only where it says something."""
+        body = self.model_dump(mode="json")
+        return {name: one for name, one in body.items() if name not in _LATER or one not in (None, [])}
+
+
+_LATER = frozenset({"findings", "artifacts", "errors", "cost_usd"})
+"""Fields that recorded results may lack; a replay compares."""
 
 
 class FileRef(BaseModel, frozen=True):

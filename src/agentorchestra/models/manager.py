@@ -10,7 +10,14 @@ from typing import Self, cast
 from urllib.parse import urlsplit
 
 from agentorchestra.core.budget import Usage
-from agentorchestra.core.errors import BudgetError, MissingExtraError, MissingKeyError, SettingsError, UnknownModelError
+from agentorchestra.core.errors import (
+    BudgetError,
+    MissingExtraError,
+    MissingKeyError,
+    SettingsError,
+    UnknownModelError,
+    UsageError,
+)
 from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.models.client import ModelClient
 from agentorchestra.models.endpoint import LOCAL, Endpoint
@@ -18,6 +25,7 @@ from agentorchestra.models.failures import shown_address
 from agentorchestra.models.prices import is_loopback, price_of
 from agentorchestra.models.providers import FAMILIES, PROVIDERS
 
+_INPUT, _OUTPUT = Usage(requests=1, input_tokens=1_000_000), Usage(requests=1, output_tokens=1_000_000)
 _PROBE = Usage(requests=1, input_tokens=1_000, output_tokens=1_000)
 
 
@@ -181,6 +189,14 @@ class ModelManager:
                 "or steps instead"
             )
 
+    def dollars(self, name: str) -> tuple[float, float] | None:
+        """Return US dollars per million input and output tokens, None where that is not known."""
+        try:
+            prices = [self._price(name, one) for one in (_INPUT, _OUTPUT)]
+        except UsageError:
+            return None
+        return None if prices[0] is None or prices[1] is None else (prices[0], prices[1])
+
     def secrets(self) -> dict[str, str]:
         """Return the keys in the environment that models may use, by the name of their variable."""
         names = {env for entry in PROVIDERS.values() for env in entry.key_envs}
@@ -195,15 +211,15 @@ class ModelManager:
 
     # -- parts ----------------------------------------------------------------------------------------------------
 
-    def _price(self, name: str) -> float | None:
-        """Return the US dollars of a usual request."""
+    def _price(self, name: str, usage: Usage = _PROBE) -> float | None:
+        """Return the US dollars of a usage, of a usual request without one."""
         extra = self._extra.get(name)
         if extra is not None:
-            return extra.price(_PROBE)
+            return extra.price(usage)
         endpoint = self._resolve(name)
         if endpoint.provider == "local":
             return 0.0
-        return price_of(endpoint.profile, _PROBE, address=endpoint.address)
+        return price_of(endpoint.profile, usage, address=endpoint.address)
 
     def _resolve(self, name: str) -> Endpoint:
         profile = self._profiles.get(name)

@@ -16,7 +16,7 @@ async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult
     """Run one agent linearly over the tools of its spec; the quotes of its answer are looked up by code."""
     tools = tuple(name for name in spec.tools if name not in _BEHIND)
     checks = (SourceCheck(kit.prompts.get("verification")),) if session.manifest.checks else ()
-    context = (*spec.context, *await short_files(session))
+    context = spec.context if spec.on_demand else (*spec.context, *await short_files(session))
     own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(own, session, kit, prompt="react", observe=checks)
 

@@ -1,4 +1,8 @@
-"""`done`: how every agent finishes - with its answer, status, report and sources, and a structured output if asked."""
+"""`done`: how an agent finishes - with its answer, status, report and sources, and a structured output if asked.
+
+`complete` and `submit` are what an orchestrator that only delegates finishes with (002, app. D.1). Each is marked as
+the call that ends the work (`Traits.finishes`); nothing else depends on their names.
+"""
 
 from __future__ import annotations
 
@@ -53,8 +57,37 @@ def done(
     }
 
 
-def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator | None = None) -> Tool[..., Any]:
-    """Return the tool `done` of one agent. Its value has the fields of core's AgentResult.
+@tool(effect="pure", thread=False)
+def complete(answer: str, status: Status = "completed", output: Any = None) -> dict[str, JsonValue]:
+    """Finish the whole task with its final answer.
+
+    Args:
+        answer: The answer, as short as the task asks for, in its language.
+        status: partial if something is missing, blocked if nothing worked.
+        output: The structured answer.
+    """
+    return {"status": status, "answer": answer.strip(), "output": output}
+
+
+@tool(effect="pure", thread=False)
+def submit(reason: str) -> dict[str, JsonValue]:
+    """Submit the work as it stands; tests decide whether the task is solved.
+
+    Args:
+        reason: Why it is done: what was checked, and how.
+    """
+    return {"status": "completed", "answer": reason.strip()}
+
+
+def submit_tool() -> Tool[..., Any]:
+    """Return `submit`, marked as the call that ends the work."""
+    return submit.finishing()
+
+
+def done_tool(
+    output_schema: dict[str, Any] | None = None, validator: Validator | None = None, base: Tool[..., Any] = done
+) -> Tool[..., Any]:
+    """Return the tool by which one agent finishes. Its value has the fields of core's AgentResult.
 
     What does not fit is a mistake that the agent can correct: an empty answer, or an `output` against its schema. With
     a schema the text may be left out; `blocked` and `partial` may then come without an output.
@@ -62,11 +95,12 @@ def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator 
     Args:
         output_schema: JSON schema of a structured answer.
         validator: checks the output instead of the schema.
+        base: `done`, or `complete`.
 
     Raises:
         ToolDefinitionError: if the schema is none.
     """
-    parameters = _parameters(output_schema)
+    parameters = _parameters(base, output_schema)
 
     def check(arguments: dict[str, Any]) -> list[str]:
         problems = []
@@ -76,9 +110,9 @@ def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator 
             # A whole answer needs its output; a failed one may have none, but not a wrong one.
             found = validator(output) if validator is not None else schema_problems(output, output_schema)
             problems += [f"`output` does not fit the format that was asked for: {problem}" for problem in found]
-        _, sentence = done.validate({"answer": "", **plain})
+        _, sentence = base.validate({"answer": "", **plain})
         if sentence is not None:
-            problems.append(sentence.removeprefix("done: ").partition(". Its arguments:")[0])
+            problems.append(sentence.removeprefix(f"{base.name}: ").partition(". Its arguments:")[0])
         elif (output is None or output_schema is None) and not str(plain.get("answer", "")).strip():
             problems.append(
                 "answer: it is empty; give the best answer you have, or say that there is none and why, "
@@ -89,28 +123,29 @@ def done_tool(output_schema: dict[str, Any] | None = None, validator: Validator 
     def finish(**arguments: Any) -> dict[str, JsonValue]:
         if output_schema is None:
             arguments.pop("output", None)  # nobody asked for one
-        typed, _ = done.validate({"answer": "", **arguments})
-        return done(**(typed or {}))
+        typed, _ = base.validate({"answer": "", **arguments})
+        return dict(base(**(typed or {})))
 
     return tool_from_schema(
         finish,
-        ToolSchema(name="done", description=done.description, parameters=parameters),
+        ToolSchema(name=base.name, description=base.description, parameters=parameters),
         effect="pure",
         check=check,
-        source=done.content_hash,
-        traits=Traits(thread=False, cut=False),  # the answer is the run's result: it is never cut
+        source=base.content_hash,
+        traits=Traits(thread=False, cut=False, finishes=True),  # the answer is the run's result: it is never cut
         trust=Trust.SYSTEM,
     )
 
 
-def _parameters(output_schema: dict[str, Any] | None) -> dict[str, Any]:
+def _parameters(base: Tool[..., Any], output_schema: dict[str, Any] | None) -> dict[str, Any]:
     """Return the arguments' schema with the user's schema in the place of `output`."""
-    parameters = {name: value for name, value in done.schema.parameters.items() if name != "$defs"}
+    parameters = {name: value for name, value in base.schema.parameters.items() if name != "$defs"}
     properties = {name: schema for name, schema in parameters["properties"].items() if name != "output"}
-    cited = done.schema.parameters["$defs"][SourceArgument.__name__]
-    # In its place: one reference less to follow, for a model as for a decoder that keeps to the schema.
-    items = {"type": "object", "properties": {name: _plain(one) for name, one in cited["properties"].items()}}
-    properties["sources"] = {**properties["sources"], "items": {**items, "required": cited["required"]}}
+    if "sources" in properties:
+        cited = base.schema.parameters["$defs"][SourceArgument.__name__]
+        # In its place: one reference less to follow, for a model as for a decoder that keeps to the schema.
+        items = {"type": "object", "properties": {name: _plain(one) for name, one in cited["properties"].items()}}
+        properties["sources"] = {**properties["sources"], "items": {**items, "required": cited["required"]}}
     properties = {name: _plain(schema) for name, schema in properties.items()}
     parameters["properties"] = properties
     if output_schema is None:

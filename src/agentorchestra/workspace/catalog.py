@@ -272,11 +272,14 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     """Return the packaged systems by name, with the limits of the settings."""
     from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
+    from agentorchestra.systems.aorchestra import AOrchestra
     from agentorchestra.systems.react import react
 
+    given = settings or Settings()
     return {
-        "agentorchestra": AgentOrchestra(*([settings.team] if settings else [])),
-        "debate": DebateDriver((settings or Settings()).debate),
+        "agentorchestra": AgentOrchestra(given.team),
+        "aorchestra": AOrchestra(given.aorchestra),
+        "debate": DebateDriver(given.debate),
         "react": react,
     }
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from agentorchestra.core.effects import Effect, EffectKind
-from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.errors import UnknownComponentError, UsageError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Handler
 from agentorchestra.runtime.code import CodeHandler
@@ -85,6 +85,7 @@ class Handlers:
         handlers = self._handlers(equipment, kit, called)
         if host.own.handlers is not None:
             handlers = host.own.handlers(handlers)
+            _refuse_redacting(handlers)
         chosen = policy or host.own.policy
 
         def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
@@ -155,6 +156,7 @@ class Handlers:
             packaged=tuple(builtin_agents()),
             absent={name: wants_in_run(one) for name, one in catalog.agents.items() if name not in agents},
             workshop=workshop,
+            max_depth=parts.settings.max_depth,
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
@@ -186,3 +188,14 @@ class Handlers:
             EffectKind.READ_MEMORY: memory,
             EffectKind.WRITE_MEMORY: memory,
         }
+
+
+def _refuse_redacting(handlers: Mapping[EffectKind, Handler]) -> None:
+    """Refuse handlers with a method `redact`: nobody would call it, and what it hides would be recorded."""
+    for handler in handlers.values():
+        if hasattr(type(handler), "redact"):
+            raise UsageError(
+                f"the handler {type(handler).__name__} has a method `redact`, which is not called: the door itself "
+                "replaces the values of the secrets that the workspace knows. Name its secrets in the setting "
+                "`secrets`, or change the effect before it is performed, and remove the method"
+            )

@@ -85,6 +85,8 @@ class Traits:
         origin: where it came from, where it is not of this program: `mcp:NAME`.
         distribution: what it came with, and its version: `weather-server 2.1.0 (protocol 2025-11-25)`.
         invokers: who may call it (names of agents, `user` for calls outside of runs); None for everybody.
+        finishes: whether a call that holds ends the work of the agent that makes it; its value has the fields of
+            core's AgentResult.
     """
 
     version: str = "1.0.0"
@@ -100,6 +102,7 @@ class Traits:
     origin: str = ""
     distribution: str = ""
     invokers: tuple[str, ...] | None = None
+    finishes: bool = False
 
 
 class Tool(Generic[P, R]):
@@ -188,6 +191,12 @@ class Tool(Generic[P, R]):
         """Return the same tool, which only these may call: names of agents, `user` for calls outside of runs."""
         other = copy(self)
         other._settle(replace(self.traits, invokers=invokers))
+        return other
+
+    def finishing(self) -> Tool[P, R]:
+        """Return the same tool, marked as the call that ends the work of an agent."""
+        other = copy(self)
+        other._settle(replace(self.traits, finishes=True, cut=False))
         return other
 
     def __repr__(self) -> str:

@@ -111,6 +111,11 @@ class AgentToolset:
         self._callable[name] = one
 
     @property
+    def finish(self) -> str:
+        """The name of the tool that ends the agent's work, "" without one."""
+        return next((name for name, one in self._callable.items() if isinstance(one, Tool) and one.traits.finishes), "")
+
+    @property
     def names(self) -> tuple[str, ...]:
         """Every name that may be called, sorted."""
         return tuple(sorted(self._callable))

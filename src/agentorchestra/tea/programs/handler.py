@@ -12,7 +12,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, lowest, unnumbered
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
+from agentorchestra.core.effects import FINISH, Effect, EffectKind, Mode, Outcome, Provenance, blocks_value, failed
 from agentorchestra.core.effects import provenance_of as sources_of
 from agentorchestra.core.errors import ProgramEndedError
 from agentorchestra.core.messages import ToolCall
@@ -25,6 +25,8 @@ from agentorchestra.tea.programs.monty import MODULES
 
 NAME = "program"
 DONE = "done"
+"""Where the value of an outcome has what the finishing tool gave back, whatever that is called."""
+
 STATE = f"{PRIVATE}program"
 """The variables that a program left: the hash of a blob, an agent's own."""
 
@@ -140,7 +142,7 @@ class _Host:
         self.trust = lowest(effect.lowest_trust, Trust.AGENT)
         self.media: list[Block] = []
         self._functions = functions
-        self.names = frozenset([DONE]) if effect.purpose == "final" else frozenset(functions.names)
+        self.names = frozenset([functions.tools.finish]) if effect.purpose == "final" else frozenset(functions.names)
         self._provenance = effect.provenance
         self._printed: list[str] = []
         self._kept = 0
@@ -197,7 +199,7 @@ class _Host:
         outcomes = await self.ctx.perform_all([effect for _, effect in effects])
         for (index, effect), outcome in zip(effects, outcomes, strict=True):
             self._saw(effect, outcome)
-            if effect.name == DONE and outcome.ok:
+            if effect.purpose == FINISH and outcome.ok:
                 self.done = outcome.value
                 return [Reply(error="done", kind="SystemExit")]
             replies[index] = Reply(value=given(outcome)) if outcome.ok else Reply(error=_sentence(outcome))
@@ -207,8 +209,9 @@ class _Host:
         name = self._functions.tool(call.name)
         made = ToolCall(id=f"call_{self.count}", name=name, arguments=arguments)
         effect = self._functions.tools.effect(made, self.ctx, self._provenance)
-        if name == DONE and not alone:
-            return effect.model_copy(update={"invalid": "done: call it by itself, after everything else has come back"})
+        if effect.purpose == FINISH and not alone:
+            why = f"{name}: call it by itself, after everything else has come back"
+            return effect.model_copy(update={"invalid": why})
         return effect
 
     def _saw(self, effect: Effect, outcome: Outcome) -> None:

@@ -1,0 +1,96 @@
+"""The trace of an agent, from the log: what it said and called, and what that gave; also of one that was cut off."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from agentorchestra.core.content import Trust, lowest, text_of
+from agentorchestra.core.effects import FINISH, ArtifactRef, EffectKind
+from agentorchestra.log.ledger import Ledger, Record, within
+
+LINE_CHARS = 1_500
+"""Characters of a call and its result that one line of a trace holds."""
+
+MOST_LINES = 120
+"""Lines of a trace: the first third and the newest of a longer one."""
+
+_SILENT = frozenset({EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY, EffectKind.SNAPSHOT})
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What the log has of one agent's work.
+
+    Attributes:
+        lines: what it said, called and got, in order.
+        trust: how far these may be trusted.
+        last_words: the last that it said beside its calls.
+        errors: sentences of what failed, in order.
+        artifacts: the files that it and those below it made.
+        steps: its decisions.
+        cost_usd: of it and those below it; None where a price is unknown.
+    """
+
+    lines: tuple[str, ...]
+    trust: Trust
+    last_words: str
+    errors: tuple[str, ...]
+    artifacts: tuple[ArtifactRef, ...]
+    steps: int
+    cost_usd: float | None
+
+
+def trace_of(ledger: Ledger, branch: str) -> Trace:
+    """Return the trace of the agent whose branch this is."""
+    below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch)]
+    own = sorted(((key.n, one) for key, one in below if key.branch == branch), key=lambda one: one[0])
+    lines, errors, words, steps = [], [], "", 0
+    trust = Trust.AGENT
+    for _, record in own:
+        outcome, kind = record.outcome, record.effect.get("kind")
+        if kind in _SILENT or record.effect.get("purpose") == FINISH:  # the result stands beside a trace
+            continue
+        if kind == EffectKind.REQUEST_MODEL:
+            steps += record.effect.get("purpose") in ("decision", "final")
+            said = outcome.response.text.strip() if outcome is not None and outcome.ok else ""
+            words = said or words
+            lines += [f"It said: {_cut(said)}"] if said else []
+        else:
+            lines.append(_call(record))
+            trust = trust if outcome is None else lowest(trust, outcome.trust)
+        if outcome is not None and outcome.error:
+            errors.append(_cut(outcome.error))
+    if len(lines) > MOST_LINES:
+        first = MOST_LINES // 3
+        left_out = len(lines) - MOST_LINES
+        lines = [*lines[:first], f"[{left_out} lines are left out here]", *lines[first + left_out :]]
+    made = [ref for _, one in sorted(below, key=lambda one: one[1].seq) if one.outcome for ref in one.outcome.artifacts]
+    return Trace(
+        tuple(lines), trust, words, tuple(errors), tuple(dict.fromkeys(made)), steps, _cost([one for _, one in below])
+    )
+
+
+def _call(record: Record) -> str:
+    """Return a call and what it gave; one that was cut off gave nothing."""
+    name = str(record.effect.get("component", "")).partition("@")[0]
+    arguments = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)
+    outcome = record.outcome
+    if outcome is None:
+        said = "it did not come back"
+    else:
+        said = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
+    return f"{name} {_cut(arguments, LINE_CHARS // 3)}: {_cut(said)}"
+
+
+def _cost(records: Sequence[Record]) -> float | None:
+    """Return US dollars of what came back; the bill of the run counts failed attempts besides."""
+    costs = [one.outcome.usage.cost_usd for one in records if one.outcome is not None]
+    known = [one for one in costs if one is not None]
+    return round(sum(known), 12) if len(known) == len(costs) else None
+
+
+def _cut(text: str, most: int = LINE_CHARS) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1]}…"

@@ -1,0 +1,364 @@
+"""AOrchestra: an orchestrator that makes its sub-agents on demand (002, sec. 3.2, app. D.1).
+
+    delegate_task(task_instruction, context, tools, model) ─> a sub-agent of this four-tuple works; a reviewer reads
+                                                              its log; status, result and findings come back
+    complete(answer), or submit(reason) where tests grade  ─> the end
+
+The orchestrator never acts itself. Any system, agent or program can be the executor of its sub-agents (sec. 4.3.3).
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.agent import agent_effect, caller_words, order_trust
+from agentorchestra.agents.driver import run_agent
+from agentorchestra.agents.first_view import VIEW
+from agentorchestra.agents.forms import TEXTS, Limited, Question, Questioner, form, limit_status
+from agentorchestra.agents.handler import find_system
+from agentorchestra.agents.outputs import ended_on
+from agentorchestra.agents.trace import Trace, trace_of
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.effects import EffectKind, Outcome
+from agentorchestra.core.errors import ToolError, UnknownComponentError
+from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.settings import AOrchestraSettings
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.signatures import schema_problems
+from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tools.done import complete, done_tool, submit_tool
+
+NAME = "aorchestra"
+DELEGATE = "delegate_task"
+MAIN, CHILD, REVIEWER = "main", "child", "reviewer"
+"""The roles whose models can be chosen (002, table 3)."""
+
+TOOLSETS: Mapping[str, Sequence[str]] = {
+    "gaia": ("search", "fetch", "python", "bash", "ask_media", "transcribe_file"),
+    "terminal": ("terminal",),
+    "swe": ("terminal", "files"),
+}
+"""Tools and environments of sub-agents by benchmark (002, table 6), by our names."""
+
+_CODE_ONLY = frozenset({"describe_files", "check_quotes", VIEW})
+"""Tools that the code of agents calls; `check_quotes` looks up what a sub-agent quotes."""
+
+REVIEW = form(["points"], points=TEXTS, issues=TEXTS)
+
+MOST_POINTS = 10
+"""Points of a trace that the orchestrator is shown (002, sec. 4.1: its core insights)."""
+
+
+@dataclass(frozen=True)
+class AOrchestra(Limited[AOrchestraSettings]):
+    """The system: orchestrate, delegate, complete."""
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """Do one task.
+
+        Raises:
+            UnknownComponentError: the settings name a toolset of which the run has nothing.
+            UnknownSystemError: the settings name an executor that is not there.
+        """
+        limits = self.limits
+        if limits.executor not in kit.agents:
+            find_system(limits.executor, kit.systems, kit.absent)
+        tools = offered_tools(spec, kit, limits)
+        models = offered_models(session, limits)
+        work = Delegation(spec, session, kit, limits, tools, models)
+        graded = limits.toolset in ("terminal", "swe")
+        finish = submit_tool() if graded else done_tool(spec.output_schema, base=complete)
+        own = spec.model_copy(update={"role": MAIN, "tools": ()})
+        values = {
+            "graded": graded,
+            "attempts": limits.attempts,
+            "parallel": limits.parallel,
+            "context": limits.context,
+            "sees_question": limits.question,
+            "actions": tools,
+            "models": [{"name": name, **self._priced(real, kit)} for name, real in models.items()],
+        }
+        narrow = replace(kit, max_calls=limits.parallel)
+        result = await run_agent(
+            own, session, narrow, prompt=NAME, own=(work.tool, finish), values=values, receives=False
+        )
+        sources = dict.fromkeys(one for _, result in work.finished() for one in result.sources)
+        return result.model_copy(update={"sources": (*result.sources, *sources)})
+
+    def _priced(self, model: str, kit: Kit) -> dict[str, str]:
+        """Return a model's price and what the settings say of it, as far as they are known."""
+        price = kit.models.dollars(model)
+        said = "" if price is None else f"${price[0]:g} in, ${price[1]:g} out per million tokens"
+        return {"price": said, "guide": self.limits.guide.get(model, "")}
+
+
+def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict[str, str]:
+    """Return what sub-agents may be given, by name, with what each is for: of what the orchestrator itself may use.
+
+    Raises:
+        UnknownComponentError: of the toolset nothing is in the run.
+    """
+    held = [name for name in spec.tools if name not in _CODE_ONLY and (name in kit.tools or name in kit.environments)]
+    wanted = TOOLSETS.get(limits.toolset)
+    names = [name for name in held if (name in wanted if wanted is not None else name not in kit.apart)]
+    if wanted is not None and not names:
+        raise UnknownComponentError(
+            f"the toolset {limits.toolset!r} (aorchestra.toolset) needs {' or '.join(wanted)}, and the run has none of "
+            "them; name environments with --environment, and see that the settings leave the tools on"
+        )
+    said = {name: kit.tools[name].description if name in kit.tools else f"work in {name}" for name in names}
+    return {name: text.strip().splitlines()[0].strip() if text.strip() else "" for name, text in said.items()}
+
+
+def offered_models(session: Session[Any], limits: AOrchestraSettings) -> dict[str, str]:
+    """Return the models that a delegation may name, by the name it uses: their own, or `model_1`, ..."""
+    chosen = limits.models or session.manifest.choices or ()
+    return {f"model_{n}" if limits.mask else name: name for n, name in enumerate(chosen, start=1)}
+
+
+@dataclass
+class Delegation:
+    """`delegate_task`: makes a sub-agent of the four-tuple and hands back what it came to.
+
+    Attributes:
+        tools: what sub-agents may be given, with what each is for.
+        models: real names by the names that delegations use.
+        first: the number of the first delegation with these words, to notice one that repeats it.
+    """
+
+    spec: AgentSpec
+    session: Session[Any]
+    kit: Kit
+    limits: AOrchestraSettings
+    tools: Mapping[str, str]
+    models: Mapping[str, str]
+    first: dict[str, int] = field(default_factory=dict, init=False)
+
+    @property
+    def tool(self) -> Tool[..., Any]:
+        """Return it as a tool of the orchestrator."""
+        schema = self._schema()
+
+        def check(given: dict[str, Any]) -> list[str]:
+            return [self._with_near(one, given) for one in schema_problems(given, schema.parameters)]
+
+        return tool_from_schema(
+            self._delegate,
+            schema,
+            effect="composite",
+            check=check,
+            takes_context=True,
+            traits=Traits(cut=False),
+            trust=self._trust(),
+        )
+
+    def _trust(self) -> Trust:
+        """Return how far the names in the schema are trusted: a server's tools are named by whoever runs it."""
+        return lowest(Trust.SYSTEM, *(one.schema.trust for name in self.tools if (one := self.kit.tools.get(name))))
+
+    def _schema(self) -> ToolSchema:
+        properties: dict[str, Any] = {
+            "task_instruction": {
+                "type": "string",
+                "minLength": 1,
+                "description": "What the sub-agent is to do, and by what it is done.",
+            },
+            "context": {
+                "type": "string",
+                "description": "What it needs to know: what was found, with its places; what was ruled out.",
+            },
+            "tools": {
+                "type": "array",
+                "items": {"type": "string", "enum": [*self.tools]},
+                "minItems": 1,
+                "description": "What it may use, and nothing else.",
+            },
+            "model": {"type": "string", "enum": [*self.models], "description": "Which model it is."},
+        }
+        if self.limits.context != "curated":
+            del properties["context"]
+        if len(self.models) < 2:
+            del properties["model"]
+        return ToolSchema(
+            name=DELEGATE,
+            description="Have a sub-agent, made for this, do one part of the task.",
+            parameters={
+                "type": "object",
+                "properties": properties,
+                "required": [name for name in properties if name != "context"],
+                "additionalProperties": False,
+            },
+        )
+
+    def _with_near(self, problem: str, given: dict[str, Any]) -> str:
+        """Return a problem with the name that was probably meant."""
+        asked = given.get("tools")
+        wrong = [str(one) for one in (asked if isinstance(asked, list) else ()) if one not in self.tools]
+        known = [*self.tools] if problem.startswith("tools") else [*self.models] if problem.startswith("model") else []
+        names = wrong if problem.startswith("tools") else [str(given.get("model", ""))]
+        near = [one for name in names if name and repr(name) in problem for one in _nearest(name, known)]
+        return f"{problem}; did you mean {near[0]!r}?" if near else problem
+
+    # -- one delegation ------------------------------------------------------------------------------------------------
+
+    async def _delegate(
+        self, ctx: Session[Any], task_instruction: str, tools: list[str], context: str = "", model: str = ""
+    ) -> ToolResult:
+        """Make the sub-agent, let it work, have its log reviewed."""
+        attempt = self._attempt(ctx, canonical_json([task_instruction.strip(), context.strip(), sorted(tools), model]))
+        limits = self.limits
+        held = ctx.capabilities
+        behind = [one for one in ("check_quotes",) if held is None or one in held]
+        child = AgentSpec(
+            name="sub_agent",
+            instruction=task_instruction,
+            context=self._context(context, ctx),
+            tools=tuple(dict.fromkeys((*tools, *behind))),
+            model=self.models.get(model) or (limits.models[0] if len(limits.models) == 1 else ""),
+            role=CHILD,
+            system=limits.executor,
+            max_steps=limits.child_steps,
+            budget=Budget(active_s=limits.child_seconds) if limits.child_seconds else None,
+            on_demand=True,
+        )
+        outcome = await ctx.perform(agent_effect(child, ctx, provenance=ctx.provenance))
+        result, trust = await self._handed_back(ctx, child, outcome)
+        return ToolResult(content=self._view(result, model, attempt), artifacts=result.artifacts, trust=trust)
+
+    def _attempt(self, ctx: Session[Any], words: str) -> int:
+        """Return the number of this delegation.
+
+        Raises:
+            ToolError: no attempt is left, or the same delegation was made before.
+        """
+        n = ctx.key.n
+        attempt = 1 + sum(before < n for before in self._numbers())
+        most = self.limits.attempts
+        if attempt > most:
+            raise ToolError(f"all {most} attempts are used; finish now, with the best answer that there is")
+        first = self.first.setdefault(words, n)
+        if first < n:
+            raise ToolError(
+                "the same delegation was made before, word for word; change the instruction, the context, the tools or "
+                "the model, or finish with what you have"
+            )
+        return attempt
+
+    def _numbers(self) -> Iterator[int]:
+        """Yield the numbers, on the orchestrator's branch, of delegations that were no mistakes."""
+        records = self.session.run.ledger.records
+        for n in range(1, self.session.last_n + 1):
+            record = records.get(EffectKey(self.session.branch, n))
+            if record is None or not str(record.effect.get("component", "")).startswith(f"{DELEGATE}@"):
+                continue
+            if record.outcome is None or record.outcome.status != "mistake":
+                yield n
+
+    def _context(self, curated: str, ctx: Session[Any]) -> tuple[Block, ...]:
+        """Return what a sub-agent is given to know besides its instruction (002, sec. 4.3.1)."""
+        told: list[Block] = []
+        if self.limits.question or self.limits.context == "full":
+            said = f"The question that this is a part of:\n{self.spec.instruction}"
+            source = Source(kind="agent", ref=ctx.actor)
+            told.append(TextBlock(text=said, source=source, trust=order_trust(self.session)))
+        if self.limits.context == "full":
+            told += self.spec.context
+            for call, result in self.finished():
+                shown = canonical_json({"task": call, **_known(result)})
+                told.append(TextBlock(text=shown, source=Source(kind="agent", ref=DELEGATE), trust=Trust.UNTRUSTED))
+        if self.limits.context == "curated":
+            told += caller_words(curated, ctx, ctx.provenance)
+        return tuple(told)
+
+    def finished(self) -> list[tuple[str, AgentResult]]:
+        """Return what was delegated so far and came back, in order: the instruction and the result."""
+        records = self.session.run.ledger.records
+        found = []
+        for n, _record in ended_on(self.session, [EffectKind.INVOKE_TOOL]):
+            made = records.get(EffectKey(EffectKey(self.session.branch, n).path, 1))
+            if made is not None and made.outcome is not None and made.effect.get("kind") == EffectKind.INVOKE_AGENT:
+                told = str(made.effect.get("arguments", {}).get("instruction", ""))
+                found.append((told, _result_of(made.outcome)))
+        return found
+
+    # -- what comes back -----------------------------------------------------------------------------------------------
+
+    async def _handed_back(self, ctx: Session[Any], child: AgentSpec, outcome: Outcome) -> tuple[AgentResult, Trust]:
+        """Return a sub-agent's result with what its log shows, also of one that was cut off."""
+        result = _result_of(outcome)
+        trace = trace_of(ctx.run.ledger, f"{EffectKey(ctx.branch, ctx.last_n).path}.{child.name}")
+        trust = lowest(Trust.AGENT, outcome.trust if outcome.ok else Trust.AGENT, trace.trust)
+        points = await self._reviewed(ctx, child, result, trace)
+        update = {
+            "answer": result.answer or (trace.last_words if result.status is not RunStatus.COMPLETED else ""),
+            "findings": points,
+            "artifacts": trace.artifacts,
+            "errors": tuple(dict.fromkeys((*((outcome.error,) if outcome.error else ()), *trace.errors))),
+            "steps": result.steps or trace.steps,
+            "cost_usd": trace.cost_usd,
+        }
+        return result.model_copy(update=update), trust
+
+    async def _reviewed(
+        self, ctx: Session[Any], child: AgentSpec, result: AgentResult, trace: Trace
+    ) -> tuple[str, ...]:
+        """Return the points of the reviewer; where it says nothing of use, the last steps as the log has them.
+
+        A short piece of work that ended well says itself what it found.
+        """
+        short = (result.steps or trace.steps) < self.limits.review_from
+        if not trace.lines or (short and result.status is RunStatus.COMPLETED):
+            return ()
+        shown = TextBlock(text="\n".join(trace.lines), source=Source(kind="agent", ref=child.name), trust=trace.trust)
+        values = {"task": child.instruction, "status": result.status.value, "result": result.answer}
+        questioner = Questioner(ctx, self.kit, REVIEWER)
+        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, (shown,), beside=True))
+        said = [" ".join(str(one).split()) for one in ((reply or {}).get("points") or ())]
+        said += [f"Issue: {' '.join(str(one).split())}" for one in ((reply or {}).get("issues") or ())]
+        points = tuple(one for one in said if one)
+        return points or trace.lines[-MOST_POINTS:]
+
+    def _view(self, result: AgentResult, model: str, attempt: int) -> dict[str, JsonValue]:
+        """Return what the orchestrator is shown of a sub-agent: never its raw trace."""
+        left = self.limits.attempts - attempt
+        named = {"model": model} if model else {}
+        return {"attempt": attempt, "attempts_left": left, **named, **_known(result)}
+
+
+def _known(result: AgentResult) -> dict[str, JsonValue]:
+    """Return what a result says, under the paper's names."""
+    view: dict[str, JsonValue] = {
+        "status": result.status.value,
+        "result": result.answer,
+        "summary": result.report,
+        "sources": [one.model_dump(mode="json", exclude_defaults=True) for one in result.sources],
+        "findings": [*result.findings],
+        "artifacts": [one.name for one in result.artifacts],
+        "errors": [*result.errors[-MOST_POINTS:]],
+        "steps": result.steps,
+        "cost_usd": result.cost_usd,
+    }
+    return {name: value for name, value in view.items() if value not in ("", [], None)}
+
+
+def _result_of(outcome: Outcome) -> AgentResult:
+    """Return what a sub-agent handed over; of one that was cut off how far it had come."""
+    if outcome.ok:
+        return AgentResult.model_validate(outcome.value)
+    came = outcome.value if isinstance(outcome.value, dict) else {}
+    status = limit_status(outcome.error or "") if outcome.status == "limited" else RunStatus.BLOCKED
+    return AgentResult(status=status, answer=str(came.get("memory") or ""), steps=int(str(came.get("steps") or 0)))
+
+
+def _nearest(name: str, known: Sequence[str]) -> list[str]:
+    return difflib.get_close_matches(name, known, n=1)
