@@ -239,6 +239,13 @@ def asking(task: Task, tools: list[dict[str, Any]]) -> dict[str, Any]:
     }
 
 
+def test_the_model_knows_no_system_and_no_tool_by_its_name() -> None:
+    text = solver.RULES + Path(solver.__file__).read_text(encoding="utf-8")
+    text = re.sub(r"^from .*$", "", text, flags=re.MULTILINE)
+    known = (*SYSTEMS, "delegate_task", "deep_analyzer", "worker", "fetch", "terminal_run", "bash")
+    assert [name for name in known if name in text] == []
+
+
 def test_work_is_handed_on_as_the_schema_asks_for_it(tmp_path: Path) -> None:
     task = make("digits", SEED, tmp_path)
     body = asking(task, ORCHESTRATOR)
