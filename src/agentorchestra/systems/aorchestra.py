@@ -35,7 +35,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.signatures import schema_problems
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.tools.done import complete, done_tool, submit_tool
 
 NAME = "aorchestra"
@@ -53,8 +53,8 @@ TOOLSETS: Mapping[str, Sequence[str]] = {
 
 REVIEW = form(["points"], points=TEXTS, issues=TEXTS)
 
-MOST_POINTS = 10
-"""Points of a trace that the orchestrator is shown (002, sec. 4.1: its core insights)."""
+MOST_POINTS, POINT_CHARS = 10, 600
+"""Points of a trace that the orchestrator is shown at most, and as many issues; the length of one."""
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,6 @@ class Delegation:
             effect="composite",
             check=check,
             takes_context=True,
-            traits=Traits(cut=False),
             trust=self._trust(),
         )
 
@@ -338,8 +337,8 @@ class Delegation:
         reply = await questioner.one(Question("aorchestra_review", REVIEW, values, (shown,), beside=True))
         said = [" ".join(str(one).split()) for one in ((reply or {}).get("points") or ())]
         said += [f"Issue: {' '.join(str(one).split())}" for one in ((reply or {}).get("issues") or ())]
-        points = tuple(one for one in said if one)
-        return points or trace.lines[-MOST_POINTS:]
+        points = [one for one in said if one] or trace.lines
+        return tuple(one[:POINT_CHARS] for one in points[-2 * MOST_POINTS :])
 
     def _view(self, result: AgentResult, model: str, attempt: int) -> dict[str, JsonValue]:
         """Return what the orchestrator is shown of a sub-agent: never its raw trace."""
