@@ -167,7 +167,7 @@ def preset_option(function: F) -> F:
         type=WORDS,
         expose_value=False,
         callback=_keep_preset,
-        help="The limits of a paper under the settings: paper-000, paper-001, or none.  [default: from the settings]",
+        help="The limits of a paper under the settings (`presets list`), or none.  [default: from the settings]",
     )(function)
 
 
