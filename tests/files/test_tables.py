@@ -317,7 +317,7 @@ def test_formulas_stand_beside_their_values(tmp_path: Path) -> None:
 
 
 def test_formatted_cells_beyond_the_bound_are_said_to_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from agentorchestra.tools.files.formats import traits as collected
+    from agentorchestra.tools.files.formats import workbook as collected
 
     monkeypatch.setattr(collected, "MOST_CELLS", 5)
 

@@ -14,7 +14,7 @@ from agentorchestra.core.content import MediaBlock, Trust
 from agentorchestra.core.effects import Mode
 from agentorchestra.core.errors import McpError, MissingExtraError, ToolError
 from agentorchestra.tea.calling.toolkit import Toolkit
-from agentorchestra.tools.mcp import McpToolkit, programs
+from agentorchestra.tools.mcp import McpToolkit, transports
 from agentorchestra.tools.mcp.connection import CLOSE_S
 from tests.mcp.support import called, calls, children, named, opened, stdio, words, written
 
@@ -186,7 +186,7 @@ async def test_what_is_no_tool_at_all_is_left_out(tmp_path: Path) -> None:
 async def test_a_line_that_is_too_long_ends_the_connection_in_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(programs, "MAX_LINE_BYTES", 50_000)
+    monkeypatch.setattr(transports, "MAX_LINE_BYTES", 50_000)
     entry = raw(tmp_path, repr({"tools": [{"name": "t", "inputSchema": {"type": "object"}}]}))
     program = tmp_path / "raw.py"
     program.write_text(program.read_text(encoding="utf-8").replace('"no list"', '"x" * 200_000'), encoding="utf-8")

@@ -132,7 +132,7 @@ def liar(tmp_path: Path, lie: str, limits: SandboxLimits = LIMITS) -> DrivenShel
     def launch() -> Launch:
         return Launch([sys.executable, "-c", LIAR + lie], {"PATH": os.defpath})
 
-    return DrivenShell(launch, folder_in(tmp_path), limits, Inside(root="/work", watched=None))
+    return DrivenShell(launch, World(folder_in(tmp_path), limits), Inside(root="/work", watched=None))
 
 
 @pytest.mark.parametrize("lie", LIES, ids=str)
@@ -183,7 +183,7 @@ async def test_jobs_of_other_kinds(tmp_path: Path) -> None:
     ],
 )
 async def test_a_sandbox_that_cannot_be_started(command: list[str], said: str, tmp_path: Path) -> None:
-    shell = DrivenShell(lambda: Launch(command, {}), folder_in(tmp_path), LIMITS, Inside(root="/work"))
+    shell = DrivenShell(lambda: Launch(command, {}), World(folder_in(tmp_path), LIMITS), Inside(root="/work"))
     with pytest.raises(SandboxUnavailableError, match=said):
         await shell.run("true")
     await shell.close()

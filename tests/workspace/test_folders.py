@@ -137,14 +137,14 @@ async def test_a_resume_reads_the_same_bytes(tmp_path: Path) -> None:
 async def test_a_cancelled_start_leaves_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     docs = made(tmp_path / "docs", 300, fact=7)
     begun, go_on = threading.Event(), threading.Event()
-    look = keep._inside
+    look = keep._at_first_sight
 
-    def held(path: Path, *, thorough: bool) -> tuple[str, str]:
+    def held(path: Path) -> str | None:
         begun.set()
         go_on.wait()
-        return look(path, thorough=thorough)
+        return look(path)
 
-    monkeypatch.setattr(keep, "_inside", held)
+    monkeypatch.setattr(keep, "_at_first_sight", held)
     async with Workspace(tmp_path / "ws") as ws:
         task = asyncio.create_task(ws.create(QUESTION, files=[docs], model="offline"))
         await asyncio.to_thread(begun.wait)

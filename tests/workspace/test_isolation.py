@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.core.effects import Effect, EffectKind, Outcome
+from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.protocols import BaseHandler, Handler, RunContext
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.testing import ScriptedModel, call, decide
@@ -66,6 +68,23 @@ async def test_a_secret_is_redacted_wherever_it_comes_from(tmp_path: Path) -> No
         result = await ws.run("Leak.", model=ScriptedModel(model), system="react")
         assert result.answer == "token secret:MYTOK"
         assert "very-secret-42" not in str([event.body for event in await ws.events(result.run_id)])
+
+
+class _Redacts(BaseHandler):
+    def redact(self, effect: Effect) -> Effect:
+        return effect
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        return Outcome(value="sent")
+
+
+async def test_a_handler_that_redacts_by_itself_is_refused_by_name(tmp_path: Path) -> None:
+    def wrap(handlers: dict[EffectKind, Handler]) -> dict[EffectKind, Handler]:
+        return {**handlers, EffectKind.SEND_MESSAGE: _Redacts()}
+
+    async with Workspace(tmp_path / "ws", handlers=wrap) as ws:
+        with pytest.raises(UsageError, match=r"the handler _Redacts has a method `redact`.*the setting `secrets`"):
+            await ws.run("Who?", model=ScriptedModel(_asks_who), system="react")
 
 
 async def test_a_run_cancelled_early_says_so(tmp_path: Path) -> None:

@@ -13,6 +13,7 @@ from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.protocols import Environment
 from agentorchestra.models.manager import ModelManager
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
+from agentorchestra.runtime.permission import OF_EVERY_AGENT
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.memory.base import MemoryFactory
@@ -42,6 +43,7 @@ class Kit:
         packaged: names of the agents that come with the package, in their order.
         absent: names of the agents that are in other runs only, with what those have: environments they name, tools.
         max_depth: how deep agents may be nested below the run's top agent.
+        team_systems: systems that a planner may delegate to, with what each is for.
     """
 
     tools: Mapping[str, Tool[..., Any]]
@@ -61,6 +63,7 @@ class Kit:
     workshop: Workshop | None = None
     packaged: tuple[str, ...] = ()
     max_depth: int = 4
+    team_systems: Mapping[str, str] = field(default_factory=dict)
 
     def delegates(self, session: Session[Any], *, leader: str = "", task: str = "") -> list[Delegate]:
         """Return the agents a caller may delegate to, with the tools each gets: never more than the caller has.
@@ -97,6 +100,10 @@ class Kit:
             if said_of.profile:
                 agent = replace(agent, description=f"{agent.description}\n{said_of.profile}")
             found.append(Delegate(agent, tools, choices, trust, task))
+        held = session.capabilities
+        every = tuple(sorted({*manifest.tools} if held is None else held - OF_EVERY_AGENT))
+        for name, said in self.team_systems.items():
+            found.append(Delegate(Agent(name, said), every, choices, task=task))
         return found
 
     def _abilities(self, tools: Sequence[str], room: int) -> tuple[str, Sequence[str]]:

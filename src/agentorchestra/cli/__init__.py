@@ -9,14 +9,7 @@ __all__ = ["main"]
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command `agentorchestra`.
-
-    Args:
-        args: the arguments; the process's own by default.
-
-    Returns:
-        The exit code (docs/cli.md).
-    """
+    """Run the command `agentorchestra` with these arguments, by default the process's; return its exit code."""
     try:
         # Imported here, so that Ctrl-C is met by this function even while Python still reads files.
         from agentorchestra.cli.entry import main as enter

@@ -8,18 +8,22 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, nullcontext
+from functools import wraps
 from pathlib import Path
 from typing import Any
+
+import click
 
 from agentorchestra.cli.entry import CANCELLED, Interrupted, Unfinished
 from agentorchestra.cli.output import command, say
 from agentorchestra.cli.terminal import TerminalAsker
-from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, live_here
+from agentorchestra.cli.view.live import Display, LiveDisplay, PlainDisplay, is_terminal, live_here
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import FencedError, UsageError
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
+_STOP = "agentorchestra.stop"
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -27,15 +31,18 @@ class Stop:
     """Ctrl-C (and SIGTERM): the first one cancels one task, which puts everything away; the second ends the process.
 
     A terminal that is closed sends SIGHUP, some of them more than once: it counts as the first one only.
-
-    Attributes:
-        leave: puts the terminal in order before the process ends at once.
     """
+
+    @staticmethod
+    def of_command() -> Stop:
+        """Return that of the command that runs."""
+        stop: Stop = click.get_current_context().meta[_STOP]
+        return stop
 
     def __init__(self, task: asyncio.Task[Any]) -> None:
         self._target = task
         self.received = 0
-        self.leave: Callable[[], None] = lambda: None
+        self.leave: Callable[[], None] = lambda: None  # puts the terminal in order before the process ends at once
 
     @contextmanager
     def listening(self) -> Iterator[None]:
@@ -70,24 +77,33 @@ class Stop:
             os._exit(CANCELLED)
 
 
-def run_async(work: Callable[[Stop], Awaitable[int]]) -> int:
-    """Run a command's work under an event loop.
-
-    Raises:
-        Interrupted: if it was stopped outside a run.
-    """
+def run_async(work: Awaitable[int]) -> int:
+    """Run a command's work under an event loop; raise Interrupted if it was stopped outside a run."""
 
     async def main() -> int:
         task = asyncio.current_task()
         assert task is not None
-        stop = Stop(task)
+        stop = click.get_current_context().meta[_STOP] = Stop(task)
         with stop.listening():
-            return await work(stop)
+            return await work
 
     try:
         return asyncio.run(main())
     except asyncio.CancelledError:
         raise Interrupted from None
+
+
+def async_command(name: str | None = None, **attributes: Any) -> Callable[[Callable[..., Awaitable[int]]], Any]:
+    """`click.command` for a coroutine, which runs under an event loop."""
+
+    def made(work: Callable[..., Awaitable[int]]) -> click.Command:
+        @wraps(work)
+        def run(*args: Any, **values: Any) -> int:
+            return run_async(work(*args, **values))
+
+        return click.command(name, click.Command, **attributes)(run)
+
+    return made
 
 
 async def drive(
@@ -104,20 +120,9 @@ async def drive(
 ) -> RunResult:
     """Drive a run in this process to its end, or to where it waits; Ctrl-C cancels it and gives its result.
 
-    Args:
-        workspace: open.
-        run_id: the run, in the log.
-        stop: the signals.
-        folder: the workspace as the user named it, for the commands in messages.
-        as_json: no progress.
-        ask: whether questions may be asked at the terminal.
-        budget: other limits from here on.
-        pin: with the prompts and tools as the run was started with.
-        talk: shown is what is said in a debate, and not how it comes about.
-
-    Raises:
-        UsageError: for input that is refused before anything is done.
-        Unfinished: for any other error, with the run's id.
+    `folder` is as the user named it, for the commands in messages; `ask` allows questions at the terminal; `budget`
+    sets other limits from here on; `talk` shows what is said in a debate, and not how it comes about. A UsageError
+    comes before anything is done; any other error is raised as Unfinished, with the run's id.
     """
     try:
         display = None if as_json else await _display(workspace, run_id, talk=talk)
@@ -152,13 +157,9 @@ async def _display(workspace: Workspace[Any], run_id: str, *, talk: bool) -> Dis
     if live_here() and not talk:
         return LiveDisplay(workspace, run_id)
     events = await workspace.events(run_id)
-    steps = (await workspace.result(run_id)).steps
-    return PlainDisplay(workspace, run_id, steps=steps, before=events, talk=talk)
+    return PlainDisplay(workspace, run_id, steps=(await workspace.result(run_id)).steps, before=events, talk=talk)
 
 
 def at_terminal() -> bool:
     """Return True if somebody can be asked."""
-    try:
-        return sys.stdin.isatty()
-    except ValueError:  # closed
-        return False
+    return is_terminal(sys.stdin)

@@ -25,12 +25,7 @@ CANCELLED = 130
 
 
 class Unfinished(Exception):
-    """An error that stopped a run which is in the log; the error is its cause.
-
-    Args:
-        run_id: the run.
-        hint: the command that goes on with it.
-    """
+    """An error that stopped a run which is in the log; the error is its cause, the hint the command that goes on."""
 
     def __init__(self, run_id: str, hint: str) -> None:
         super().__init__(run_id)
@@ -43,14 +38,7 @@ class Interrupted(Exception):
 
 
 def main(args: Sequence[str] | None = None) -> int:
-    """Run the command `agentorchestra` and return its exit code.
-
-    Args:
-        args: the arguments; the process's own by default.
-
-    Returns:
-        The exit code.
-    """
+    """Run the command `agentorchestra` with these arguments, or the process's own; return its exit code."""
     _prepare_streams()
     words = list(sys.argv[1:] if args is None else args)
     debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
@@ -138,8 +126,8 @@ def _prepare_streams() -> None:
             reconfigure(errors="backslashreplace")
 
 
-class _Said(logging.Handler):
-    """That a run waits for its database is for whoever waits for the run."""
+class OneLine(logging.Handler):
+    """Says each record in a line; tracebacks are for AGENTORCHESTRA_DEBUG=1."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Print it."""
@@ -152,8 +140,8 @@ def _quieten() -> None:
     if not logging.getLogger().handlers:
         logging.getLogger().addHandler(logging.NullHandler())
     store = logging.getLogger("agentorchestra.store")
-    if not store.handlers:
-        store.addHandler(_Said())
+    if not store.handlers:  # that a run waits for its database is for whoever waits for the run
+        store.addHandler(OneLine())
 
     def from_thread(args: threading.ExceptHookArgs) -> None:
         say(f"warning: a thread ended with {args.exc_type.__name__}: {one_line(str(args.exc_value))}")

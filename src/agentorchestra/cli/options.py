@@ -67,12 +67,7 @@ class FilePath(ParamType):
 
 
 class Pair(ParamType):
-    """Two words around a `=`.
-
-    Args:
-        form: how it is written, for messages.
-        empty: whether the second one may be empty.
-    """
+    """Two words around a `=`; `form` is how they are written, for messages; the second may be `empty`."""
 
     def __init__(self, form: str, *, empty: bool = True) -> None:
         self.name = form
@@ -96,19 +91,18 @@ def _folder(ctx: click.Context, param: click.Parameter, value: str) -> Path:
     return Path(value)
 
 
-def workspace_option(function: F) -> F:
-    """`--workspace DIR`, as `folder`."""
-    return click.option(
-        "--workspace",
-        "folder",
-        metavar="DIR",
-        default=".agentorchestra",
-        envvar=WORKSPACE_VARIABLE,
-        show_envvar=True,
-        show_default=True,
-        callback=_folder,
-        help="The folder with the log, the settings and the files of the runs.",
-    )(function)
+workspace_option = click.option(
+    "--workspace",
+    "folder",
+    metavar="DIR",
+    default=".agentorchestra",
+    envvar=WORKSPACE_VARIABLE,
+    show_envvar=True,
+    show_default=True,
+    callback=_folder,
+    help="The folder with the log, the settings and the files of the runs.",
+)
+"""`--workspace DIR`, as `folder`."""
 
 
 def json_option(what: str) -> Callable[[F], F]:
@@ -116,74 +110,62 @@ def json_option(what: str) -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=f"Print {what} on stdout, and nothing else there.")
 
 
-def unsafe_option(function: F) -> F:
-    """`--unsafe-local`."""
-    return click.option(
-        "--unsafe-local",
-        is_flag=True,
-        help="Run the programs that models write on this machine, without any sandbox: they may do what you may.",
-    )(function)
+unsafe_option = click.option(
+    "--unsafe-local",
+    is_flag=True,
+    help="Run the programs that models write on this machine, without any sandbox: they may do what you may.",
+)
 
 
-_MCP_FILES = "agentorchestra.mcp_files"
+def _keep(ctx: click.Context, param: click.Parameter, value: Any) -> None:
+    ctx.meta[f"agentorchestra.{param.name}"] = value
 
 
-def _keep_mcp_files(ctx: click.Context, param: click.Parameter, value: tuple[Path, ...]) -> None:
-    ctx.meta[_MCP_FILES] = value
+def _kept(name: str, default: Any) -> Any:
+    context = click.get_current_context(silent=True)
+    return context.meta.get(f"agentorchestra.{name}", default) if context is not None else default
 
 
-def mcp_option(function: F) -> F:
-    """`--mcp FILE`; `opened` gives the files to the workspace."""
-    return click.option(
-        "--mcp",
-        multiple=True,
-        metavar="FILE",
-        type=FilePath(),
-        expose_value=False,
-        callback=_keep_mcp_files,
-        help="A file of MCP servers whose tools may be used; may be repeated.  [default: from the settings]",
-    )(function)
+mcp_option = click.option(
+    "--mcp",
+    multiple=True,
+    metavar="FILE",
+    type=FilePath(),
+    expose_value=False,
+    callback=_keep,
+    help="A file of MCP servers whose tools may be used; may be repeated.  [default: from the settings]",
+)
+"""`--mcp FILE`; `opened` gives the files to the workspace."""
 
 
 def mcp_files() -> tuple[Path, ...]:
     """Return what `--mcp` said in the command that runs."""
-    context = click.get_current_context(silent=True)
-    files: tuple[Path, ...] = context.meta.get(_MCP_FILES, ()) if context is not None else ()
+    files: tuple[Path, ...] = _kept("mcp", ())
     return files
 
 
-_PRESET = "agentorchestra.preset"
-
-
-def _keep_preset(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
-    ctx.meta[_PRESET] = value
-
-
-def preset_option(function: F) -> F:
-    """`--preset NAME`; `opened` gives it to the workspace."""
-    return click.option(
-        "--preset",
-        metavar="NAME",
-        type=WORDS,
-        expose_value=False,
-        callback=_keep_preset,
-        help="The limits of a paper under the settings (`presets list`), or none.  [default: from the settings]",
-    )(function)
+preset_option = click.option(
+    "--preset",
+    metavar="NAME",
+    type=WORDS,
+    expose_value=False,
+    callback=_keep,
+    help="The limits of a paper under the settings (`presets list`), or none.  [default: from the settings]",
+)
+"""`--preset NAME`; `opened` gives it to the workspace."""
 
 
 def preset_name() -> str | None:
     """Return what `--preset` said in the command that runs."""
-    context = click.get_current_context(silent=True)
-    return context.meta.get(_PRESET) if context is not None else None
+    preset: str | None = _kept("preset", None)
+    return preset
 
 
-def pin_option(function: F) -> F:
-    """`--pin`."""
-    return click.option(
-        "--pin",
-        is_flag=True,
-        help="Use the prompts and tools as the run was started with, where they have changed since.",
-    )(function)
+pin_option = click.option(
+    "--pin",
+    is_flag=True,
+    help="Use the prompts and tools as the run was started with, where they have changed since.",
+)
 
 
 def warn_unsafe() -> None:
@@ -203,35 +185,27 @@ def once_each(
     return pairs
 
 
-def file_option(function: F) -> F:
-    """`--file F`, as `files`."""
-    return click.option(
-        "--file",
-        "-f",
-        "files",
-        multiple=True,
-        metavar="F",
-        type=FilePath(),
-        help="A file, or a folder for the files below it; may be repeated.",
-    )(function)
+file_option = click.option(
+    "--file",
+    "-f",
+    "files",
+    multiple=True,
+    metavar="F",
+    type=FilePath(),
+    help="A file, or a folder for the files below it; may be repeated.",
+)
+"""`--file F`, as `files`."""
 
-
-def model_option(function: F) -> F:
-    """`--model M`."""
-    return click.option(
-        "--model",
-        metavar="M",
-        type=WORDS,
-        help="A model of the settings, provider:model, or offline.  [default: from the settings]",
-    )(function)
+model_option = click.option(
+    "--model",
+    metavar="M",
+    type=WORDS,
+    help="A model of the settings, provider:model, or offline.  [default: from the settings]",
+)
 
 
 def role_option(names: str) -> Callable[[F], F]:
-    """`--role ROLE=MODEL`, as `roles`.
-
-    Args:
-        names: of the roles there are, for the help text.
-    """
+    """`--role ROLE=MODEL`, as `roles`; the help text has the names of those there are."""
     return click.option(
         "--role",
         "roles",
@@ -244,11 +218,7 @@ def role_option(names: str) -> Callable[[F], F]:
 
 
 def task_on_stdin() -> str:
-    """Return the task, read from stdin to its end.
-
-    Raises:
-        UsageError: if it is no text.
-    """
+    """Return the task, read from stdin to its end; raise UsageError if it is no text."""
     try:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as exc:
@@ -257,9 +227,8 @@ def task_on_stdin() -> str:
         raise click.UsageError(f"the task cannot be read from stdin: {exc}; give it as TASK") from None
 
 
-def run_argument(function: F) -> F:
-    """`RUN`, as `run`."""
-    return click.argument("run", metavar="RUN", type=WORDS)(function)
+run_argument = click.argument("run", metavar="RUN", type=WORDS)
+"""`RUN`, as `run`."""
 
 
 def budget_options(function: F) -> F:

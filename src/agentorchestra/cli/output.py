@@ -55,9 +55,6 @@ def say(line: str, *, red: bool = False) -> None:
 def emit(text: str) -> bool:
     """Print a result on stdout; return False if nobody reads any more.
 
-    Returns:
-        Whether somebody may read it.
-
     Raises:
         OutputError: if it cannot be written although somebody may read it (a full disk).
     """
@@ -78,11 +75,7 @@ def emit(text: str) -> bool:
 
 
 def emit_bytes(data: bytes) -> bool:
-    """Bytes on stdout, as they are; whether somebody may read on.
-
-    Raises:
-        OutputError: as `emit`.
-    """
+    """Print bytes as they are; return whether somebody may read on; raise OutputError as `emit`."""
     sys.stdout.flush()
     try:
         sys.stdout.buffer.write(data)
@@ -189,25 +182,18 @@ def summary_line(result: RunResult) -> str:
 
 def print_result(result: RunResult, folder: Path, *, as_json: bool) -> int:
     """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code."""
-    from agentorchestra.core.spec import exit_code
+    from agentorchestra.core.spec import FINAL, exit_code
 
     if as_json:
         emit_json(result.model_dump(mode="json"))
     else:
-        answer = _answer(result)
+        answer = result.answer or (result.report if result.status in FINAL else "")  # of a debate its conclusion
         if answer:
             emit(clean(answer))
         say("\n".join(["", *account_lines(result, answer), summary_line(result)]))
     for line in _next_lines(result, folder, as_json=as_json):
         say(line)
     return exit_code(result.status)
-
-
-def _answer(result: RunResult) -> str:
-    """Return the answer; the report of a run that has ended with nothing else (a debate's conclusion)."""
-    from agentorchestra.core.spec import FINAL
-
-    return result.answer or (result.report if result.status in FINAL else "")
 
 
 def account_lines(result: RunResult, answer: str) -> list[str]:

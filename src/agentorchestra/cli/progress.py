@@ -19,13 +19,10 @@ class Progress:
     Args:
         steps: decisions taken before, for a run that is resumed.
         talk: only what is said in a debate and what goes wrong, not the steps that lead to it.
-
-    Attributes:
-        steps: decisions so far.
     """
 
     def __init__(self, *, steps: int = 0, talk: bool = False) -> None:
-        self.steps = steps
+        self.steps = steps  # decisions so far
         self._top = ""
         self._talk = Talk()
         self._only_talk = talk
@@ -103,13 +100,11 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
             purpose = effect.get("purpose")
             return f"model {name}" + (f" ({purpose})" if purpose else "")
         case EffectKind.INVOKE_AGENT | EffectKind.SPAWN:
-            task = one_line(str(arguments.get("instruction", "")), width)
-            return f"agent {arguments.get('name', name)}: {task}"
+            return f"agent {arguments.get('name', name)}: {one_line(str(arguments.get('instruction', '')), width)}"
         case EffectKind.ASK_HUMAN:
             return f"question: {one_line(str(arguments.get('question', '')), 400)}"
         case EffectKind.INVOKE_ACTION:
-            inner = arguments.get("arguments") or {}
-            return one_line(f"{name}.{arguments.get('action', '')}({_named(inner)})", width)
+            return one_line(f"{name}.{arguments.get('action', '')}({_named(arguments.get('arguments') or {})})", width)
         case EffectKind.RUN_CODE if name != "program":  # inside a call that shows the code
             return f"goes on in {name}" if arguments.get("part") else f"runs in {name}"
         case EffectKind.RUN_CODE if isinstance(arguments.get("code"), str):

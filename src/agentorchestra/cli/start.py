@@ -7,7 +7,7 @@ from typing import Any
 
 from agentorchestra.cli.driver import Stop, drive
 from agentorchestra.cli.output import clean, made_files, plural, say
-from agentorchestra.core.spec import RunManifest, RunResult
+from agentorchestra.core.spec import RunResult
 from agentorchestra.workspace import DEFAULT_COST_USD, Workspace
 
 ROLES = (
@@ -32,7 +32,6 @@ ROLES = (
 async def drive_new(
     workspace: Workspace[Any],
     run_id: str,
-    stop: Stop,
     *,
     folder: Path,
     as_json: bool,
@@ -41,54 +40,29 @@ async def drive_new(
     roles: tuple[tuple[str, str], ...] = (),
     talk: bool = False,
 ) -> RunResult:
-    """Say what a new run is, then drive it.
-
-    Args:
-        workspace: open.
-        run_id: the run, as it was just created.
-        stop, folder, as_json, talk: see `drive`.
-        asks: whether questions may be asked at the terminal.
-        budget_usd: as it was given.
-        roles: models of roles, as they were given.
-    """
-    (record,) = await workspace.runs(limit=1) or (None,)
-    manifest = record.manifest if record is not None and record.id == run_id else None
+    """Say what the run is that was just made, then drive it; budget and roles are as they were given."""
+    record = await workspace.store.get_run(run_id)
+    assert record is not None
+    manifest = record.manifest
     if not as_json:
         say(f"run {run_id}")
-        _say_session(manifest)
-        _say_folders(manifest)
-    _warn_of_roles(roles, workspace)
-    for note in workspace.notes:
-        say(clean(f"warning: {note}"))
-    if manifest is not None and budget_usd is None and workspace.settings.budget.cost_usd is None:
-        _name_default_budget(manifest)
-    result = await drive(workspace, run_id, stop, folder=folder, as_json=as_json, ask=asks, talk=talk)
-    if not as_json and (made := made_files(workspace.run_folder(run_id))):
-        say(f"{plural(len(made), 'file')} in {workspace.run_folder(run_id)}")
-    return result
-
-
-def _say_session(manifest: RunManifest | None) -> None:
-    if manifest is not None and manifest.session:
-        say(f"session {manifest.session}: {plural(len(manifest.earlier), 'earlier task')}")
-
-
-def _say_folders(manifest: RunManifest | None) -> None:
-    """Say how many files the folders gave and what was left out."""
-    if manifest is not None and any("/" in one.name for one in manifest.files):
-        say(f"files: {plural(len(manifest.files), 'file')}")
-    if manifest is not None and manifest.left_out:
-        say(manifest.left_out)
-
-
-def _warn_of_roles(roles: tuple[tuple[str, str], ...], workspace: Workspace[Any]) -> None:
-    """Warn of roles that no agent has: it may be a slip, but a tool may invoke agents of any role."""
+        if manifest.session:
+            say(f"session {manifest.session}: {plural(len(manifest.earlier), 'earlier task')}")
+        if any("/" in one.name for one in manifest.files):  # what the folders gave, and what was left out of them
+            say(f"files: {plural(len(manifest.files), 'file')}")
+        if manifest.left_out:
+            say(manifest.left_out)
+    # A role that no agent has may be a slip, but a tool may invoke agents of any role.
     known = {*ROLES, *workspace.settings.roles, *(agent.role for agent in workspace.agents.values())}
     for name, _ in roles:
         if name not in known:
             say(f"warning: no agent of this workspace plays the role {name!r}; the roles: {', '.join(sorted(known))}")
-
-
-def _name_default_budget(manifest: RunManifest) -> None:
-    if manifest.budget.cost_usd == DEFAULT_COST_USD:
+    for note in workspace.notes:
+        say(clean(f"warning: {note}"))
+    by_default = budget_usd is None and workspace.settings.budget.cost_usd is None
+    if by_default and manifest.budget.cost_usd == DEFAULT_COST_USD:
         say(f"budget: {DEFAULT_COST_USD:g} US dollar by default for {manifest.model}; --budget-usd changes it")
+    result = await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=asks, talk=talk)
+    if not as_json and (made := made_files(workspace.run_folder(run_id))):
+        say(f"{plural(len(made), 'file')} in {workspace.run_folder(run_id)}")
+    return result

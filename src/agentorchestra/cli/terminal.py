@@ -17,19 +17,12 @@ from agentorchestra.workspace import Workspace
 _LOOK_S = 1.0
 """How often it is looked whether the question was answered from elsewhere."""
 
-_YES = ("y", "yes")
-_NO = ("n", "no")
-
 
 class TerminalAsker:
     """Asks on stderr and reads from the terminal on stdin; Ctrl-D leaves the question open.
 
     The terminal is read by the event loop, so Ctrl-C ends the waiting like any other work, and no thread stays behind.
-
-    Args:
-        workspace: the workspace, open.
-        run_id: the run that asks.
-        display: what shows the run; it leaves the terminal to the question.
+    What shows the run (`display`) leaves the terminal to the question.
     """
 
     by = "terminal"
@@ -79,11 +72,10 @@ class TerminalAsker:
             line = await read_line("Allow it? y or n (Ctrl-D leaves it open): ")
             if line is None:
                 return None
-            if line.strip().lower() in _YES:
+            if line.strip().lower() in ("y", "yes"):
                 return True
-            if line.strip().lower() in _NO:
-                reason = (await read_line("Reason (may be empty): ") or "").strip()
-                return reason or False  # only True approves
+            if line.strip().lower() in ("n", "no"):
+                return (await read_line("Reason (may be empty): ") or "").strip() or False  # only True approves
 
     async def _answered_elsewhere(self, key: str) -> None:
         seen = 0

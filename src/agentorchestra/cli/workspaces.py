@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -30,19 +30,20 @@ def exists(folder: Path) -> bool:
         return True  # it cannot be looked into: opening it says why
 
 
-@asynccontextmanager
-async def opened(
+def opened(
     folder: Path, *, app: bool = True, unsafe_local: bool = False, preset: str | None = None
-) -> AsyncIterator[Workspace[Any]]:
+) -> AbstractAsyncContextManager[Workspace[Any]]:
     """Open the workspace of a folder; make it where it is missing.
 
-    Args:
-        folder: the workspace.
-        app: load the user's application. Reading the log needs none, and must work while it is broken.
-        unsafe_local: run programs without a sandbox.
-        preset: under the settings; None for that of the command line, or of the settings.
+    Without `app` the user's application is not loaded: reading the log needs none, and must work while it is broken.
+    Without `preset` it is that of the command line, or of the settings.
     """
     workspace = open_workspace(folder, app=app, preset=preset_name() if preset is None else preset)
+    return _open(workspace, unsafe_local=unsafe_local)
+
+
+@asynccontextmanager
+async def _open(workspace: Workspace[Any], *, unsafe_local: bool) -> AsyncIterator[Workspace[Any]]:
     workspace.unsafe_local = unsafe_local
     workspace.mcp_files = mcp_files()
     await workspace.open()
@@ -57,18 +58,11 @@ async def opened(
 async def opened_run(
     folder: Path, name: str, *, app: bool = False, unsafe_local: bool = False
 ) -> AsyncIterator[tuple[Workspace[Any], RunRecord]]:
-    """Open an existing workspace and find one of its runs. Nothing is made where there is none.
+    """Open an existing workspace and find one of its runs, else raise UnknownRunError. Nothing is made.
 
-    Args:
-        folder: the workspace.
-        name: a run's id, a unique beginning of it, or `last`.
-        app: load what the run is driven with: its preset, and the application of the settings, or the one that was
-            recorded with the run where they name none - but never the one that came in with an imported run: that is a
-            stranger's word for code to execute.
-        unsafe_local: run programs without a sandbox.
-
-    Raises:
-        UnknownRunError: with the way out.
+    With `app` comes what the run is driven with: its preset, and the application of the settings, or the one that was
+    recorded with the run where they name none - but never the one that came in with an imported run: that is a
+    stranger's word for code to execute.
     """
     if not exists(folder):
         raise UnknownRunError(
@@ -91,13 +85,8 @@ async def opened_run(
     loaded = load_app(manifest.app, Path(manifest.app_folder or "."))
     loaded.folder = folder
     loaded.preset = manifest.preset
-    loaded.unsafe_local = unsafe_local
-    loaded.mcp_files = mcp_files()
-    await loaded.open()
-    try:
-        yield loaded, record
-    finally:
-        await loaded.close(verify=False)
+    async with _open(loaded, unsafe_local=unsafe_local) as workspace:
+        yield workspace, record
 
 
 async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
@@ -109,11 +98,7 @@ async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
 
 
 async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:
-    """Return the run with this id, this unique beginning of an id, or the newest one for `last`.
-
-    Raises:
-        UnknownRunError: if there is none, or more than one.
-    """
+    """Return the run of this id, of this beginning of one id, or the newest for `last`; else raise UnknownRunError."""
     where = f"in the workspace {workspace.folder}"
     wanted = name.strip()
     if wanted == LAST:

@@ -109,9 +109,7 @@ class Bound(BaseModel, frozen=True):
 class Room(BaseModel, frozen=True):
     """The rest of the budgets for one effect; infinite where nothing limits it.
 
-    Attributes:
-        tokens, cost_usd: what is neither spent nor kept for a last answer.
-        free_tokens, free_usd: what of it no other effect holds.
+    Neither spent nor kept for a last answer; `free_...`: what of it no other effect holds.
     """
 
     tokens: float = math.inf

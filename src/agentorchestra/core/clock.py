@@ -35,9 +35,7 @@ class SystemClock:
     """The machine's clocks."""
 
     def now(self) -> datetime:
-        """Return the current time in UTC."""
         return datetime.now(UTC)
 
     def monotonic(self) -> float:
-        """`time.monotonic()`."""
         return time.monotonic()

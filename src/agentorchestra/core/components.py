@@ -12,18 +12,11 @@ class ComponentChange(BaseModel, frozen=True):
 
     Entries are never changed or deleted. `seq` counts from 1 without gaps for each (kind, name), so that of two
     processes that want to add the next one only one can.
-
-    Attributes:
-        kind, name: of the component.
-        seq: place in its history.
-        ts: when, aware.
-        type: what happened: `registered`, `activated`, `state`, `hidden`, ...
-        body: the rest, by type; texts it refers to are blobs.
     """
 
     kind: str
     name: str
     seq: int = Field(ge=1)
-    ts: datetime
-    type: str
-    body: dict[str, JsonValue] = {}
+    ts: datetime  # aware
+    type: str  # what happened: `registered`, `activated`, `state`, `hidden`, ...
+    body: dict[str, JsonValue] = {}  # the rest, by type; texts it refers to are blobs

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 from enum import StrEnum
-from functools import cached_property
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Discriminator, Tag
 
-from agentorchestra.core.frozen import Frozen
-from agentorchestra.core.ids import canonical_json, sha256_json
+from agentorchestra.core.frozen import Hashed
+from agentorchestra.core.ids import canonical_json
 
 
 class Trust(StrEnum):
@@ -62,7 +61,7 @@ class Source(BaseModel, frozen=True):
     place: str | None = None
 
 
-class TextBlock(Frozen):
+class TextBlock(Hashed):
     """Text with its origin."""
 
     type: Literal["text"] = "text"
@@ -70,13 +69,8 @@ class TextBlock(Frozen):
     source: Source | None = None
     trust: Trust = Trust.UNTRUSTED
 
-    @cached_property
-    def digest(self) -> str:
-        """Content hash; cached, the block is immutable."""
-        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
 
-
-class MediaBlock(Frozen):
+class MediaBlock(Hashed):
     """An image, a sound, a document: its bytes are a blob of the workspace, named by hash."""
 
     type: Literal["media"] = "media"
@@ -86,11 +80,6 @@ class MediaBlock(Frozen):
     name: str = ""
     source: Source | None = None
     trust: Trust = Trust.UNTRUSTED
-
-    @cached_property
-    def digest(self) -> str:
-        """Content hash; cached, the block is immutable."""
-        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
 
 
 def _block_type(value: Any) -> str:
@@ -134,11 +123,7 @@ def unnumbered(block: Block) -> str:
 
 
 def block_from(value: Any, *, source: Source | None = None, trust: Trust = Trust.UNTRUSTED) -> Block:
-    """Return a block from a block, a string or any JSON value.
-
-    Raises:
-        TypeError: if the value is neither.
-    """
+    """Return a block from a block, a string or any JSON value; TypeError if the value is none of these."""
     if isinstance(value, TextBlock | MediaBlock):
         return value
     text = value if isinstance(value, str) else canonical_json(value)

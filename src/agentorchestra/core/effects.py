@@ -192,13 +192,14 @@ class ArtifactRef(BaseModel, frozen=True):
 
 
 _BLOCKS: TypeAdapter[tuple[Block, ...]] = TypeAdapter(tuple[Block, ...])
-_BLOCKS_KEY = "$blocks"
+BLOCKS = "$blocks"
+"""The key under which a value holds blocks."""
 _JSON: TypeAdapter[JsonValue] = TypeAdapter(JsonValue)
 
 
 def blocks_value(blocks: list[Block] | tuple[Block, ...]) -> JsonValue:
     """Return blocks as the JSON value of an outcome; `Outcome.blocks` reads it back."""
-    return {_BLOCKS_KEY: [b.model_dump(mode="json", exclude_defaults=True) for b in blocks]}
+    return {BLOCKS: [b.model_dump(mode="json", exclude_defaults=True) for b in blocks]}
 
 
 class Outcome(BaseModel, frozen=True):
@@ -295,8 +296,8 @@ class Outcome(BaseModel, frozen=True):
         return self._value_blocks(source)
 
     def _value_blocks(self, source: Source | None) -> tuple[Block, ...]:
-        if isinstance(self.value, dict) and _BLOCKS_KEY in self.value:
-            return _BLOCKS.validate_python(self.value[_BLOCKS_KEY])
+        if isinstance(self.value, dict) and BLOCKS in self.value:
+            return _BLOCKS.validate_python(self.value[BLOCKS])
         if self.value is None:
             return (TextBlock(text="(no result)", source=source, trust=Trust.SYSTEM),)
         text = self.value if isinstance(self.value, str) else canonical_json(self.value)

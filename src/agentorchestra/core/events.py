@@ -262,27 +262,18 @@ def upcast(type_: str, v: int, body: dict[str, Any]) -> dict[str, Any]:
 
 
 class NewEvent(BaseModel, frozen=True):
-    """An event to append; its sequence is drawn by the store.
+    """An event to append; its sequence is drawn by the store."""
 
-    Attributes:
-        branch: the effect's branch, `RUN_BRANCH` for the run's own events.
-        n: the effect's number; None takes the sequence (the run's own and external events). Answers have one below
-            zero, the same for all to one question.
-        attempt: counts attempts of one effect from 1, over resumes too.
-        type, v: the body's format.
-        span, parent_span: keys as text, for viewers and OpenTelemetry.
-        actor: which agent or process.
-    """
-
-    branch: str = RUN_BRANCH
+    branch: str = RUN_BRANCH  # `RUN_BRANCH` for the run's own events
     n: int | None = None
-    attempt: int = 1
+    """The effect's number; None takes the sequence. Answers have one below zero, the same for all to one question."""
+    attempt: int = 1  # of one effect, counted from 1, over resumes too
     type: str
     v: int
     ts: datetime
-    span: str | None = None
+    span: str | None = None  # a key as text, for viewers and OpenTelemetry
     parent_span: str | None = None
-    actor: str = ""
+    actor: str = ""  # which agent or process
     body: dict[str, Any]
 
 
@@ -294,11 +285,7 @@ class Event(NewEvent):
 
     @property
     def data(self) -> Body:
-        """The typed body in the current version.
-
-        Raises:
-            EventFormatError: see `upcast`.
-        """
+        """The typed body in the current version; EventFormatError as `upcast`."""
         return BODIES[self.type].model_validate(upcast(self.type, self.v, self.body))
 
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any, Generic, Self, TypeVar, overload
 
 from pydantic import BaseModel, ConfigDict
+
+from agentorchestra.core.ids import sha256_json
 
 M = TypeVar("M", bound=BaseModel)
 V = TypeVar("V")
@@ -68,3 +71,12 @@ class Frozen(BaseModel):
             for name in copied.__dict__.keys() - type(self).model_fields.keys():
                 del copied.__dict__[name]
         return copied
+
+
+class Hashed(Frozen):
+    """A value with a content hash."""
+
+    @cached_property
+    def digest(self) -> str:
+        """Content hash; cached, the value is immutable."""
+        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))

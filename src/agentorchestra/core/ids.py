@@ -96,11 +96,7 @@ class EffectKey(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> EffectKey:
-        """Return the key of `str(key)`.
-
-        Raises:
-            ValueError: if the text is not `branch#n`.
-        """
+        """Return the key of `str(key)`; ValueError if the text is not `branch#n`."""
         branch, sep, number = text.rpartition("#")
         if not sep or not number.isdigit() or not branch.startswith("/"):
             raise ValueError(f"{text!r} is not an effect key; keys look like '/3.planner#2'")

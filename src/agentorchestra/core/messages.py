@@ -11,7 +11,7 @@ from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust, text_of
-from agentorchestra.core.frozen import Frozen
+from agentorchestra.core.frozen import Frozen, Hashed
 from agentorchestra.core.ids import canonical_json, sha256_json, sha256_text
 from agentorchestra.core.settings import ReasoningEffort
 
@@ -22,36 +22,23 @@ _MARK_CHARS = 100  # the marks around a block from outside (models/render.py)
 
 
 class ToolCall(BaseModel, frozen=True):
-    """A call a model asked for.
+    """A call a model asked for."""
 
-    Attributes:
-        id: the provider's id of the call, or one derived from the key.
-        name: the tool's name as the model wrote it.
-        arguments: the parsed object, or the raw text when it is not a JSON object.
-    """
-
-    id: str
-    name: str
-    arguments: dict[str, JsonValue] | str
+    id: str  # the provider's, or one derived from the key
+    name: str  # as the model wrote it
+    arguments: dict[str, JsonValue] | str  # the raw text when it is not a JSON object
 
 
 class Thought(BaseModel, frozen=True):
-    """A piece of a model's thinking that its provider wants back, unchanged, with the calls that followed from it.
+    """A piece of a model's thinking that its provider wants back, unchanged, with the calls that followed from it."""
 
-    Attributes:
-        text: the thinking, "" where the provider does not show it.
-        signature: by which the provider knows it again.
-        id: the provider's.
-        provider: whose it is; no other gets it.
-    """
-
-    text: str = ""
-    signature: str
-    id: str | None = None
-    provider: str
+    text: str = ""  # "" where the provider does not show it
+    signature: str  # by which the provider knows it again
+    id: str | None = None  # the provider's
+    provider: str  # whose it is; no other gets it
 
 
-class Message(Frozen):
+class Message(Hashed):
     """One message of a conversation.
 
     A `tool` message answers the call `tool_call_id`; an `assistant` message may hold calls, and thoughts before them.
@@ -64,11 +51,6 @@ class Message(Frozen):
     name: str | None = None
     is_error: bool = False
     thoughts: tuple[Thought, ...] = ()
-
-    @cached_property
-    def digest(self) -> str:
-        """Content hash; cached, the message is immutable."""
-        return sha256_json(self.model_dump(mode="json", exclude_defaults=True))
 
     @cached_property
     def chars(self) -> int:

@@ -255,20 +255,14 @@ class Handler(Protocol):
 
 
 class BaseHandler:
-    """A handler whose effects cost nothing.
+    """A handler whose effects cost nothing."""
 
-    Attributes:
-        fixed_mode: the mode of all its effects; None where each has its own.
-    """
-
-    fixed_mode: ClassVar[Mode | None] = None
+    fixed_mode: ClassVar[Mode | None] = None  # of all its effects; None where each has its own
 
     def mode(self, effect: Effect) -> Mode:
-        """Return the mode of its effects, or the effect's own."""
         return self.fixed_mode or effect.mode
 
     def bound(self, effect: Effect) -> Bound:
-        """Return nothing: what it does costs no more than time."""
         return NO_COST
 
 
@@ -277,11 +271,9 @@ class Sizing(Protocol):
     """A handler whose effects can cost less where less is left: an answer can be shorter."""
 
     def sized(self, effect: Effect, room: Callable[[Bound], Room]) -> tuple[Effect, Bound, Bound]:
-        """Fit an effect to what is left.
+        """Fit an effect to what is left; fingerprint and log are made of it as it was asked for.
 
-        Args:
-            effect: as it was asked for; fingerprint and log are made of that one.
-            room: what the budgets leave, if so much is kept for a last answer of this effect's agent.
+        `room` says what the budgets leave if so much is kept for a last answer of this effect's agent.
 
         Returns:
             The effect to execute, the most it can cost, and what a last answer needs.
@@ -300,12 +292,7 @@ class Owner(BaseModel, frozen=True):
 
 
 class RunRecord(BaseModel, frozen=True):
-    """A row of `runs`.
-
-    Attributes:
-        imported: when it came from elsewhere (a bundle, a file of events), None for a run made here. What such a run
-            names (an application, tools, texts of modules) is another's: reading and replaying it executes none of it.
-    """
+    """A row of `runs`."""
 
     id: str
     status: RunStatus
@@ -315,6 +302,8 @@ class RunRecord(BaseModel, frozen=True):
     parent_run: str | None = None
     fork_seq: int | None = None
     imported: datetime | None = None
+    """When it came from elsewhere (a bundle, a file of events). What such a run names (an application, tools, texts of
+    modules) is another's: reading and replaying it executes none of it."""
 
 
 class Job(BaseModel, frozen=True):
@@ -327,19 +316,14 @@ class Job(BaseModel, frozen=True):
 
 
 class RunState(NamedTuple):
-    """The standing of a run, without its manifest.
-
-    Attributes:
-        ended: the time of its last event; of its creation where it has none.
-        driven: whether a process holds a lease on it.
-    """
+    """The standing of a run, without its manifest."""
 
     id: str
     status: RunStatus
     created: datetime
-    ended: datetime
+    ended: datetime  # the time of its last event; of its creation where it has none
     parent_run: str | None
-    driven: bool
+    driven: bool  # whether a process holds a lease on it
 
 
 class Swept(NamedTuple):
@@ -364,11 +348,7 @@ class Store(Protocol):
     """
 
     async def open(self) -> None:
-        """Create or migrate.
-
-        Raises:
-            WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError.
-        """
+        """Create or migrate; WorkspaceNotWritableError, WorkspaceNewerError or WorkspaceCorruptError."""
 
     async def close(self) -> None:
         """Drain what was appended, then release everything; idempotent."""
@@ -377,12 +357,9 @@ class Store(Protocol):
         """Create a run with its first events, status `created`, epoch 0."""
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
-        """Create a run that was made elsewhere, with its rows as they are there; nobody drives it.
+        """Create a run that was made elsewhere, with its whole log as it is there; nobody drives it.
 
-        Args:
-            record: its row; `imported` says when it came.
-            events: its whole log, in order and without gaps.
-            epoch: the last one it was driven under.
+        `record.imported` says when it came, `epoch` is the last one it was driven under.
 
         Raises:
             StoreError: if there is a run of this id already, or the events are not one whole log.
@@ -392,12 +369,10 @@ class Store(Protocol):
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None
     ) -> Future[tuple[int, ...]]:
-        """Queue events for the next group commit; callable from any thread, in order per caller.
+        """Queue events for the next group commit, all or none; callable from any thread, in order per caller.
 
         Args:
-            run: the run.
-            epoch: the writer's epoch; None for other processes, which may append external types only.
-            events: written together or not at all.
+            epoch: the writer's; None for other processes, which may append external types only.
             status: sets the run's status in the same commit.
 
         Returns:
@@ -416,8 +391,7 @@ class Store(Protocol):
         Args:
             wanted: which ones; at most 500 runs by name.
             after: run and sequence of the last event of the page before.
-            limit: at most this many.
-            newest: the last ones instead of the first ones (still in order).
+            newest: the last `limit` ones instead of the first ones (still in order).
         """
 
     async def get_run(self, run: str) -> RunRecord | None:
@@ -449,11 +423,7 @@ class Store(Protocol):
         """Keep bytes durably; return their SHA-256."""
 
     async def get_blob(self, sha256: str) -> bytes:
-        """Return the bytes.
-
-        Raises:
-            StoreError: if there is no such blob or it does not match its hash.
-        """
+        """Return the bytes; StoreError if there is no such blob or it does not match its hash."""
 
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
         """Return those of these hashes that are blobs, without reading their bytes."""
@@ -594,11 +564,7 @@ class Ground(Protocol):
 
 @runtime_checkable
 class Grounded(Protocol):
-    """The members that an environment with a ground has besides `Environment`'s.
-
-    Attributes:
-        ground: the name of what it stands on, for all that share it.
-    """
+    """The members that an environment with a ground has besides `Environment`'s; all that share it name it alike."""
 
     ground: str
 

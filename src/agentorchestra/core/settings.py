@@ -401,10 +401,12 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
             E.2), for one more delegation; `off`: only code and the judge look at it.
         verifier: the agent that is asked, "" for the first of deep analyzer, browser use agent and deep researcher
             that did not find it.
+        systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
     """
 
     verify: Literal["web", "off"] = "web"
     verifier: str = ""
+    systems: tuple[str, ...] = ()
 
 
 class ResearchSettings(BaseModel, frozen=True, extra="forbid"):

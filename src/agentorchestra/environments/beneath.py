@@ -15,17 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-MAX_DEPTH = 64
-"""Folders in folders; deeper ones are refused."""
-
-MAX_NAME = 255
-"""Bytes of one name."""
-
+MAX_DEPTH = 64  # folders in folders; deeper ones are refused
+MAX_NAME = 255  # bytes of one name
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _FILE = os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK  # a FIFO that nobody writes must not stop the reader
-
-
-_GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP})
 
 
 class OutsideError(ValueError):
@@ -42,16 +35,12 @@ class Found:
     @property
     def kind(self) -> str:
         """`file`, `folder`, `link`, or `other` (a socket, a pipe, a device)."""
-        return kind_of(self.status.st_mode)
-
-
-def kind_of(mode: int) -> str:
-    """`file`, `folder`, `link` or `other`, from a file's mode."""
-    if stat.S_ISREG(mode):
-        return "file"
-    if stat.S_ISDIR(mode):
-        return "folder"
-    return "link" if stat.S_ISLNK(mode) else "other"
+        mode = self.status.st_mode
+        if stat.S_ISREG(mode):
+            return "file"
+        if stat.S_ISDIR(mode):
+            return "folder"
+        return "link" if stat.S_ISLNK(mode) else "other"
 
 
 def parts_of(path: str) -> tuple[str, ...]:
@@ -106,14 +95,12 @@ def _down(at: int, part: str, path: tuple[str, ...], *, make: bool) -> int:
         except OSError as exc:
             if exc.errno not in (errno.ENOTDIR, errno.ELOOP):
                 raise
-            _refuse_link(at, part, path)
+            if stat.S_ISLNK(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode):
+                raise OutsideError(
+                    f"{'/'.join(path)!r} is a link, and links are not followed; name the file itself"
+                ) from None
             raise NotADirectoryError(errno.ENOTDIR, "this is no folder", "/".join(path)) from None
     raise AssertionError("unreachable")
-
-
-def _refuse_link(at: int, part: str, path: tuple[str, ...]) -> None:
-    if stat.S_ISLNK(os.stat(part, dir_fd=at, follow_symlinks=False).st_mode):
-        raise OutsideError(f"{'/'.join(path)!r} is a link, and links are not followed; name the file itself")
 
 
 @contextmanager
@@ -144,6 +131,15 @@ def open_file(at: int, name: str, flags: int = os.O_RDONLY, mode: int = 0o644) -
     return found
 
 
+@contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """Close a descriptor at the end of the block."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
 def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
     """Return what lies at a path, itself if it is a link."""
     if not parts:
@@ -155,18 +151,13 @@ def status_of(root: Path, parts: tuple[str, ...]) -> os.stat_result:
 def walk(
     root: Path, parts: tuple[str, ...] = (), *, depth: int = MAX_DEPTH, skip: frozenset[str] = frozenset()
 ) -> Iterator[Found]:
-    """Yield everything below a folder, folders before what is in them, names sorted; links are given, never followed.
-
-    What vanishes meanwhile is left out; so are the paths of `skip` (from the root) with all below them.
-    """
+    """Yield what is below a folder but `skip` (paths from the root): folders first, by name, links never followed."""
     with opened(root, parts) as at:
         yield from _walk(at, "/".join(parts), depth, skip)
 
 
 def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Found]:
-    with os.scandir(at) as entries:
-        names = sorted(entry.name for entry in entries)
-    for name in names:
+    for name in sorted(os.listdir(at)):
         below = f"{path}/{name}" if path else name
         if below in skip:
             continue
@@ -179,13 +170,11 @@ def _walk(at: int, path: str, depth: int, skip: frozenset[str]) -> Iterator[Foun
             try:
                 inner = open_folder(at, name, status.st_mode)
             except OSError as exc:
-                if exc.errno in _GONE:  # it became something else
-                    continue
-                raise  # what is left out without a word would be taken for deleted
-            try:
+                if exc.errno not in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+                    raise  # what is left out without a word would be taken for deleted
+                continue  # it became something else
+            with closing(inner):
                 yield from _walk(inner, below, depth - 1, skip)
-            finally:
-                os.close(inner)
 
 
 def open_folder(at: int, name: str, mode: int) -> int:
@@ -218,13 +207,11 @@ def _remove(at: int, name: str, top: int, waiting: list[str], depth: int) -> Non
         inner = os.open(name, _FOLDER, dir_fd=at)
     except FileNotFoundError:
         return
-    try:
+    with closing(inner):
         with os.scandir(inner) as entries:
             names = [entry.name for entry in entries]
         for one in names:
             _remove(inner, one, top, waiting, depth - 1)
-    finally:
-        os.close(inner)
     with suppress(FileNotFoundError):
         os.rmdir(name, dir_fd=at)
 
@@ -233,8 +220,5 @@ def _give_rights(at: int, name: str) -> None:
     """Let its owner into a folder without rights, through a descriptor: a link put there has no target changed."""
     if not hasattr(os, "O_PATH"):  # another system than Linux: as it is
         return
-    handle = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-    try:
+    with closing(os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)) as handle:
         Path(f"/proc/self/fd/{handle}").chmod(0o700)
-    finally:
-        os.close(handle)

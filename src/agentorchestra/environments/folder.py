@@ -60,14 +60,10 @@ from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.log.store.references import PRIVATE
 from agentorchestra.tea.calling.environment import ActionEnvironment
 
-FOLDER = "folder"
-"""The ground's name: the run's state has the snapshot it stands at under `env:folder`."""
-
-FILES = "files"
-"""Where the task's files are seen below the folder, read only."""
-
+FOLDER = "folder"  # the ground's name: the run's state has the snapshot it stands at under `env:folder`
+FILES = "files"  # where the task's files are seen below the folder, read only
+# Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone).
 _AT_ONCE, _BYTES_AT_ONCE = 256, 64 << 20
-"""Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone)."""
 
 
 @cache
@@ -77,45 +73,29 @@ def rules_text(name: str) -> str:
 
 
 class FolderGround:
-    """The folder of one run and world, and what the environments on it remember.
-
-    Args:
-        place: what is made for it on disk; the folder is `folder` in it.
-        ctx: the run's context, for the contents in its store.
-        keep: whether the folder stays when the ground is closed.
-        files: the folder with the task's files, seen read only as `files/`; None for none.
-        limits: of what a snapshot can hold.
-
-    Attributes:
-        folder: what agents see as the folder.
-        kept: what each environment on it remembers, by its name.
-    """
+    """The folder of one run and world, and what the environments on it remember; see `FolderEnvironment.lay`."""
 
     snapshot_type = "application/json"
 
     def __init__(
         self, place: Path, ctx: Any, *, keep: bool, files: Path | None = None, limits: FolderLimits = DEFAULT_LIMITS
     ) -> None:
-        self.place = place
-        self.folder = place / "folder"
-        self.files = files
-        self.limits = limits
-        self.kept: dict[str, dict[str, JsonValue]] = {}
+        self.place = place  # what is made for it on disk
+        self.folder = place / "folder"  # what agents see as the folder
+        self.files = files  # the folder with the task's files, seen read only as `files/`; None for none
+        self.limits = limits  # of what a snapshot can hold
+        self.kept: dict[str, dict[str, JsonValue]] = {}  # what each environment on it remembers, by its name
         self.members: list[Any] = []  # environments; each is told before and after it is put back
         self._ctx = ctx
-        self._keep = keep
+        self._keep = keep  # whether the folder stays when the ground is closed
         self._known: dict[str, tuple[Mark, str]] = {}
         self._stored: set[str] = set()
         self._apart = frozenset({FILES}) if files is not None else frozenset[str]()
 
     async def open(self) -> None:
         """Make the folder; what a process that was killed left half made is removed."""
-
-        def make() -> None:
-            shutil.rmtree(self.place / "temporary", ignore_errors=True)
-            self.folder.mkdir(parents=True, exist_ok=True)
-
-        await asyncio.to_thread(make)
+        await asyncio.to_thread(shutil.rmtree, self.place / "temporary", ignore_errors=True)
+        await asyncio.to_thread(self.folder.mkdir, parents=True, exist_ok=True)
 
     def temporary(self) -> Path:
         """Return a new empty file on the folder's file system, which no program of an agent sees. Blocks."""
@@ -125,39 +105,27 @@ class FolderGround:
         os.close(descriptor)
         return Path(name)
 
-    # -- snapshots ---------------------------------------------------------------------------------------------------
-
     async def snapshot(self) -> bytes:
         """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
-        listed = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)
-        known = {
-            one.path: (listed.marks[one.path], one.content)
-            for one in listed.entries
-            if one.content and one.kind == "file"
-        }
-        entries: list[Entry | None] = [*listed.entries]
-        unread = [index for index, one in enumerate(listed.entries) if one.kind == "file" and not one.content]
-        for part in _batches(unread, [one.size for one in listed.entries]):
-            found = await asyncio.gather(*(self._taken(listed.entries[index], known) for index in part))
+        listed, marks = await asyncio.to_thread(list_folder, self.folder, self._known, self.limits, self._apart)
+        known = {one.path: (marks[one.path], one.content) for one in listed if one.content and one.kind == "file"}
+        entries: list[Entry | None] = [*listed]
+        unread = [index for index, one in enumerate(listed) if one.kind == "file" and not one.content]
+        for part in _batches(unread, [one.size for one in listed]):
+            found = await asyncio.gather(*(self._taken(listed[index], known) for index in part))
             for index, entry in zip(part, found, strict=True):
                 entries[index] = entry
         self._known = known
         kept = {name: values for name, values in self.kept.items() if values}
         manifest = Manifest(tuple(one for one in entries if one is not None), kept)
         inside, parts = manifest.split()
-        names = []
-        for data in parts:
-            name = hashlib.sha256(data).hexdigest()
-            if name not in self._stored:
-                await self._ctx.artifact("folder", data, self.snapshot_type)
-                self._stored.add(name)
-            names.append(name)
-        return manifest.to_bytes(inside, names)
+        return manifest.to_bytes(
+            inside, [await self._stored_once("folder", data, self.snapshot_type) for data in parts]
+        )
 
     async def _taken(self, entry: Entry, known: dict[str, tuple[Mark, str]]) -> Entry | None:
         """Return a file's entry with its content in the store; None if it is gone."""
-        read = await asyncio.to_thread(read_file, self.folder, entry.path, self.limits)
-        if read is None:
+        if (read := await asyncio.to_thread(read_file, self.folder, entry.path, self.limits)) is None:
             return None
         ref = await self._ctx.artifact(entry.path, read.data)
         if read.mark is not None:
@@ -166,18 +134,19 @@ class FolderGround:
 
     async def restore(self, data: bytes | None) -> None:
         """Put the folder back as a snapshot has it, or empty it; what is as it should be is not written again."""
-        manifest = Manifest() if data is None else await self._manifest(data)
+        manifest = Manifest()
+        if data is not None:
+            refs = [ArtifactRef(name="folder", sha256=name, size=0) for name in parts_named(data)]
+            manifest = Manifest.from_bytes(data, [await self._ctx.read_artifact(one) for one in refs])
         for one in self.members:
             await one.leave()
         wanted = {one.path: one for one in manifest.entries}
         there = await asyncio.to_thread(clear_for, self.folder, wanted, self._apart)
         await asyncio.to_thread(make_folders, self.folder, manifest.entries)
         files = [one for one in manifest.entries if one.kind == "file"]
-
-        def changed() -> list[Entry]:
-            return [e for e in files if differs(self.folder, e, there.get(e.path), self._known.get(e.path))]
-
-        missing = await asyncio.to_thread(changed)
+        missing = await asyncio.to_thread(
+            lambda: [e for e in files if differs(self.folder, e, there.get(e.path), self._known.get(e.path))]
+        )
         for part in _batches(range(len(missing)), [one.size for one in missing]):
             await asyncio.gather(*(self._written(missing[index]) for index in part))
 
@@ -198,25 +167,21 @@ class FolderGround:
 
     async def hide(self, data: bytes) -> str:
         """Keep bytes that no bundle takes along; their SHA-256."""
+        return await self._stored_once("private", data, PRIVATE)
+
+    async def _stored_once(self, what: str, data: bytes, media_type: str) -> str:
         name = hashlib.sha256(data).hexdigest()
         if name not in self._stored:
-            await self._ctx.artifact("private", data, PRIVATE)
+            await self._ctx.artifact(what, data, media_type)
             self._stored.add(name)
         return name
 
     async def hidden(self, sha256: str) -> bytes | None:
-        """Return what `hide` kept; None where it is not."""
         try:
             found: bytes = await self._ctx.read_artifact(ArtifactRef(name="private", sha256=sha256, size=0))
         except StoreError:
             return None
         return found
-
-    async def _manifest(self, data: bytes) -> Manifest:
-        parts = [
-            await self._ctx.read_artifact(ArtifactRef(name="folder", sha256=name, size=0)) for name in parts_named(data)
-        ]
-        return Manifest.from_bytes(data, parts)
 
     async def _written(self, entry: Entry) -> None:
         data = await self._ctx.read_artifact(ArtifactRef(name=entry.path, sha256=entry.content, size=entry.size))
@@ -286,11 +251,7 @@ class FolderEnvironment(ActionEnvironment):
         return self._stands_on.kept.setdefault(self.name, {})
 
     async def hide(self, data: bytes) -> str:
-        """Keep bytes that are a credential, such as cookies, and that no bundle takes along.
-
-        Returns:
-            Their SHA-256, for `kept`.
-        """
+        """Keep bytes that are a credential, such as cookies, and that no bundle takes along; return their SHA-256."""
         return await self._stands_on.hide(data)
 
     async def hidden(self, sha256: str) -> bytes | None:

@@ -19,6 +19,7 @@ from agentorchestra.environments.beneath import (
     MAX_DEPTH,
     Found,
     OutsideError,
+    closing,
     open_file,
     open_folder,
     parent_of,
@@ -27,27 +28,19 @@ from agentorchestra.environments.beneath import (
     walk,
 )
 
+# 1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, `parts` (blobs with further entries),
+# and `kept`.
 FORMAT = 1
-"""1: entries `[path, kind, mode, mtime_ns, size, sha256 or target of the link]`, `parts` (blobs with further entries),
-and `kept`."""
-
-_LARGE = 16
-"""A folder with so many entries has a part of its own: it is stored again only when something in it changes."""
+_LARGE = 16  # a folder with so many entries has a part of its own: it is stored again only when something in it changes
 
 
 @dataclass(frozen=True)
 class FolderLimits:
-    """What the folder of a run's environments may hold, so that a snapshot of it can be kept.
+    """What the folder of a run's environments may hold, so that a snapshot of it can be kept."""
 
-    Attributes:
-        bytes: of all files together.
-        entries: files, folders and links.
-        file_bytes: of one file.
-    """
-
-    bytes: int = 1 << 30
-    entries: int = 50_000
-    file_bytes: int = 256 << 20
+    bytes: int = 1 << 30  # of all files together
+    entries: int = 50_000  # files, folders and links
+    file_bytes: int = 256 << 20  # of one file
 
 
 DEFAULT_LIMITS = FolderLimits()
@@ -63,7 +56,6 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, status: os.stat_result) -> Mark:
-        """Return the mark of a file with this status."""
         return cls(status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
 
 
@@ -134,40 +126,34 @@ def _json(value: Any) -> bytes:
     return json.dumps(value, sort_keys=True, separators=(",", ":")).encode()
 
 
-@dataclass
-class Listed:
-    """Entries of a folder, with "" as the content of files that have to be read, and the marks of its files."""
-
-    entries: list[Entry]
-    marks: dict[str, Mark]
-
-
 def list_folder(
     root: Path, known: Mapping[str, tuple[Mark, str]], limits: FolderLimits, apart: frozenset[str]
-) -> Listed:
-    """List the folder; contents of files that were not touched since they were read are known. Blocks.
+) -> tuple[list[Entry], dict[str, Mark]]:
+    """Return the entries, with "" as the content of files that have to be read, and the marks of files. Blocks.
 
-    Raises:
-        ToolError: if there is more than a snapshot can hold.
+    A ToolError says that there is more than a snapshot can hold.
     """
-    listed = Listed([], {})
+    entries: list[Entry] = []
+    marks: dict[str, Mark] = {}
     total = 0
     for found in walk(root, skip=apart):
-        if len(listed.entries) >= limits.entries:
+        if len(entries) >= limits.entries:
             raise ToolError(
                 f"the folder holds more than {limits.entries:,} files and folders, which is the most that can be kept; "
                 "delete what is not needed (caches, downloaded packages)"
             )
-        entry = _entry(root, found, known, listed)
-        if entry is None:
+        if (entry := entry_of(root, found)) is None:
             continue
         if entry.kind == "folder" and entry.path.count("/") + 1 >= MAX_DEPTH:
             raise ToolError(f"the folder has folders more than {MAX_DEPTH - 1} deep, which cannot be kept; delete them")
         if entry.kind == "file":
             total += entry.size
             _check_size(entry.path, entry.size, total, limits)
-        listed.entries.append(entry)
-    return listed
+            mark = marks[entry.path] = Mark.of(found.status)
+            held = known.get(entry.path)
+            entry = entry._replace(content=held[1]) if held is not None and held[0] == mark else entry
+        entries.append(entry)
+    return entries, marks
 
 
 def _check_size(path: str, size: int, total: int, limits: FolderLimits) -> None:
@@ -187,23 +173,17 @@ def _size(count: int) -> str:
     return f"{count / (1 << 20):,.0f} MiB" if count >= 10 << 20 else f"{count:,} bytes"
 
 
-def _entry(root: Path, found: Found, known: Mapping[str, tuple[Mark, str]], listed: Listed) -> Entry | None:
-    status, mode = found.status, stat.S_IMODE(found.status.st_mode) & 0o777
-    if found.kind == "folder":
+def entry_of(root: Path, found: Found) -> Entry | None:
+    """Return the line of what was found, a file's without its content; None if it cannot be kept, or is gone."""
+    kind, status, mode = found.kind, found.status, stat.S_IMODE(found.status.st_mode) & 0o777
+    if kind == "file":
+        return Entry(found.path, "file", mode, status.st_mtime_ns, status.st_size, "")
+    if kind == "folder":
         return Entry(found.path, "folder", mode, 0, 0, "")
-    if found.kind == "link":
-        try:
-            with parent_of(root, parts_of(found.path)) as (at, name):
-                return Entry(found.path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))
-        except OSError:  # gone meanwhile
-            return None
-    if found.kind == "other":
-        return None
-    mark = Mark.of(status)
-    listed.marks[found.path] = mark
-    held = known.get(found.path)
-    content = held[1] if held is not None and held[0] == mark else ""
-    return Entry(found.path, "file", mode, status.st_mtime_ns, status.st_size, content)
+    if kind == "link":
+        with suppress(OSError), parent_of(root, parts_of(found.path)) as (at, name):
+            return Entry(found.path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))
+    return None
 
 
 class Read(NamedTuple):
@@ -233,14 +213,11 @@ def _readable(at: int, name: str) -> int:
     except PermissionError:
         # Its owner took the right to read away; it has to be in the snapshot all the same.
         mode = stat.S_IMODE(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
-        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
-        try:
+        with closing(os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)) as handle:
             Path(f"/proc/self/fd/{handle}").chmod(mode | 0o400)
             descriptor = open_file(at, name)
             os.fchmod(descriptor, mode)
             return descriptor
-        finally:
-            os.close(handle)
 
 
 def clear_for(root: Path, wanted: Mapping[str, Entry], apart: frozenset[str]) -> dict[str, Found]:
@@ -278,31 +255,21 @@ def make_folders(root: Path, entries: Sequence[Entry]) -> None:
             with parent_of(root, parts_of(entry.path)) as (at, name):
                 with suppress(FileExistsError):
                     os.mkdir(name, 0o700, dir_fd=at)
-                inner = open_folder(at, name, os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
-                try:
+                with closing(open_folder(at, name, os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)) as inner:
                     os.fchmod(inner, entry.mode | 0o700)
-                finally:
-                    os.close(inner)
 
 
 def make_link(root: Path, entry: Entry) -> None:
-    """Make a link of a manifest. Blocks."""
     with parent_of(root, parts_of(entry.path)) as (at, name):
-        try:
+        with suppress(FileNotFoundError):
             if os.readlink(name, dir_fd=at) == entry.content:
                 return
             os.unlink(name, dir_fd=at)
-        except FileNotFoundError:
-            pass
         os.symlink(entry.content, name, dir_fd=at)
 
 
 def place_file(root: Path, parts: tuple[str, ...], source: Path, *, new: bool = False, make: bool = False) -> None:
-    """Move a finished file to its place in one step, with the folders on the way if `make`. Blocks.
-
-    Raises:
-        FileExistsError: something is there, with `new`.
-    """
+    """Move a finished file to its place, with its folders if `make`; FileExistsError if `new` and taken. Blocks."""
     with parent_of(root, parts, make=make) as (at, name):
         if new:
             os.link(source, name, dst_dir_fd=at, follow_symlinks=False)
@@ -318,11 +285,8 @@ def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
         if entry.kind == "link":
             continue
         with parent_of(root, parts_of(entry.path)) as (at, name):
-            if entry.kind == "folder":
-                inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
-            else:
-                inner = _readable(at, name)
-            try:
+            flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+            with closing(os.open(name, flags, dir_fd=at) if entry.kind == "folder" else _readable(at, name)) as inner:
                 status = os.fstat(inner)
                 if stat.S_IMODE(status.st_mode) != entry.mode:
                     os.fchmod(inner, entry.mode)
@@ -330,6 +294,4 @@ def finish(root: Path, entries: Sequence[Entry]) -> dict[str, tuple[Mark, str]]:
                     if status.st_mtime_ns != entry.mtime_ns:
                         os.utime(inner, ns=(entry.mtime_ns, entry.mtime_ns))
                     known[entry.path] = (Mark.of(os.fstat(inner)), entry.content)
-            finally:
-                os.close(inner)
     return known

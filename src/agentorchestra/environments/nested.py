@@ -24,6 +24,7 @@ import binascii
 import copy
 import json
 from collections.abc import Callable, Mapping
+from contextlib import AsyncExitStack
 from typing import Any, ClassVar, Literal, cast
 
 from pydantic import JsonValue
@@ -80,7 +81,8 @@ class NestedEnvironment(ActionEnvironment):
                 self._where[whole] = (name, schema.name)
         own = type(self).content_hash
         self.content_hash = sha256_json([own, {name: part.content_hash for name, part in self._parts.items()}])
-        self.branching: Branching = _weakest([part.branching for part in self._parts.values()])
+        # With state of its own it is never `stateless`.
+        self.branching: Branching = "none" if "none" in [p.branching for p in self._parts.values()] else "snapshot"
         self.durable = bool(self._parts) and all(part.durable for part in self._parts.values())
 
     def part(self, name: str) -> Any:
@@ -101,24 +103,18 @@ class NestedEnvironment(ActionEnvironment):
         """
         one, given = self._parts[part], dict(arguments)
         conditions = conditions_of(one, action)
-        missing = untrue(conditions.before, given)
-        if missing:
+        if missing := untrue(conditions.before, given):
             raise ToolError(f"{part} does not allow {action} now: not true that {' and '.join(missing)}")
         value = await one.act(action, given, ctx)
-        broken = untrue(conditions.after, given, value)
-        if broken:
+        if broken := untrue(conditions.after, given, value):
             raise ToolError(f"{action} was done in {part}, but then it was not true that {' and '.join(broken)}")
         return value
-
-    # -- the contract ------------------------------------------------------------------------------------------------
 
     def actions(self) -> tuple[ToolSchema, ...]:
         """Return its own actions, then those of the parts."""
         schemas = {name: {one.name: one for one in part.actions()} for name, part in self._parts.items()}
-        inner = [
-            schemas[part][action].model_copy(update={"name": whole}) for whole, (part, action) in self._where.items()
-        ]
-        return (*super().actions(), *inner)
+        named = ((schemas[part][action], whole) for whole, (part, action) in self._where.items())
+        return (*super().actions(), *(one.model_copy(update={"name": whole}) for one, whole in named))
 
     def _asked(self, action: str) -> tuple[Environment, str] | None:
         found = self._where.get(action)
@@ -131,8 +127,7 @@ class NestedEnvironment(ActionEnvironment):
 
     def tags(self, action: str) -> frozenset[Tag]:
         """Return the part's tags; an own action has those that it declares."""
-        found = self._asked(action)
-        if found is None:
+        if (found := self._asked(action)) is None:
             return super().tags(action)
         declared = getattr(found[0], "tags", None)
         return frozenset() if declared is None else frozenset(declared(found[1]))
@@ -176,19 +171,13 @@ class NestedEnvironment(ActionEnvironment):
             blocks += [head, *await part.state()]
         return tuple(blocks)
 
-    # -- life --------------------------------------------------------------------------------------------------------
-
     async def open(self, ctx: Any) -> None:
         """Open the parts; on a ground, put those that have none where it stands."""
-        opened: list[Environment] = []
-        try:
+        async with AsyncExitStack() as opened:
             for part in self._parts.values():
                 await part.open(ctx)
-                opened.append(part)
-        except BaseException:
-            for part in opened:
-                await part.close()
-            raise
+                opened.push_async_callback(part.close)
+            opened.pop_all()
         self._begun = await self._gathered()
         if self._ground is not None and self._kept:
             await self._scatter(self._kept or self._begun)
@@ -242,8 +231,6 @@ class NestedEnvironment(ActionEnvironment):
             if name in self._parts:
                 await self._parts[name].restore(_read(state))
 
-    # -- on a ground -------------------------------------------------------------------------------------------------
-
     @property
     def _standing(self) -> list[Grounded]:
         return [found for part in self._parts.values() if (found := grounded(part)) is not None]
@@ -275,11 +262,6 @@ class NestedEnvironment(ActionEnvironment):
     async def restored(self) -> None:
         """Put what stands beside the ground where it was."""
         await self._scatter(self._kept)
-
-
-def _weakest(branchings: list[Branching]) -> Branching:
-    """Return the weakest branching; with state of its own that is never `stateless`."""
-    return "none" if "none" in branchings else "snapshot"
 
 
 def _written(data: bytes) -> JsonValue:

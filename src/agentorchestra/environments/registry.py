@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.settings import Settings
 from agentorchestra.sandbox import Sandbox, SandboxLimits
+from agentorchestra.sandbox.base import MIB
 
-MIB = 1 << 20
-
+# Name -> `module:class`. The class method `packaged(parts)` makes it.
 PACKAGED: Mapping[str, str] = {
     "browser": "agentorchestra.environments.browser.environment:Browser",
     "computer": "agentorchestra.environments.computer.environment:Computer",
@@ -24,55 +23,32 @@ PACKAGED: Mapping[str, str] = {
     "report": "agentorchestra.environments.report.environment:Report",
     "terminal": "agentorchestra.environments.terminal.environment:Terminal",
 }
-"""Name -> `module:class`. A class that has the class method `packaged(parts)` is made by it."""
 
 
 @dataclass(frozen=True)
 class EnvironmentParts:
-    """What a workspace hands to the environments that come with the package.
+    """What a workspace hands to the environments that come with the package."""
 
-    Attributes:
-        settings: the workspace's.
-        sandbox: where code that a model wrote runs; None where the settings want none.
-        limits: what it may use.
-        network: whether it reaches the network.
-        environ: the process's environment, for handles of secrets.
-        reports: the workspace's folder of the reports that its runs share.
-    """
-
-    settings: Settings = field(default_factory=Settings)
-    sandbox: Sandbox | None = None
-    limits: SandboxLimits = field(default_factory=SandboxLimits)
-    network: bool = False
-    environ: Mapping[str, str] = field(default_factory=dict)
-    reports: Path | None = None
+    settings: Settings = field(default_factory=Settings)  # the workspace's
+    sandbox: Sandbox | None = None  # where code that a model wrote runs; None where the settings want none
+    limits: SandboxLimits = field(default_factory=SandboxLimits)  # what it may use
+    network: bool = False  # whether it reaches the network
+    environ: Mapping[str, str] = field(default_factory=dict)  # the process's environment, for handles of secrets
+    reports: Path | None = None  # the workspace's folder of the reports that its runs share
 
 
-class PackagedFactory:
-    """Makes instances of a packaged environment; its module is imported by the first one."""
-
-    def __init__(self, place: str, parts: EnvironmentParts) -> None:
-        self._place = place
-        self._parts = parts
-
-    @cached_property
-    def _class(self) -> Any:
-        module, _, name = self._place.partition(":")
-        return getattr(importlib.import_module(module), name)
-
-    def __call__(self) -> Environment:
-        """Make a new instance."""
-        from agentorchestra.environments.folder import FolderEnvironment
-        from agentorchestra.environments.manifest import FolderLimits
-
-        made = getattr(self._class, "packaged", None)
-        one: Environment = self._class() if made is None else made(self._parts)
-        if isinstance(one, FolderEnvironment):
-            given = self._parts.settings.folder
-            one.limits = FolderLimits(int(given.max_mib * MIB), given.max_entries, int(given.max_file_mib * MIB))
-        return one
+def packaged_environments(parts: EnvironmentParts) -> dict[str, Callable[[], Environment]]:
+    """Return makers of the packaged environments by name; the first use of one imports its module."""
+    return {name: partial(_make, place, parts) for name, place in PACKAGED.items()}
 
 
-def packaged_environments(parts: EnvironmentParts) -> dict[str, PackagedFactory]:
-    """Return the factories of the packaged environments by name."""
-    return {name: PackagedFactory(place, parts) for name, place in PACKAGED.items()}
+def _make(place: str, parts: EnvironmentParts) -> Environment:
+    from agentorchestra.environments.folder import FolderEnvironment
+    from agentorchestra.environments.manifest import FolderLimits
+
+    module, _, name = place.partition(":")
+    made: Environment = getattr(importlib.import_module(module), name).packaged(parts)
+    if isinstance(made, FolderEnvironment):
+        given = parts.settings.folder
+        made.limits = FolderLimits(int(given.max_mib * MIB), given.max_entries, int(given.max_file_mib * MIB))
+    return made

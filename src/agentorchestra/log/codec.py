@@ -115,11 +115,7 @@ class EffectCodec:
             self._schemas[digest] = ToolSchema.model_validate(schema)
 
     def decode(self, body: dict[str, Any]) -> Effect:
-        """Return the effect of a stored form that was encoded or learned here.
-
-        Raises:
-            StoreError: if the log lacks a part of the chain.
-        """
+        """Return the effect of a stored form encoded or learned here; StoreError if the log lacks a part of it."""
         rest = {key: value for key, value in body.items() if key != "request"}
         stored = body.get("request")
         request = None

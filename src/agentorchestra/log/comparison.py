@@ -26,70 +26,44 @@ _DIFF_LINES = 24
 
 
 class Step(BaseModel, frozen=True):
-    """An effect of one of the runs, in short.
-
-    Attributes:
-        key: where it stands.
-        what: its kind and name.
-        asked: arguments, or the reply's calls for a model request.
-        status: of its outcome, `open` where there is none.
-        result: what came back.
-    """
+    """An effect of one of the runs, in short."""
 
     key: str
     what: str
-    asked: str = ""
-    status: str = "open"
+    asked: str = ""  # arguments; of a request to a model the reply's calls
+    status: str = "open"  # of its outcome, `open` where there is none
     result: str = ""
 
 
 class Difference(BaseModel, frozen=True):
-    """The first difference of two runs.
-
-    Attributes:
-        key: of the effect.
-        kind: `asked` otherwise, `answered` otherwise, or in only one of the runs (`missing`).
-        what: a sentence.
-        lines: the difference of the texts, as a unified diff.
-    """
+    """The first difference of two runs."""
 
     key: str
-    kind: Literal["asked", "answered", "missing"]
+    kind: Literal["asked", "answered", "missing"]  # asked or answered otherwise, or in only one of the runs
     what: str
-    lines: tuple[str, ...] = ()
+    lines: tuple[str, ...] = ()  # of the texts, as a unified diff
 
 
 class Side(BaseModel, frozen=True):
-    """One of the runs.
-
-    Attributes:
-        usage: what it paid itself; a fork has paid nothing for what it shares with its parent.
-        continuation: its effects from the first difference on, in the order in which they ended.
-    """
+    """One of the runs."""
 
     run_id: str
     status: RunStatus
     model: str
     system: str
     answer: str = ""
-    usage: Usage = Usage()
-    continuation: tuple[Step, ...] = ()
+    usage: Usage = Usage()  # what it paid itself: nothing for what a fork shares with its parent
+    continuation: tuple[Step, ...] = ()  # from the first difference on, in the order in which the effects ended
 
 
 class Comparison(BaseModel, frozen=True):
-    """The common beginning of two runs and where they part.
-
-    Attributes:
-        relation: how they are related, "" for runs of their own.
-        common: effects that are equal before the first difference.
-        difference: None for runs that are equal effect by effect.
-    """
+    """The common beginning of two runs and where they part."""
 
     first: Side
     second: Side
-    relation: str = ""
-    common: int = 0
-    difference: Difference | None = None
+    relation: str = ""  # "" for runs of their own
+    common: int = 0  # effects that are equal before the first difference
+    difference: Difference | None = None  # None for runs that are equal effect by effect
 
 
 def compare_runs(first: Sequence[Event], second: Sequence[Event]) -> Comparison:

@@ -11,7 +11,6 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from pydantic import JsonValue, ValidationError
 
@@ -24,16 +23,14 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger
 
+_KEPT = ("usage", "trust", "ended_at", "writes")
+"""What an outcome whose value is replaced keeps."""
+
 
 def fork_point(run_id: str, events: Sequence[Event], at: int | str | None) -> int:
-    """Return the sequence of the last event to copy.
+    """Return the sequence of the last event to copy; ForkError for what the log does not have.
 
-    Args:
-        run_id, events: the run and its log.
-        at: a sequence, the key of an effect (`/1.react#3`: up to its outcome), None for the end.
-
-    Raises:
-        ForkError: for what the log does not have.
+    `at` is a sequence, the key of an effect (`/1.react#3`: up to its outcome), or None for the end.
     """
     last = events[-1].seq
     if at is None:
@@ -66,14 +63,7 @@ def forked_events(
     outcomes: Mapping[str, JsonValue],
     now: datetime,
 ) -> list[NewEvent]:
-    """Return the log a fork begins with.
-
-    Args:
-        run_id, events: the parent and its log.
-        seq: the last event to copy.
-        manifest: the fork's.
-        outcomes: values in place of recorded ones, by key.
-        now: when it is forked.
+    """Return the log a fork begins with: the events up to `seq`, `outcomes` by key in place of recorded ones.
 
     Raises:
         ForkError: for the outcome of an effect that the copied part does not have.
@@ -89,8 +79,8 @@ def forked_events(
         elif event.type == "completed" and wanted:
             key = str(EffectKey(event.branch, event.n or 0))
             if key in wanted:
-                body = {**body, "outcome": _replaced(body["outcome"], outcomes[key])}
-                wanted.pop(key)
+                kept = {name: field for name, field in body["outcome"].items() if name in _KEPT}
+                body = {**body, "outcome": {**kept, "value": wanted.pop(key)}}
         copied.append(NewEvent.model_construct(**{**event.__dict__, "body": body}))
     if wanted:
         raise ForkError(
@@ -101,17 +91,10 @@ def forked_events(
     return copied
 
 
-def _replaced(outcome: dict[str, Any], value: JsonValue) -> dict[str, Any]:
-    kept = {name: field for name, field in outcome.items() if name in ("usage", "trust", "ended_at", "writes")}
-    return {**kept, "value": value}
-
-
 def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
-    """Refuse a value that a recorded effect could not have had, or from whose outcome something followed.
+    """Raise ForkError for a value that an effect could not have had, or from whose outcome something followed.
 
-    Raises:
-        ForkError: for a composite, whose outcome is what its own effects made it, a reply that is not one, and an
-            effect that is not the last of its branch.
+    A composite's outcome is what its own effects made it; a request's is a reply.
     """
     try:
         record = ledger.records.get(EffectKey.parse(key))
@@ -138,11 +121,7 @@ def check_replaceable(ledger: Ledger, key: str, value: JsonValue) -> None:
 
 
 def refuse_lost_environments(run_id: str, ledger: Ledger, factories: Mapping[str, Callable[[], Environment]]) -> None:
-    """Refuse a fork of a run whose environments were changed in ways that no snapshot holds.
-
-    Raises:
-        ForkError: naming the environment and the action.
-    """
+    """Raise ForkError for a run whose environments were changed in ways that no snapshot holds."""
     for key, record in ledger.records.items():
         if record.effect.get("kind") != EffectKind.INVOKE_ACTION:
             continue

@@ -18,11 +18,7 @@ from agentorchestra.log.codec import EffectCodec
 
 @dataclass(slots=True)
 class Record:
-    """The log's rows about one key.
-
-    Attributes:
-        marked: when it was first about to act; timers count from there.
-    """
+    """The log's rows about one key."""
 
     fingerprint: str
     effect: dict[str, Any] = field(default_factory=dict)
@@ -34,16 +30,14 @@ class Record:
     began: int = 0
     bound: Bound = NO_COST
     batch: int = 0
-    marked: datetime | None = None
+    marked: datetime | None = None  # when it was first about to act; timers count from there
 
     @property
     def mode(self) -> Mode:
-        """The recorded mode."""
         return Mode(self.effect.get("mode", Mode.ONCE))
 
     @property
     def kind(self) -> EffectKind:
-        """The recorded kind."""
         return EffectKind(self.effect["kind"])
 
 
@@ -93,11 +87,7 @@ class Ledger:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
-        """Return the ledger of a run's events.
-
-        Raises:
-            EventFormatError: for events this version cannot read.
-        """
+        """Return the ledger of a run's events; EventFormatError for events this version cannot read."""
         ledger = cls()
         for event in events:
             ledger.apply(event)
@@ -233,14 +223,10 @@ class Ledger:
                 yield key, record.bound
 
     def compare(self, key: EffectKey, effect: Effect, record: Record) -> str | None:
-        """Check an effect against the recorded one.
+        """Check an effect against the recorded one; return what differs, None for equal ones.
 
-        Returns:
-            What differs, where the record is another run's that this one was forked from: another model or prompt
-            asks otherwise, and the answer that was given still holds. None for equal effects.
-
-        Raises:
-            DivergedError: naming the key and what differs.
+        The record of a run that this one was forked from may differ: another model or prompt asks otherwise, and the
+        answer that was given still holds. Any other difference raises DivergedError, naming the key.
         """
         if record.fingerprint == effect.fingerprint:
             return None

@@ -26,39 +26,24 @@ GRACE_S = 86_400.0
 
 @dataclass(frozen=True)
 class Collected:
-    """The result of a collection, or of a dry run.
+    """The result of a collection, or of a dry run."""
 
-    Attributes:
-        runs: their ids, newest first.
-        kept: runs that were old enough and are needed: driven, waiting, or what a run that stays was forked from.
-        folders: folders of runs, and what killed processes left in those of others.
-        files: contents of files that no run has any more.
-        blobs: artifacts, large results and the like.
-        bytes: of the files and blobs.
-    """
-
-    runs: tuple[str, ...] = ()
-    kept: tuple[str, ...] = ()
-    folders: int = 0
-    files: int = 0
-    blobs: int = 0
-    bytes: int = 0
+    runs: tuple[str, ...] = ()  # their ids, newest first
+    kept: tuple[str, ...] = ()  # old enough, but driven, waiting, or what a run that stays was forked from
+    folders: int = 0  # of runs, and what killed processes left in those of others
+    files: int = 0  # contents of files that no run has any more
+    blobs: int = 0  # artifacts, large results and the like
+    bytes: int = 0  # of the files and blobs
     dry_run: bool = False
 
 
 @dataclass(frozen=True)
 class Retention:
-    """Which runs go. Without an age and a number none does.
+    """Which runs go. Without an age and a number none does."""
 
-    Attributes:
-        older_than: whose last event is older.
-        keep: the newest so many stay, whatever their age.
-        statuses: only these.
-    """
-
-    older_than: timedelta | None = None
-    keep: int | None = None
-    statuses: frozenset[RunStatus] = ENDED
+    older_than: timedelta | None = None  # whose last event is older
+    keep: int | None = None  # the newest so many stay, whatever their age
+    statuses: frozenset[RunStatus] = ENDED  # only these
 
     def chosen(self, states: Sequence[RunState], now: datetime) -> list[str]:
         """Return the runs that go, were nobody to need them; newest first, as given."""
@@ -90,13 +75,9 @@ async def collect(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Collected:
-    """Delete what is not needed.
+    """Delete what is not needed from a store and its workspace's folder (`runs/` and `files/`).
 
     Args:
-        store: the log.
-        base: the workspace's folder, with `runs/` and `files/`.
-        retention: which runs go.
-        now: the time.
         grace_s: what is younger stays, in seconds.
         dry_run: only say what would go. What only the deleted runs refer to is not counted then.
     """
@@ -165,11 +146,9 @@ def _removed(folders: Sequence[Path]) -> list[Path]:
 
 
 def _unlinked(contents: dict[Path, int], going: set[str] | None, runs: Path) -> dict[Path, int]:
-    """Remove and return contents that no folder of a run links to any more; with `going` only return them.
+    """Remove and return contents (size in bytes by path) that no folder of a run links to any more.
 
-    Args:
-        contents: unused ones, with their sizes in bytes.
-        going: names of folders in `runs` that would be gone.
+    With `going`, names of folders in `runs` that would be gone, only return them.
     """
     left: Counter[int] = Counter()
     for name in going or ():

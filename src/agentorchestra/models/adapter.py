@@ -14,11 +14,9 @@ from agentorchestra.models.failures import refused_parameter, refused_room
 from agentorchestra.models.limits import answer_tokens
 from agentorchestra.models.media import has_media, kind_of, without_media
 
-NEEDED = "done"
-"""The tool that is never left out: without it an agent with native tools cannot finish."""
+NEEDED = "done"  # the tool that is never left out: without it an agent with native tools cannot finish
 
-Note = Callable[[str], None]
-"""Takes a line for the log."""
+Note = Callable[[str], None]  # takes a line for the log
 
 
 class RequestAdapter:
@@ -39,10 +37,7 @@ class RequestAdapter:
             note(message)
 
     def adapt(self, request: ModelRequest, client: ModelClient, note: Note, *, stands_in: bool = False) -> ModelRequest:
-        """Return the request as a client can take it; `note` hears of media that are not shown.
-
-        One that stands in for another has the limits of its own profile.
-        """
+        """Return a request within this client's own limits; `note` hears of media that are not shown."""
         if any(map(has_media, request.messages)):
             request = self._with_media_taken(request, client, note)
         refused = self._tools.get(id(client))
@@ -76,10 +71,7 @@ class RequestAdapter:
         return without_media(request, left_out)
 
     def relax(self, asked: ModelRequest, client: ModelClient, error: ModelError) -> str | None:
-        """Leave out what the client refused of a request, and say so; None where asking again would change nothing.
-
-        Requests that go on at the same time may be refused too.
-        """
+        """Leave out what the client refused, and say so; None where asking again would change nothing."""
         if isinstance(error, ModelMediaError):
             held = {kind_of(block.media_type) for block in chain.from_iterable(map(has_media, asked.messages))}
             if held.isdisjoint(error.kinds):

@@ -18,17 +18,11 @@ SHARE = 0.25
 
 @dataclass(frozen=True)
 class Allowance:
-    """The answers that a model and its fallbacks could give to a request.
+    """The answers that a model and its fallbacks could give to a request."""
 
-    Attributes:
-        clients: each with the tokens of the prompt and of its longest answer.
-        purpose: of the request.
-        most: tokens of the longest answer any of them gives.
-    """
-
-    clients: tuple[tuple[ModelClient, int, int], ...]
-    purpose: str
-    most: int
+    clients: tuple[tuple[ModelClient, int, int], ...]  # each with the tokens of the prompt and of its longest answer
+    purpose: str  # of the request
+    most: int  # tokens of the longest answer any of them gives
 
     @classmethod
     def of(cls, request: ModelRequest, clients: Sequence[ModelClient], *, purpose: str) -> Allowance:
@@ -54,12 +48,7 @@ class Allowance:
         return bounds[0].model_copy(update={"cost_usd": dearest, "tokens": max(bound.tokens for bound in bounds)})
 
     def afforded(self, needed: int, room: Callable[[Bound], Room]) -> tuple[int, int]:
-        """Return the tokens an answer may have, and those that are kept for the last one.
-
-        Args:
-            needed: tokens that an answer should have: the usual ones, and room to think.
-            room: what the budgets leave, if so much is kept for a last answer.
-        """
+        """Return tokens for an answer that needs so many, and those kept for the last; `room` says what is left."""
         usual, kept = min(self.most, needed), min(self.most, USUAL)
         left = room(self.bound(kept))
         if left == Room():

@@ -10,11 +10,9 @@ from agentorchestra.core.errors import ModelError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 
-Media = Callable[[str], Awaitable[bytes]]
-"""Reads the bytes of a media block by their SHA-256."""
+Media = Callable[[str], Awaitable[bytes]]  # reads the bytes of a media block by their SHA-256
 
-OnDelta = Callable[[str], None]
-"""Takes each piece of streamed text."""
+OnDelta = Callable[[str], None]  # takes each piece of streamed text
 
 
 @runtime_checkable

@@ -6,30 +6,18 @@ from dataclasses import dataclass
 
 from agentorchestra.core.settings import ModelProfile
 
-LOCAL = "local:"
-"""The prefix of a folder with a model on this machine: `local_embedding.py`, `local_transcription.py`."""
+LOCAL = "local:"  # the prefix of a folder with a model on this machine: `local_embedding.py`, `local_transcription.py`
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """A model with its server and key looked up: everything that a client needs.
+    """A model with its server and key looked up: everything that a client needs."""
 
-    Attributes:
-        name: as asked for: a profile's name or `provider:model`.
-        profile: the profile, made up for a bare `provider:model`.
-        in_settings: whether the settings hold it under this name.
-        provider: the known provider, "" for a server that is only an address.
-        model: the model's id as it is sent.
-        address: the server, None for the provider's own.
-        key_env: the variable the key comes from, "" where none is sent.
-        key: its value.
-    """
-
-    name: str
-    profile: ModelProfile
-    in_settings: bool
-    provider: str
-    model: str
-    address: str | None
-    key_env: str
-    key: str | None
+    name: str  # as asked for: a profile's name or `provider:model`
+    profile: ModelProfile  # made up for a bare `provider:model`
+    in_settings: bool  # whether the settings hold it under this name
+    provider: str  # the known provider, "" for a server that is only an address
+    model: str  # its id as it is sent
+    address: str | None  # the server, None for the provider's own
+    key_env: str  # the variable the key comes from, "" where none is sent
+    key: str | None  # its value

@@ -39,23 +39,14 @@ class Unreadable(Exception):
 
 @dataclass(frozen=True)
 class Target:
-    """Who was asked, for sentences.
+    """Who was asked, for sentences."""
 
-    Attributes:
-        model: the canonical name.
-        address: where, without credentials or query.
-        section: where its address is configured.
-        key_env: the variable the key came from, "" where none was sent.
-        key: its value, never shown.
-        own_address: whether it is not the provider's own server.
-    """
-
-    model: str
-    address: str
-    section: str
-    key_env: str
-    key: str | None
-    own_address: bool
+    model: str  # the canonical name
+    address: str  # where, without credentials or query
+    section: str  # where its address is configured
+    key_env: str  # the variable the key came from, "" where none was sent
+    key: str | None  # its value, never shown
+    own_address: bool  # whether it is not the provider's own server
 
     @classmethod
     def of(cls, endpoint: Endpoint) -> Target:
@@ -88,15 +79,9 @@ class Target:
         where = f"base_url in {self.section}" if self.section.startswith("[") else self.section
         return f"is the server running? check {where}"
 
-    @property
-    def profile_advice(self) -> str:
-        """Return where the profile's values are."""
-        return f"in {self.section}" if self.section.startswith("[") else f"in a profile with model = {self.model!r}"
-
     def said(self, value: object) -> str:
         """Return what a server said, short and without secrets."""
-        text = _text(value)
-        text = " ".join(_TAG.sub(" ", text).split())
+        text = " ".join(_TAG.sub(" ", _text(value)).split())
         if self.key:
             text = text.replace(self.key, "[key]")
         text = _KEYLIKE.sub("[key]", text)
@@ -130,9 +115,10 @@ def _text(value: object) -> str:
 
 def silent(target: Target, timeout_s: float) -> ModelError:
     """Return the error of a provider that said nothing within the time limit."""
+    place = target.section if target.section.startswith("[") else f"a profile with model = {target.model!r}"
     return ModelUnavailableError(
         f"{target} did not answer within {timeout_s:g} s, or fell silent for so long within its answer; is the server "
-        f"busy? raise timeout_s {target.profile_advice}"
+        f"busy? raise timeout_s in {place}"
     )
 
 
@@ -208,15 +194,15 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
         return unreadable(target, exc.args[0]), False
     if isinstance(exc, raised.ModelHTTPError):
         quota = isinstance(exc, raised.ModelQuotaExceededError)
-        error = of_status(target, exc.status_code, exc.body, retry_after_s=_retry_after(exc), quota=quota)
-        return error, exc.in_stream
+        wait = exc.retry_after  # whole seconds and dates; some servers send fractions
+        wait = _seconds((exc.headers or {}).get("retry-after", "")) if wait is None else float(wait)
+        return of_status(target, exc.status_code, exc.body, retry_after_s=wait, quota=quota), exc.in_stream
     if isinstance(exc, openai.APIStatusError):  # transcriptions go past pydantic-ai
         wait = _seconds(exc.response.headers.get("retry-after", ""))
         quota = exc.code == "insufficient_quota"
         return of_status(target, exc.status_code, exc.body, retry_after_s=wait, quota=quota), False
-    if isinstance(exc, openai.APIConnectionError):
-        return _transport(exc, target)
-    if isinstance(exc, raised.ModelConnectionError):
+    broken = openai.APIConnectionError | raised.ModelConnectionError | OSError | EOFError
+    if isinstance(exc, broken) or _is_transport(exc):
         return _transport(exc, target)
     if isinstance(exc, raised.ModelAPIError):
         return _api(exc, target)
@@ -224,8 +210,6 @@ def translate(exc: Exception, target: Target) -> tuple[ModelError, bool]:
         return unreadable(target, exc.message), False
     if isinstance(exc, raised.UserError):
         return ModelRequestError(f"{target} cannot be asked this way ({target.said(exc.message)})"), False
-    if isinstance(exc, OSError | EOFError) or _is_transport(exc):
-        return _transport(exc, target)
     return unreadable(target, f"{type(exc).__name__}: {exc}"), False
 
 
@@ -352,13 +336,6 @@ def refused_tools(text: str, tools: Sequence[ToolSchema]) -> tuple[str, ...]:
     places = places or list(_PLACE.finditer(text))
     named += [tools[int(match[1])].name for match in places if int(match[1]) < len(tools)] if not named else []
     return tuple(dict.fromkeys(named))
-
-
-def _retry_after(exc: Any) -> float | None:
-    """Return the seconds to wait; the library reads whole seconds and dates, some servers send fractions."""
-    if exc.retry_after is not None:
-        return float(exc.retry_after)
-    return _seconds((exc.headers or {}).get("retry-after", ""))
 
 
 def _seconds(text: str) -> float | None:

@@ -48,10 +48,6 @@ class RequestModelHandler:
     text) and `affords(usage)` (whether the budget has room for a further attempt after one that may have been paid). A
     context without them serves requests without media or watchers.
     Requests with a `begin_by` need a Session, which has the clock of its run.
-
-    Args:
-        models: finds the clients.
-        sleep: waits between attempts.
     """
 
     def __init__(self, models: ModelManager, *, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
@@ -91,12 +87,7 @@ class RequestModelHandler:
         return Allowance.of(effect.request, [client for _, client in clients], purpose=effect.purpose)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Ask until there is an answer or the attempts are used up.
-
-        Raises:
-            ModelError: the last attempt's; nothing is recorded as the outcome, so that a resume asks again. (Of a
-                request beside an agent's work it is the outcome: the work goes on without it.)
-        """
+        """Ask until there is an answer, or raise the last ModelError: it is not recorded, so a resume asks again."""
         request = effect.request
         if request is None:
             raise ModelRequestError("a RequestModel effect came without a request; give it request=ModelRequest(...)")
@@ -154,7 +145,8 @@ class RequestModelHandler:
                 raise _TooLateError
             started = True
             asked = self._adapter.adapt(request, client, partial(_note, ctx), stands_in=client is not clients[0][1])
-            response = await client.request(asked, media=_media(ctx), on_delta=_listener(ctx))
+            listener: OnDelta | None = getattr(ctx, "delta", None) if getattr(ctx, "listening", False) else None
+            response = await client.request(asked, media=_media(ctx), on_delta=listener)
             update = {"usage": priced(client, response.usage), "model": response.model or client.name}
             return response.model_copy(update=update)
 
@@ -205,7 +197,8 @@ class RequestModelHandler:
                         _note(ctx, mended)  # something else is asked: it repeats nothing
                     delay = 0.0 if mended is not None else retries.pause(exc)
                     spent = priced(client, spent_by(exc))
-                    if delay is not None and not _affords(ctx, spent):
+                    affords = getattr(ctx, "affords", None)
+                    if spent.uncertain and affords is not None and not affords(spent):
                         delay = None
                     await attempt.fail(exc, usage=spent, target=client.name, retry_in_s=delay)
                     if delay is None:
@@ -219,12 +212,6 @@ def _helps(error: ModelError, client: ModelClient, other: ModelClient) -> bool:
     if isinstance(error, ModelContextError):
         return other.profile.context_window > client.profile.context_window
     return error.elsewhere and not isinstance(error, ScriptError)
-
-
-def _affords(ctx: Any, spent: Usage) -> bool:
-    """Return True if the budget has room for a further attempt, where the last one may have been paid."""
-    affords: Callable[[Usage], bool] | None = getattr(ctx, "affords", None)
-    return not spent.uncertain or affords is None or affords(spent)
 
 
 def _note(ctx: Any, message: str) -> None:
@@ -250,8 +237,3 @@ def _media(ctx: Any) -> Media:
         raise ModelRequestError(f"the bytes of medium {sha256[:12]} cannot be read: this context keeps no blobs")
 
     return none
-
-
-def _listener(ctx: Any) -> OnDelta | None:
-    delta: OnDelta | None = getattr(ctx, "delta", None)
-    return delta if delta is not None and getattr(ctx, "listening", False) else None

@@ -9,15 +9,11 @@ from agentorchestra.models.prices import estimate_input_tokens
 USUAL = 4_096
 """Tokens that an answer usually needs: room for so many is held for every request, more only where there is plenty."""
 
-LEAST = 1_024
-"""Tokens with which asking for a decision is worth it: with less, the agent gives its last answer instead."""
-
+LEAST = 1_024  # tokens with which asking for a decision is worth it: with less, the agent gives its last answer instead
 UNKNOWN = 16_384
 """Asked of a model whose limit nobody knows; one that refuses so many is asked for fewer (models/adapter.py)."""
 
-SHORTEST = 16
-"""Asked for where the window leaves nothing: the provider says that the prompt is too long."""
-
+SHORTEST = 16  # asked for where the window leaves nothing: the provider says that the prompt is too long
 _PUBLISHED: dict[str, tuple[tuple[str, int], ...]] = {
     "anthropic": (
         ("claude-3-haiku", 4_096),
@@ -57,11 +53,7 @@ def _published(profile: ModelProfile) -> int | None:
 def answer_tokens(
     request: ModelRequest, profile: ModelProfile, *, prompt: int | None = None, stands_in: bool = False
 ) -> int:
-    """Return how many tokens the answer to a request may have: what is wanted, the model's limit, the window's rest.
-
-    A fallback that stands in is bound by its own profile: what is wanted was chosen for another model. `prompt` is the
-    estimate of the request's tokens, where there is one.
-    """
+    """Return the tokens an answer may have: what is wanted, the model's own limit, the rest of its window."""
     if prompt is None:
         prompt = estimate_input_tokens(request, context_window=profile.context_window)
     wanted = request.settings.max_tokens

@@ -19,11 +19,8 @@ from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.models.endpoint import LOCAL
 
-LONGEST = 256
-"""Tokens of a text; what comes after them is not read, as these models were trained."""
-
-TOGETHER = 16
-"""Texts of similar length that go through the model at once."""
+LONGEST = 256  # tokens of a text; what comes after them is not read, as these models were trained
+TOGETHER = 16  # texts of similar length that go through the model at once
 
 
 class LocalEmbedder:

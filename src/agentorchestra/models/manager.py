@@ -6,7 +6,7 @@ import asyncio
 import copy
 import difflib
 from collections.abc import Mapping, Sequence
-from typing import Self, cast
+from typing import cast
 from urllib.parse import urlsplit
 
 from agentorchestra.core.budget import Usage
@@ -45,11 +45,6 @@ class Gate:
             # A rate under one a minute is one in so many seconds.
             self._rate = AsyncLimiter(max(1.0, per_minute), 60.0 * max(1.0, 1.0 / per_minute))
 
-    @classmethod
-    def of(cls, profile: ModelProfile) -> Self:
-        """Return the gate of a profile."""
-        return cls(profile.concurrency, profile.requests_per_minute)
-
     async def __aenter__(self) -> None:
         if self._places is not None:
             await self._places.acquire()
@@ -71,12 +66,8 @@ class Gate:
 class ModelManager:
     """Finds, checks, makes and closes model clients (the papers' ModelManager).
 
-    Names are, in this order: clients given in code, profiles of the settings, `offline`, `provider:model`.
-
-    Args:
-        settings: the profiles.
-        environ: where keys are looked up (and addresses such as OPENAI_BASE_URL, as the provider's own tools do).
-        extra: clients by name, e.g. scripted ones. They belong to whoever made them and are not closed here.
+    Names are, in this order: clients given in code (`extra`, closed by whoever made them), profiles of the settings,
+    `offline`, `provider:model`. Keys, and addresses such as OPENAI_BASE_URL, are looked up in `environ`.
     """
 
     def __init__(
@@ -101,14 +92,7 @@ class ModelManager:
         self._extra[client.name] = client
 
     def check(self, name: str) -> None:
-        """Refuse a model that cannot be asked. Imports no provider and opens no connection.
-
-        Raises:
-            UnknownModelError: no client, profile or provider has this name.
-            MissingExtraError: the provider's library is not installed.
-            MissingKeyError: the environment does not hold its key.
-            SettingsError: the profile's base_url is no address, or holds credentials.
-        """
+        """Raise UnknownModelError, MissingExtraError, MissingKeyError or SettingsError; imports and opens nothing."""
         for one in self.chain(name):
             if one not in self._extra:
                 self._resolve(one)
@@ -150,7 +134,8 @@ class ModelManager:
     def gate(self, name: str) -> Gate:
         """Return the gate at which requests of a model wait, one for all runs."""
         if name not in self._gates:
-            self._gates[name] = Gate.of(self.client(name).profile)
+            profile = self.client(name).profile
+            self._gates[name] = Gate(profile.concurrency, profile.requests_per_minute)
         return self._gates[name]
 
     def rest(self, name: str, seconds: float | None = None) -> None:

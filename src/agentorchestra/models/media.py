@@ -44,10 +44,7 @@ def kind_of(media_type: str) -> Kind:
 
 
 def takes(media_type: str, *, provider: str, profile: ModelProfile) -> bool:
-    """Return True if a medium is sent to a model: its format has a place for it, and its profile does not say no.
-
-    A video is sent to models whose profile says yes: few take one, and it is the largest of all.
-    """
+    """Return True if a medium is sent: its format has a place, and the profile does not say no (says yes: video)."""
     kind = kind_of(media_type)
     if kind == "text":
         return True

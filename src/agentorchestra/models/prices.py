@@ -15,21 +15,14 @@ from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
 from agentorchestra.core.settings import ModelProfile, Price
 
-FREE = Price(input=0.0, output=0.0)
-"""The price of models that run here and cost nothing."""
-
+FREE = Price(input=0.0, output=0.0)  # the price of models that run here and cost nothing
 CHARS_PER_TOKEN = 3
 """English has some four characters to a token; three keeps the estimate an upper bound for code and JSON too."""
 
-IMAGE_TOKENS = 3_000
-"""More than any provider counts for one image at full detail."""
-
-BYTES_PER_MEDIA_TOKEN = 20
-"""Documents and sound: a page of a PDF has some 50 kB and costs up to 2,500 tokens."""
-
+IMAGE_TOKENS = 3_000  # more than any provider counts for one image at full detail
+BYTES_PER_MEDIA_TOKEN = 20  # documents and sound: a page of a PDF has some 50 kB and costs up to 2,500 tokens
 _THIN_WAV = 16_000  # bytes a second: 8 kHz, 16 bits
 _THIN_SOUND = 2_000  # 16 kbit/s
-
 _MESSAGE_CHARS = 4 * CHARS_PER_TOKEN  # role, separators
 _MILLION = 1_000_000
 
@@ -51,11 +44,7 @@ def price_of(profile: ModelProfile, usage: Usage, *, address: str | None = None)
 
 
 def price_of_sound(profile: ModelProfile, usage: Usage, seconds: float, *, address: str | None = None) -> float | None:
-    """Return US dollars for a transcription, None when the price is unknown.
-
-    By the minute where the profile says so, else by tokens. A published price of tokens says nothing about a model
-    that counted none.
-    """
+    """Return US dollars of a transcription, None if unknown: by the minute, else by tokens if they were counted."""
     price = profile.price
     if price is not None and price.audio_minute is not None:
         return round(seconds / 60 * price.audio_minute, 12)
@@ -139,10 +128,7 @@ def is_loopback(address: str) -> bool:
 
 
 def estimate_input_tokens(request: ModelRequest, *, context_window: int | None = None) -> int:
-    """Return an upper estimate of the input tokens of a request: text, names, tool schemas, media.
-
-    One medium counts `context_window` tokens at most: the model reads no more.
-    """
+    """Return an upper estimate of a request's input tokens; a medium counts `context_window` at most."""
     chars = _messages_chars(request.messages) + sum(map(_schema_chars, request.tools))
     return -(-chars // CHARS_PER_TOKEN) + _media_tokens(request.messages, context_window)
 
@@ -197,10 +183,7 @@ def _media_tokens(messages: Iterable[Message], context_window: int | None) -> in
 
 
 def bound_of(prompt: int, answer: int, *, price: Callable[[Usage], float | None], purpose: str = "") -> Bound:
-    """Return the most that a prompt and an answer of so many tokens can cost: what the door holds meanwhile.
-
-    An unknown price bounds no dollars; a `decision` or `final` answer is one step.
-    """
+    """Return the most so many tokens can cost, as the door holds it; an unknown price bounds no dollars."""
     usage = Usage(requests=1, input_tokens=prompt, output_tokens=answer)
     return Bound(
         steps=1 if purpose in ("decision", "final") else 0,

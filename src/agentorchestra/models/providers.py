@@ -8,26 +8,17 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class ProviderEntry:
-    """What must be known of a provider before its library is imported.
+    """What must be known of a provider before its library is imported."""
 
-    Attributes:
-        key_envs: environment variables that may hold the key, the usual one first; empty where none is needed or the
-            provider's library finds its own credentials.
-        module: the library that must be importable.
-        extra: the extra of pydantic-ai-slim that installs it.
-        price_id: the name in the price list.
-        compatible: speaks OpenAI's chat protocol, so `base_url` may point anywhere.
-        address_env: the environment variable that may hold the server's address.
-        address: the usual address, for servers that run on the user's own machine.
-    """
-
+    # environment variables that may hold the key, the usual one first; empty where none is needed or the provider's
+    # library finds its own credentials
     key_envs: tuple[str, ...]
-    module: str = "openai"
-    extra: str = "openai"
-    price_id: str = ""
-    compatible: bool = True
-    address_env: str = ""
-    address: str | None = None
+    module: str = "openai"  # the library that must be importable
+    extra: str = "openai"  # the extra of pydantic-ai-slim that installs it
+    price_id: str = ""  # the name in the price list
+    compatible: bool = True  # speaks OpenAI's chat protocol, so `base_url` may point anywhere
+    address_env: str = ""  # the environment variable that may hold the server's address
+    address: str | None = None  # the usual address, for servers that run on the user's own machine
 
     @property
     def installed(self) -> bool:

@@ -9,31 +9,19 @@ from agentorchestra.core.errors import ModelError, ModelRateLimitError
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.client import spent_by
 
-MAX_WAIT_S = 60.0
-"""The longest pause that doubling comes to; a provider that asks for a longer one gets it."""
-
-BEFORE_OTHERS = 3
-"""Attempts at a model whose fallback waits: another one is there sooner than a server is up again."""
-
-UNSURE = 3
-"""Attempts that may have been paid and brought nothing: more of them are not risked."""
+MAX_WAIT_S = 60.0  # the longest pause that doubling comes to; a provider that asks for a longer one gets it
+BEFORE_OTHERS = 3  # attempts at a model whose fallback waits: another one is there sooner than a server is up again
+UNSURE = 3  # attempts that may have been paid and brought nothing: more of them are not risked
 
 
 @dataclass
 class RetryPolicy:
-    """What one request has tried at one model.
+    """What one request has tried at one model."""
 
-    Attributes:
-        attempts: failures after which it gives up.
-        rate_limit_s: seconds it waits in all for a rate limit (429), which is no failure.
-        backoff_s: the first pause; it doubles with each, up to `MAX_WAIT_S`.
-        chance: for jitter, from the run's own generator.
-    """
-
-    attempts: int
-    rate_limit_s: float
-    backoff_s: float
-    chance: random.Random
+    attempts: int  # failures after which it gives up
+    rate_limit_s: float  # seconds it waits in all for a rate limit (429), which is no failure
+    backoff_s: float  # the first pause; it doubles with each, up to `MAX_WAIT_S`
+    chance: random.Random  # for jitter, from the run's own generator
     _failed: int = field(default=0, init=False)
     _unsure: int = field(default=0, init=False)
     _limited: int = field(default=0, init=False)

@@ -113,11 +113,7 @@ class ScriptedModel:
     async def request(
         self, request: ModelRequest, *, media: Media | None = None, on_delta: OnDelta | None = None
     ) -> ModelResponse:
-        """Answer with the next step of the script.
-
-        Raises:
-            ScriptError: if there is none, or if it is no reply.
-        """
+        """Answer with the next step of the script, or raise ScriptError if there is none, or no reply."""
         self.requests.append(request)
         # Taken before anything is awaited: steps go out in the order in which requests arrive.
         step = self._next(request)

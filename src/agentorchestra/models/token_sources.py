@@ -14,20 +14,14 @@ from agentorchestra.models.prices import estimate_input_tokens, estimate_message
 
 
 class SourceTokens(BaseModel, frozen=True):
-    """What one source took in the prompts of a run.
+    """What one source took in the prompts of a run."""
 
-    Attributes:
-        source: `prompt`, `tool schemas`, `task`, `file lease.pdf`, `tool search_files`, `agent planner`, ...
-        requests: model requests in which it stood.
-        tokens: input tokens it took in all of them. The provider counts a request as a whole; it is split in
-            proportion to the estimated size of its parts.
-        largest: the most it took in one request.
-    """
-
-    source: str
-    requests: int
+    source: str  # `prompt`, `tool schemas`, `task`, `file lease.pdf`, `tool search_files`, `agent planner`, ...
+    requests: int  # model requests in which it stood
+    # input tokens it took in all of them. The provider counts a request as a whole; it is split in proportion to the
+    # estimated size of its parts.
     tokens: int
-    largest: int
+    largest: int  # the most it took in one request
 
 
 def tokens_by_source(ledger: Ledger) -> tuple[SourceTokens, ...]:

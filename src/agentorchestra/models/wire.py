@@ -79,10 +79,7 @@ _FINISH: dict[str | None, FinishReason] = {
 
 
 class _PlainCompletions(AsyncCompletions):
-    """Hands the request over as it is: the body on the wire is the same.
-
-    The SDK walks it against its types on every request; at twenty steps that is most of a request's time.
-    """
+    """Hands requests over unchanged: the SDK's walk against its types is most of a long one's time."""
 
     async def create(  # type: ignore[override]
         self,
@@ -139,10 +136,7 @@ class _PlainChat(AsyncChat):
 
 
 class PlainOpenAI(AsyncOpenAI):
-    """The SDK's client with the cheaper `chat.completions.create`.
-
-    The SDK also writes address and headers anew for each request, though they are the same as for the one before.
-    """
+    """The SDK's client with cheaper `chat.completions.create`; equal requests' address and headers are built once."""
 
     _MOST = 64
 
@@ -177,10 +171,7 @@ class PlainOpenAI(AsyncOpenAI):
 
 
 class Tools:
-    """Tool definitions by digest, and what the model makes of each, transformed once.
-
-    Definitions handed out here are never changed, so the same objects serve every request.
-    """
+    """Tool definitions by digest, and what the model makes of each; never changed, so the same serve every request."""
 
     _MOST = 4_096
 
@@ -209,22 +200,18 @@ class Tools:
     def customize(self, model_request_parameters: ModelRequestParameters) -> ModelRequestParameters:
         """Return the customized parameters; each tool is transformed only the first time it is seen."""
         parameters = model_request_parameters
-        new = [tool for tool in parameters.function_tools if id(tool) not in self._customized]
-        if new:
-            made = [self._customized_one(parameters, tool) for tool in new]
-            # The tool itself is kept beside the result: its id cannot be given to another object.
-            self._customized.update({id(tool): (tool, one) for tool, one in zip(new, made, strict=True)})
+        for tool in parameters.function_tools:
+            if id(tool) not in self._customized:
+                try:
+                    (made,) = self._customize(dataclasses.replace(parameters, function_tools=[tool])).function_tools
+                except UserError as exc:  # does not always say whose schema it is
+                    raise UserError(f"tool {tool.name!r}: {exc.message}") from exc
+                # The tool itself is kept beside the result: its id cannot be given to another object.
+                self._customized[id(tool)] = (tool, made)
         rest = self._customize(dataclasses.replace(parameters, function_tools=[]))
         return dataclasses.replace(
             rest, function_tools=[self._customized[id(tool)][1] for tool in parameters.function_tools]
         )
-
-    def _customized_one(self, parameters: ModelRequestParameters, tool: ToolDefinition) -> ToolDefinition:
-        try:
-            (made,) = self._customize(dataclasses.replace(parameters, function_tools=[tool])).function_tools
-        except UserError as exc:  # does not always say whose schema it is
-            raise UserError(f"tool {tool.name!r}: {exc.message}") from exc
-        return made
 
 
 _Part = TypeVar("_Part", bound="theirs.ModelResponse | theirs.ModelRequestPart")
@@ -234,10 +221,7 @@ _Part = TypeVar("_Part", bound="theirs.ModelResponse | theirs.ModelRequestPart")
 
 
 class Translated:
-    """Parts of messages by digest, in pydantic-ai's types.
-
-    A history is sent again in every step, and its messages never change. What holds media is not kept.
-    """
+    """Parts of messages in pydantic-ai's types by digest, except media: a history is sent again in every step."""
 
     _MOST = 8_192
 
@@ -331,7 +315,7 @@ class Wire:
     def __init__(self, endpoint: Endpoint) -> None:
         self._sent = partial(takes, provider=endpoint.provider, profile=endpoint.profile)
         self._name = endpoint.profile.model
-        self._may_force = endpoint.profile.may_force
+
         self._google = endpoint.provider.startswith("google")
         self._anthropic = endpoint.provider == "anthropic"
         # These say beside a result that it is an error; of others the library would make JSON of it.
@@ -379,39 +363,33 @@ class Wire:
         if self._http is None:
             # Our own client has it already, and would be copied for every request.
             settings["max_retries"] = 0
-        if request.settings.stream and self._endpoint.profile.stream:
-            answer = await self._streamed(messages, settings, parameters, on_delta, heard)
-        else:
-            answer = await model_request(
-                self._model, messages, model_settings=settings, model_request_parameters=parameters
-            )
-        return to_ours(answer, request, name=self._name)
-
-    async def _streamed(
-        self,
-        messages: list[theirs.ModelMessage],
-        settings: TheirSettings,
-        parameters: ModelRequestParameters,
-        on_delta: OnDelta | None,
-        heard: Callable[[], None],
-    ) -> theirs.ModelResponse:
-        opened = model_request_stream(
-            self._model, messages, model_settings=settings, model_request_parameters=parameters
-        )
-        async with opened as stream:
+        given: Any = {"model_settings": settings, "model_request_parameters": parameters}
+        if not (request.settings.stream and self._endpoint.profile.stream):
+            answer = await model_request(self._model, messages, **given)
+            return to_ours(answer, request, name=self._name)
+        async with model_request_stream(self._model, messages, **given) as stream:
             heard()
             async for event in stream:
                 heard()
-                piece = _piece(event) if on_delta is not None else ""
+                piece = _piece(event)
                 if piece and on_delta is not None:
                     on_delta(piece)
-            return stream.get()
+            return to_ours(stream.get(), request, name=self._name)
 
     def _settings(self, request: ModelRequest) -> TheirSettings:
         """Return the parameters in the provider's own form."""
-        settings = _settings(request, may_force=self._may_force)
-        more: dict[str, Any] = {}
         ours = request.settings
+        # The client counts the silence; this limit only must not come first.
+        limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
+        settings: dict[str, Any] = {"max_tokens": ours.max_tokens or UNKNOWN, "timeout": limit}
+        choice = ours.tool_choice if request.tools else "auto"
+        if choice in ("required", "none"):
+            settings["tool_choice"] = choice
+        elif choice != "auto" and self._endpoint.profile.may_force:
+            settings["tool_choice"] = [choice]  # asked for in words too: a fallback may not take it
+        given = {"temperature": ours.temperature, "top_p": ours.top_p, "seed": ours.seed}
+        settings |= {name: value for name, value in given.items() if value is not None}
+        more: dict[str, Any] = {}
         if self._anthropic and ours.cached:
             # The front of the prompt is the same in every step: this provider serves it from its cache if told to.
             more |= _CACHED
@@ -572,27 +550,6 @@ def _provider(name: str, endpoint: Endpoint) -> Provider[Any]:
     return infer_provider_class(name)(**given)
 
 
-def _settings(request: ModelRequest, *, may_force: bool) -> TheirSettings:
-    ours = request.settings
-    # The client counts the silence; this limit only must not come first.
-    limit: Any = httpx2.Timeout(ours.timeout_s + 5.0, connect=min(CONNECT_TIMEOUT_S, ours.timeout_s))
-    settings = TheirSettings(max_tokens=ours.max_tokens or UNKNOWN, timeout=limit)
-    choice = ours.tool_choice if request.tools else "auto"
-    if choice == "required":
-        settings["tool_choice"] = "required"
-    elif choice == "none":
-        settings["tool_choice"] = "none"
-    elif choice != "auto" and may_force:  # asked for in words too: a fallback may not take it
-        settings["tool_choice"] = [choice]
-    if ours.temperature is not None:
-        settings["temperature"] = ours.temperature
-    if ours.top_p is not None:
-        settings["top_p"] = ours.top_p
-    if ours.seed is not None:
-        settings["seed"] = ours.seed
-    return settings
-
-
 def _piece(event: Any) -> str:
     if isinstance(event, theirs.PartStartEvent) and isinstance(event.part, theirs.TextPart):
         return event.part.content
@@ -616,15 +573,8 @@ async def to_theirs(
     """Return our messages as pydantic-ai's. Text is written by render.py, as for every model.
 
     A message of the user without a word is left out: providers refuse it. Where only the system speaks, its words are
-    sent as the user's.
-
-    Args:
-        messages: the conversation.
-        media: reads the bytes of a medium.
-        sent: whether a medium of a type goes along.
-        translated: what was translated before.
-        says_errors: whether the provider's format says of a result that it is an error; else its text does.
-        marked: whether the end of what the next request repeats is marked, for providers that cache up to such marks.
+    sent as the user's. `says_errors`: the format says of a result that it is an error, else its text does. `marked`:
+    the end of what the next request repeats is marked, for providers that cache up to such marks.
     """
     messages = _with_words(messages)
     # The last message of the user changes with every step: what stands before it is repeated.
@@ -744,11 +694,8 @@ async def _binary(block: MediaBlock, media: Media) -> theirs.UserContent:
     if kind_of(block.media_type) == "text":
         # Like all text: from outside, it stands between its marks.
         text = data.decode("utf-8", "replace")
-        return render_block(TextBlock(text=text, source=block.source or _UNNAMED, trust=block.trust))
+        return render_block(TextBlock(text=text, source=block.source or Source(kind="file"), trust=block.trust))
     return theirs.BinaryContent(data=data, media_type=plain_type(block.media_type))
-
-
-_UNNAMED = Source(kind="file")
 
 
 # --- theirs to ours -------------------------------------------------------------------------------------------------

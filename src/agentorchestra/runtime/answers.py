@@ -17,33 +17,18 @@ from agentorchestra.runtime.run import wait_for
 
 
 class Holding(NamedTuple):
-    """The answer that a question has.
+    """The answer that a question has."""
 
-    Attributes:
-        event: in the log; None where the question is asked no more.
-        given: whether it is the one that was just given.
-    """
-
-    event: Event | None
-    given: bool = False
+    event: Event | None  # in the log; None where the question is asked no more
+    given: bool = False  # whether it is the one that was just given
 
 
 async def settle(
     store: Store, run: str, question: str, answer: JsonValue, *, by: str, now: datetime, asked: int | None = None
 ) -> Holding:
-    """Answer a question, unless it has its answer.
+    """Answer a question (by its key, redacted), unless it has its answer; return the one that holds.
 
-    Args:
-        store: the log.
-        run: the run.
-        question: its key.
-        answer: redacted.
-        by: who gives it.
-        now: stamps it.
-        asked: the event with which it was asked, as whoever answers saw it; None for as it is asked now.
-
-    Returns:
-        The answer that holds.
+    `asked` is the event with which it was asked, as whoever answers saw it; None for as it is asked now.
     """
     key = EffectKey.parse(question)
     given: int | None = None

@@ -32,51 +32,34 @@ class Branch(ABC):
     What a new branch does not change it has from its parent.
 
     Args:
-        run: see Run.
         key: of the effect that owns the branch.
         base: the run's state as the effect finds it.
         parent: the branch on which the effect stands; None for the run's root.
         branch: where its own effects stand; "" for `KEY.NAME`.
         name: of the effect's component.
         provenance: what was in view when the effect was decided.
-
-    Attributes:
-        now: the greatest recorded end that the branch has seen.
-        capabilities: names of the tools that may be called here; None where nothing limits them.
-        asks: whether people may be asked for what it does.
-        composite: whether its effect may perform others.
-        attempt_number: of the attempt under way.
-        agent: what the agent that works here keeps (agents/state.py).
-        hold: what the budget holds for its effect.
-        between_attempts: whether an attempt has failed and the next one has not begun.
-        raised: what went up through it.
-        partial: how far its agent came.
-        acting_on: world and instance of the environment that its effect acts on.
-        apart: whether its effects belong to no order.
-        batch: the first number of those that are performed together; 0 for one alone.
-        last_n: the number of the last effect it asked for: a replay's log holds later ones too.
     """
 
     # Each effect has a branch, and few of them change these.
-    now: datetime
+    now: datetime  # the greatest recorded end that the branch has seen
     node: BudgetNode
     actor: str
     role = ""
-    capabilities: frozenset[str] | None = None
-    asks = True
+    capabilities: frozenset[str] | None = None  # names of the tools that may be called; None: nothing limits them
+    asks = True  # whether people may be asked for what it does
     world = MAIN
     model = ""
-    composite = True
-    attempt_number = 1
-    agent: AgentSlot | None = None
-    hold: Hold | None = None
-    between_attempts = False
-    raised: BaseException | None = None
-    partial: JsonValue = None
-    acting_on: tuple[str, str] | None = None
-    apart = False
-    batch = 0
-    last_n = 0
+    composite = True  # whether its effect may perform others
+    attempt_number = 1  # of the attempt under way
+    agent: AgentSlot | None = None  # what the agent that works here keeps (agents/state.py)
+    hold: Hold | None = None  # what the budget holds for its effect
+    between_attempts = False  # whether an attempt has failed and the next one has not begun
+    raised: BaseException | None = None  # what went up through it
+    partial: JsonValue = None  # how far its agent came
+    acting_on: tuple[str, str] | None = None  # world and instance of the environment that its effect acts on
+    apart = False  # whether its effects belong to no order
+    batch = 0  # the first number of those that are performed together; 0 for one alone
+    last_n = 0  # the number of the last effect it asked for: a replay's log holds later ones too
     _seen: SeenProvenance | None = None
     _spawns: Spawns | None = None
 

@@ -35,14 +35,9 @@ class BudgetShort(Exception):
 
 
 class BudgetNode:
-    """The limits, spending and holds of one agent's subtree.
+    """The limits, spending and holds of one agent's subtree; `spent` is what the log says of the branch `scope`.
 
-    Args:
-        scope: the branch.
-        limits: None in a field for no limit of its own.
-        parent: the node of the agent that invoked this one.
-        spent: what the log says was spent under the branch.
-        active: seconds of active time counted against this node; None takes no part in time.
+    `active` gives the seconds of active time counted against this node; one without it takes no part in time.
     """
 
     def __init__(
@@ -81,11 +76,7 @@ class BudgetNode:
         return float(getattr(self.spent, resource))
 
     def _check(self, bound: Bound, *, final: bool, decision: bool) -> bool:
-        """Return True if the bound fits now, False if only outstanding holds are in the way.
-
-        Raises:
-            BudgetShort: if it cannot fit.
-        """
+        """Return True if the bound fits now, False if only holds are in the way; BudgetShort if it cannot fit."""
         fits = True
         mine = self._reserves()
         for node in self.chain():
@@ -119,9 +110,7 @@ class BudgetNode:
     def room(self, keep: Bound | None = None, *, final: bool = False) -> Room:
         """Return what this node and its parents leave for one effect, in tokens and dollars.
 
-        Args:
-            keep: what is to be kept for this agent's last answer; None for what is kept already.
-            final: it is the last answer itself.
+        `keep` is what is to be kept for this agent's last answer (`final`), None for what is kept already.
         """
         mine = self._reserves()
         left = {"tokens": math.inf, "cost_usd": math.inf}
@@ -148,14 +137,8 @@ class BudgetNode:
     ) -> Hold:
         """Hold a bound against this node and its parents; waits while only other holds are in the way.
 
-        Args:
-            bound: the most the effect can cost.
-            final: the last answer: it may use this agent's own final reserve.
-            decision: keep room for one further request.
-            keep: what that one needs; None for one of this size.
-
-        Raises:
-            BudgetShort: if spent plus the bound exceeds a limit.
+        The `final` answer may use this agent's own final reserve. A `decision` keeps room for one further request,
+        which needs `keep`, or as much as this one. BudgetShort if spent plus the bound exceeds a limit.
         """
         if decision and not final:
             for node in self._reserves():

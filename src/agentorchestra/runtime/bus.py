@@ -13,21 +13,14 @@ from agentorchestra.core.events import Event, NewEvent
 
 
 class Notice(BaseModel, frozen=True):
-    """One thing seen on the bus.
-
-    Attributes:
-        kind: `event` (committed), `delta` (streamed model text), `progress` (a tool's line), `question`.
-        key: the effect's key as text, "" for the run's own events.
-        text: for deltas, progress and questions.
-        event: for events; its sequence is known only from the log.
-    """
+    """One thing seen on the bus."""
 
     kind: Literal["event", "delta", "progress", "question", "end"]
     run: str
-    key: str = ""
+    key: str = ""  # the effect's, as text; "" for the run's own events
     actor: str = ""
-    text: str = ""
-    event: NewEvent | Event | None = None
+    text: str = ""  # for deltas (streamed model text), progress (a tool's line) and questions
+    event: NewEvent | Event | None = None  # committed; its sequence is known only from the log
     result: Any = None
 
 

@@ -12,11 +12,7 @@ from agentorchestra.core.protocols import Handler
 
 
 class CodeHandler:
-    """Executes RunCode by the interpreter that the effect names.
-
-    Args:
-        interpreters: handlers by the component's name.
-    """
+    """Executes RunCode by the interpreter (a handler, by its component's name) that the effect names."""
 
     def __init__(self, interpreters: Mapping[str, Handler]) -> None:
         self._interpreters = dict(interpreters)
@@ -29,13 +25,10 @@ class CodeHandler:
         return found
 
     def mode(self, effect: Effect) -> Mode:
-        """Return the interpreter's."""
         return self._of(effect).mode(effect)
 
     def bound(self, effect: Effect) -> Bound:
-        """Return the interpreter's."""
         return self._of(effect).bound(effect)
 
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
-        """Run it."""
         return await self._of(effect).execute(effect, ctx)

@@ -26,11 +26,7 @@ TASK = "calls outside of a run"
 
 
 class LiveMapping(Mapping[str, Any]):
-    """A mapping that is replaced when something changes.
-
-    Args:
-        now: gives it.
-    """
+    """A mapping that is replaced when something changes; `now` gives it."""
 
     def __init__(self, now: Callable[[], Mapping[str, Any]]) -> None:
         self._now = now
@@ -46,14 +42,7 @@ class LiveMapping(Mapping[str, Any]):
 
 
 class DirectCalls:
-    """The run of the calls that are made while a workspace is open; it begins with the first one.
-
-    Args:
-        engine: drives it.
-        store: where it is.
-        create: writes the run; its id and manifest.
-        services: what it is driven with.
-    """
+    """The run of the calls that are made while a workspace is open; it begins with the first one, by `create`."""
 
     def __init__(
         self,
@@ -81,11 +70,7 @@ class DirectCalls:
     async def perform(self, effect: Callable[[Session[Any]], Effect]) -> Outcome:
         """Let a call through the door; several at once do not wait for each other.
 
-        Args:
-            effect: makes it, for the session it is made on.
-
-        Raises:
-            DoorError, StoreError: what concerns the run: its budget, its log.
+        `effect` makes it, for the session it is made on. DoorError and StoreError are raised for what concerns the run.
         """
         root = self._root or await self._begin()
         self._open += 1

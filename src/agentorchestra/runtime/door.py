@@ -15,16 +15,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Budget
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import (
-    BESIDE,
-    OF_MODELS,
-    Effect,
-    EffectKind,
-    Mode,
-    Outcome,
-    OutcomeStatus,
-    failed,
-)
+from agentorchestra.core.effects import BESIDE, OF_MODELS, Effect, EffectKind, Mode, Outcome, OutcomeStatus, failed
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     BudgetExhaustedError,
@@ -42,13 +33,7 @@ from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.branch import Branch, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
-from agentorchestra.runtime.permission import (
-    ask,
-    capabilities_of_agent,
-    capabilities_of_effect,
-    judge,
-    refused,
-)
+from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, judge, refused
 from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.runtime.worlds import obvious_mistake
@@ -61,47 +46,26 @@ _LAZY = frozenset({EffectKind.RECEIVE})
 
 @dataclass(slots=True, eq=False)
 class Passage:
-    """One effect on its way through the door.
-
-    Attributes:
-        run: see Run.
-        branch: the branch it stands on.
-        key: its place there.
-        effect: as it is compared and logged.
-        base: the run's state as it finds it.
-        skipped: it must not be started, for the reason in `effect.invalid`.
-        handler: executes it.
-        mode: what a crash means for it.
-        earlier: what the log has of it before this passage.
-        attempt: the number of this one.
-        decision: whether it is a decision of an agent, which costs one step.
-        final: whether it is an agent's last answer.
-        acting: the effect to execute, fitted to what the budgets leave.
-        bound: the most it can cost.
-        hold: what is held for it.
-        began: when its execution began, in seconds of the run's clock; only of a decision.
-        child: its own branch.
-        outcome: what executing it gave.
-    """
+    """One effect on its way through the door."""
 
     run: Run
     branch: Branch
-    key: EffectKey
-    effect: Effect
-    base: dict[str, JsonValue]
-    skipped: bool
+    key: EffectKey  # its place on the branch
+    effect: Effect  # as it is compared and logged
+    base: dict[str, JsonValue]  # the run's state as it finds it
+    skipped: bool  # it must not be started, for the reason in `effect.invalid`
     handler: Handler
-    mode: Mode
-    earlier: Record | None
-    attempt: int
-    decision: bool
-    final: bool
-    acting: Effect = field(init=False)
-    bound: Bound = NO_COST
-    hold: Hold | None = None
-    began: float = 0.0
-    child: Branch = field(init=False)
-    outcome: Outcome = field(init=False)
+    mode: Mode  # what a crash means for it
+    earlier: Record | None  # what the log has of it before this passage
+    attempt: int  # the number of this one
+    decision: bool  # whether it is a decision of an agent, which costs one step
+    final: bool  # whether it is an agent's last answer
+    acting: Effect = field(init=False)  # the effect to execute, fitted to what the budgets leave
+    bound: Bound = NO_COST  # the most it can cost
+    hold: Hold | None = None  # what is held for it
+    began: float = 0.0  # when its execution began, in seconds of the run's clock; only of a decision
+    child: Branch = field(init=False)  # its own branch
+    outcome: Outcome = field(init=False)  # what executing it gave
 
     @property
     def is_top(self) -> bool:
@@ -136,15 +100,7 @@ class Passage:
 async def through(
     branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
 ) -> Outcome:
-    """Let an effect through the door.
-
-    Args:
-        branch: the branch it stands on.
-        key: its place there.
-        effect: what the branch's code asks for.
-        base: the run's state as the effect finds it.
-        skipped: it must not be started, for the reason in `effect.invalid`.
-    """
+    """Let an effect, as the branch's code asks for it, through the door; see Passage."""
     passage = _enter(branch, key, effect, base, skipped)
     early = await ledger(passage) or await policy(passage) or await reserve(passage)
     if early is not None:
@@ -184,11 +140,7 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
 
 
 async def ledger(passage: Passage) -> Outcome | None:
-    """Return the recorded outcome: not asked, not paid, not executed again.
-
-    Raises:
-        ReplayEnd: a replay has come to the end of the recording.
-    """
+    """Return the recorded outcome: not asked, not paid, not executed again. ReplayEnd where the recording ends."""
     run, key, earlier = passage.run, passage.key, passage.earlier
     if run.replaying:
         run.visited.add(key)
@@ -217,7 +169,8 @@ async def _hit(passage: Passage, earlier: Record, outcome: Outcome) -> Outcome:
     """Return a recorded outcome; a replay enters a composite again and compares."""
     run, branch, effect = passage.run, passage.branch, passage.effect
     composite, sealed = passage.mode is Mode.COMPOSITE, effect.kind in run.sealed
-    if run.replaying and composite and not sealed and outcome.status in ("ok", "error"):
+    told = outcome.status == "error" and _reports_outage(effect)  # the requests that failed are not in the recording
+    if run.replaying and composite and not sealed and outcome.status in ("ok", "error") and not told:
         again = await _enter_again(passage)
         if effect.kind is EffectKind.SPAWN:
             return again
@@ -507,13 +460,7 @@ async def record(passage: Passage) -> Outcome:
 
 
 async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None) -> Outcome:
-    """Write exactly what the agent sees, and take it into the ledger.
-
-    Args:
-        passage: see Passage.
-        outcome: to record.
-        child: the effect's own branch; None for one that was not executed.
-    """
+    """Write exactly what the agent sees, and take it into the ledger; without `child` it was not executed."""
     run, key, effect, branch = passage.run, passage.key, passage.effect, passage.branch
     attempt = passage.attempt if child is None else child.attempt_number
     written = None if child is None else _handed_back(child, effect)

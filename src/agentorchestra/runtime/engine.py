@@ -59,9 +59,7 @@ class _Driven:
 class LocalEngine:
     """Drives runs in this process over any store; with the memory store it is the memory engine.
 
-    Args:
-        store: where runs and jobs live.
-        lease_s: how long a claim holds without a heartbeat, in seconds of the store's time.
+    A claim holds `lease_s` seconds of the store's time without a heartbeat.
     """
 
     def __init__(self, store: Store, *, lease_s: float = 30.0, clock: Clock | None = None) -> None:
@@ -78,10 +76,7 @@ class LocalEngine:
         return tuple(self._driven)
 
     async def claim(self, run: str) -> int:
-        """Take a run over, until `release`; waits for nobody.
-
-        Returns:
-            The new epoch.
+        """Take a run over, until `release`; waits for nobody. Return the new epoch.
 
         Raises:
             FencedError: if another live process drives it, or this one does.

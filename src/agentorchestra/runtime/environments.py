@@ -221,7 +221,8 @@ class EnvironmentHandler(BaseHandler):
             if live.alone or grounded(environment) is None:
                 raise ToolError(f"{instance!r} is the instance of {', '.join(live.members)}, not of {name!r}")
             await live.join(environment, ctx)
-        if lost is None and ref is not None and ref != CHANGED and not live.has_stood_at(ref):
+        # To an older state of the same instance nothing is put back.
+        if lost is None and ref is not None and ref != CHANGED and ref not in live.past:
             await live.keeper.restore(await ctx.blob(ref))
             live.stands_at(ref)
         return live, lost

@@ -149,11 +149,7 @@ LONGEST_WAIT = timedelta(days=366)
 
 
 def due_at(arguments: Mapping[str, JsonValue], began: datetime) -> datetime | None:
-    """Return when a wait that began then is over; None if it has no end.
-
-    Raises:
-        ValueError: in one sentence, for a time that cannot be waited for.
-    """
+    """Return when a wait that began then is over, None if never; ValueError for a time that cannot be waited for."""
     seconds, until = arguments.get("timeout_s"), arguments.get("until")
     if until is not None:
         try:
@@ -237,11 +233,7 @@ class JoinHandler(BaseHandler):
 
 
 def builtin_handlers(*, max_result_chars: int = MAX_RESULT_CHARS) -> dict[EffectKind, Handler]:
-    """Return the handlers that need no component.
-
-    Args:
-        max_result_chars: longer results of actions are cut; the whole becomes an artifact.
-    """
+    """Return the handlers that need no component; longer results of actions are cut, the whole is an artifact."""
     environment = EnvironmentHandler(max_result_chars=max_result_chars)
     handlers: dict[EffectKind, Any] = {
         EffectKind.ASK_HUMAN: AskHumanHandler(),

@@ -34,24 +34,16 @@ Main = Callable[[Session[Any]], Awaitable[AgentResult]]
 
 @dataclass
 class _End:
-    """How a job ended.
-
-    Attributes:
-        result: what the top agent handed back, None where it did not come so far.
-        waiting: keys of what is waited for.
-        until: when the first timer is due.
-        cancelled: the cancellation of the caller's task.
-        script: a test's script is wrong.
-    """
+    """How a job ended."""
 
     status: RunStatus = RunStatus.FAILED
     error: str | None = None
     error_type: str | None = None
-    result: AgentResult | None = None
-    waiting: list[str] = field(default_factory=list)
-    until: datetime | None = None
-    cancelled: asyncio.CancelledError | None = None
-    script: ScriptError | None = None
+    result: AgentResult | None = None  # what the top agent handed back, None where it did not come so far
+    waiting: list[str] = field(default_factory=list)  # keys of what is waited for
+    until: datetime | None = None  # when the first timer is due
+    cancelled: asyncio.CancelledError | None = None  # the cancellation of the caller's task
+    script: ScriptError | None = None  # a test's script is wrong
 
     def fail(self, exc: Exception, sentence: str) -> None:
         """Note an error that is the run's."""
@@ -61,10 +53,7 @@ class _End:
 async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResult:
     """Drive a run to an end or to where it waits; every way out leaves its status in the log.
 
-    Args:
-        run: see Run.
-        main: performs the top agent on the root session.
-        owner: this process, for the log.
+    `main` performs the top agent on the root session.
 
     Raises:
         asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
@@ -110,11 +99,7 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
 
 
 async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None) -> _End:
-    """Do the work of a job; return how it ended.
-
-    Raises:
-        StoreError: the log refused.
-    """
+    """Do the work of a job; return how it ended. StoreError where the log refused."""
     end = _End()
     started = run.body(DrivingStarted(owner=str(owner or ""), epoch=run.epoch or 0))
     limit = run.budget.limits.active_s
@@ -158,10 +143,7 @@ async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None)
 
 
 async def replay(run: Run, main: Main) -> AgentResult | None:
-    """Run the same code with no handlers, against the recording.
-
-    Returns:
-        The result, None when the recording ends before the answer.
+    """Run the same code with no handlers, against the recording; None when that ends before the answer.
 
     Raises:
         DivergedError: at the first effect that differs.

@@ -17,19 +17,12 @@ Place = tuple[str, str]
 
 @dataclass
 class OpenEnvironment:
-    """An open instance, of one environment or of all that share a ground.
+    """An open instance, of one environment or of all that share a ground."""
 
-    Attributes:
-        keeper: whose state it is: the environment itself, or the ground.
-        members: the open environments by name; on a ground, all that were used so far.
-        ref: the snapshot it stands at; None for a new one.
-        past: the snapshots it stood at since it was opened, that one too.
-    """
-
-    keeper: Environment | Ground
-    members: dict[str, Environment] = field(default_factory=dict)
-    ref: str | None = None
-    past: set[str] = field(default_factory=set)
+    keeper: Environment | Ground  # whose state it is: the environment itself, or the ground
+    members: dict[str, Environment] = field(default_factory=dict)  # by name; on a ground, all that were used so far
+    ref: str | None = None  # the snapshot it stands at; None for a new one
+    past: set[str] = field(default_factory=set)  # the snapshots it stood at since it was opened, that one too
 
     @property
     def alone(self) -> bool:
@@ -41,10 +34,6 @@ class OpenEnvironment:
         self.ref = ref
         if ref is not None:
             self.past.add(ref)
-
-    def has_stood_at(self, ref: str) -> bool:
-        """Return True for this state, or an older one of the same instance: then nothing is put back."""
-        return ref in self.past
 
     async def join(self, environment: Environment, ctx: RunContext[Any]) -> None:
         """Open one more environment on the ground."""
@@ -78,13 +67,9 @@ def grounded(environment: Any) -> Grounded | None:
 async def open_at(
     environment: Environment, ref: str | None, data: bytes | None, ctx: RunContext[Any]
 ) -> OpenEnvironment:
-    """Open an environment and put it where its world stands; a ground is laid first.
+    """Open a new environment and put it where its world stands; a ground is laid first.
 
-    Args:
-        environment: a new one.
-        ref: the snapshot; None for a new instance, CHANGED for one whose state nothing holds.
-        data: the snapshot's bytes, None where there is none.
-        ctx: of the effect that needs it.
+    `ref` is the snapshot (None for a new instance, CHANGED for one whose state nothing holds), `data` its bytes.
     """
     on_ground = grounded(environment)
     if on_ground is not None:

@@ -54,11 +54,7 @@ def _worst(errors: list[BaseException]) -> BaseException:
 async def in_parallel(
     work: Sequence[Callable[[], Awaitable[T]]], room: MailRoom
 ) -> tuple[list[T | None], BaseException | None]:
-    """Do all of the work at once, as so many branches that can act.
-
-    Args:
-        work: functions without arguments; a single one runs in the caller's own task.
-        room: counts who can act.
+    """Do all of the work at once, as so many branches that can act; a single one runs in the caller's own task.
 
     Returns:
         The results in listed order (None for those that failed), and the error that has to go up.

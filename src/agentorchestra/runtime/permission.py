@@ -114,16 +114,10 @@ async def ask(
     name: str,
     n: int = 1,
 ) -> Outcome:
-    """Ask a human about an effect of a branch.
+    """Ask a human about an effect of a branch, for the `n`-th time.
 
-    Args:
-        branch: see Branch.
-        key: of the effect.
-        question: in words.
-        details: what is shown with it.
-        base: the run's state as the effect finds it.
-        name: what the question is about: `approval` or `uncertain`.
-        n: how often it has been asked, this time included.
+    `name` says what the question is about (`approval` or `uncertain`), `details` are shown with it, `base` is the run's
+    state as the effect finds it.
     """
     asking = type(branch)(branch.run, key, base, parent=branch, branch=f"{key.path}.{name}")
     asking.last_n = n - 1

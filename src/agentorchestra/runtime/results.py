@@ -10,7 +10,7 @@ from pydantic import JsonValue
 from pydantic_core import from_json, to_json, to_jsonable_python
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
-from agentorchestra.core.effects import ArtifactRef, Outcome, blocks_value
+from agentorchestra.core.effects import BLOCKS, ArtifactRef, Outcome, blocks_value
 from agentorchestra.core.ids import canonical_json, is_plain
 from agentorchestra.core.protocols import AgentSlot
 
@@ -20,9 +20,6 @@ END_SHARE = 4
 """Of a long result the last quarter of what is kept is its end."""
 BETWEEN = "\n\n"
 """Stands between the blocks of a result that is kept as one text."""
-
-_BLOCKS = next(iter(blocks_value(())))  # type: ignore[arg-type]  # it is an object
-"""The key under which a value holds blocks."""
 
 _SHORT = frozenset({bool, float, type(None)})
 _SHORT_INT = 10**SHORTEST_CHARS
@@ -49,16 +46,10 @@ class ToolResult:
 
 
 def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, origin: Source) -> JsonValue:
-    """Return the content as the JSON value of an outcome.
+    """Return the content as the JSON value of an outcome, trusted no further than `trust`.
 
-    Args:
-        content: what the component returned.
-        trust: how far it may be trusted at most.
-        sources: where the component says that it comes from.
-        origin: the component: the source of its blocks that name none and are not its own notes (`Trust.SYSTEM`).
-
-    Raises:
-        PydanticSerializationError, TypeError, ValueError, RecursionError: if it is not JSON.
+    `sources` are where the component says it comes from; `origin`, the component, is the source of its blocks that name
+    none and are not its own notes (`Trust.SYSTEM`). What is not JSON raises pydantic's or Python's own error.
     """
     if not sources and is_plain(content):
         return _as_data(content)
@@ -79,7 +70,7 @@ def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, 
 
 def _as_data(value: JsonValue) -> JsonValue:
     """Return JSON that is written like our blocks as a text: whoever returned it could give it any source and trust."""
-    return canonical_json(value) if isinstance(value, dict) and _BLOCKS in value else value
+    return canonical_json(value) if isinstance(value, dict) and BLOCKS in value else value
 
 
 def _json(content: Any) -> JsonValue:
@@ -127,13 +118,8 @@ async def cut_result(
 ) -> tuple[JsonValue, tuple[ArtifactRef, ...]]:
     """Return the value as it is recorded, and the artifact that holds the whole where something was left out.
 
-    What is kept are the beginning and the end: programs say at last what came of it, tables have their sums there.
-
-    Args:
-        value: of an outcome.
-        name: of the component, for the artifact's name.
-        ctx: RunContext of the effect.
-        max_chars: characters kept, fewer where the calling agent's window has no room for as many.
+    What is kept are the beginning and the end: programs say at last what came of it, tables have their sums there. Of
+    `max_chars` fewer are kept where the calling agent's window has no room for as many.
     """
     room = room_of_caller(ctx)
     if room is not None:
@@ -162,24 +148,14 @@ async def cut_result(
 
 def _read(value: JsonValue) -> tuple[tuple[Block, ...] | None, str]:
     """Return the blocks of a value, where it has some, and its text."""
-    blocks = Outcome(value=value).blocks() if _has_blocks(value) else None
-    if blocks is not None:
+    if isinstance(value, dict) and value.keys() == {BLOCKS}:
+        blocks = Outcome(value=value).blocks()
         return blocks, BETWEEN.join(block.text for block in blocks if isinstance(block, TextBlock))
     return None, value if isinstance(value, str) else canonical_json(value)
 
 
-def _has_blocks(value: JsonValue) -> bool:
-    return isinstance(value, dict) and value.keys() == blocks_value(()).keys()  # type: ignore[union-attr]
-
-
 def _ends(blocks: tuple[Block, ...], first: int, on: int, note: TextBlock) -> list[Block]:
-    """Return the blocks without the characters `first` to `on` of their common text, the note in their place.
-
-    Args:
-        blocks: of a result.
-        first, on: positions in the text that `_read` gives.
-        note: says what is left out.
-    """
+    """Return the blocks without the characters `first` to `on` of the text `_read` gives, the note in their place."""
     kept: list[Block] = []
     at, noted = 0, False
     for block in blocks:

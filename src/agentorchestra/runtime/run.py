@@ -13,9 +13,7 @@ from typing import Any, Literal
 from agentorchestra.core.budget import NO_USAGE, Budget, Usage
 from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Outcome, Provenance
-from agentorchestra.core.errors import (
-    UnknownComponentError,
-)
+from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.events import (
     BODIES,
     Answered,
@@ -50,52 +48,26 @@ Asker = Callable[[Question], Awaitable[str | bool | None]]
 
 @dataclass
 class Services:
-    """What the composition root hands to every run it drives.
-
-    Attributes:
-        store: the log.
-        handlers: who executes each kind of effect.
-        policy: makes the policy of a run from its folder.
-        environments: factories by name.
-        secrets: name -> value; the values never reach the log.
-        environ: where `ctx.secret` looks.
-        asker: answers questions in place, None where nobody can.
-        runs_folder: parent of the runs' folders.
-        deps: the user's dependencies.
-        granted: what a component's own calls may use though its caller may not: its parts.
-    """
+    """What the composition root hands to every run it drives."""
 
     store: Store
     handlers: Mapping[EffectKind, Handler]
-    policy: Callable[[Path], Policy]
-    environments: Mapping[str, Callable[[], Environment]] = field(default_factory=dict)
-    secrets: Mapping[str, str] = field(default_factory=dict)
-    environ: Mapping[str, str] = field(default_factory=dict)
-    asker: Asker | None = None
-    runs_folder: Path = Path()
-    deps: Any = None
+    policy: Callable[[Path], Policy]  # makes the policy of a run from its folder
+    environments: Mapping[str, Callable[[], Environment]] = field(default_factory=dict)  # factories by name
+    secrets: Mapping[str, str] = field(default_factory=dict)  # name -> value; the values never reach the log
+    environ: Mapping[str, str] = field(default_factory=dict)  # where `ctx.secret` looks
+    asker: Asker | None = None  # answers questions in place, None where nobody can
+    runs_folder: Path = Path()  # parent of the runs' folders
+    deps: Any = None  # the user's dependencies
     clock: Clock = field(default_factory=SystemClock)
     tool_effect: Callable[..., Effect] | None = None
     agent_effect: Callable[..., Effect] | None = None
     request_effect: Callable[..., Effect] | None = None
-    granted: Callable[[Effect], frozenset[str]] | None = None
+    granted: Callable[[Effect], frozenset[str]] | None = None  # a component's parts: only its own calls may use them
 
 
 class Run:
-    """One run in this process.
-
-    Args:
-        services: see Services.
-        run_id: the run.
-        manifest: what it is pinned to.
-        events: its log so far.
-        epoch: this process's epoch; None for a replay.
-        bus: where notices go.
-
-    Attributes:
-        sealed: kinds of effects that a replay does not enter: what they did stands in the log, and their code is not
-            here, or not to be trusted.
-    """
+    """One run in this process: its log so far, this process's epoch (None for a replay), where notices go."""
 
     def __init__(
         self,
@@ -131,6 +103,7 @@ class Run:
         self.pause_asked = asyncio.Event()
         self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
+        # Kinds that a replay does not enter: what they did is in the log, and their code is not here, or not trusted.
         self.sealed: frozenset[EffectKind] = frozenset()
         self.longest_decision_s = 0.0
         self._change_noted = any(e.type == "driving_started" and e.seq > self.ledger.forked_at for e in events)
@@ -176,11 +149,7 @@ class Run:
         return await self.services.store.get_blob(sha256)
 
     def artifact_ref(self, name: str) -> ArtifactRef:
-        """Return the last artifact of this run with a name.
-
-        Raises:
-            UnknownComponentError: with the names of its artifacts.
-        """
+        """Return the last artifact of a name; UnknownComponentError, with the names there are, without one."""
         names: list[str] = []
         for record in reversed(self.ledger.records.values()):
             for ref in record.outcome.artifacts if record.outcome is not None else ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
 
 from pydantic import JsonValue
 
@@ -14,43 +15,29 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.runtime.run import Run
 
 
+@dataclass(eq=False)
 class Spawned:
     """A spawned agent: its key, its task, and its outcome once there is one."""
 
-    def __init__(self, key: EffectKey) -> None:
-        self.key = key
-        self.task: asyncio.Task[None] | None = None
-        self.outcome: Outcome | None = None
-        self.writes: dict[str, JsonValue] = {}
-        self.error: BaseException | None = None
-        self.ended = asyncio.Event()
-        self.joined = False
+    key: EffectKey
+    task: asyncio.Task[None] | None = None
+    outcome: Outcome | None = None
+    writes: dict[str, JsonValue] = field(default_factory=dict)
+    error: BaseException | None = None
+    ended: asyncio.Event = field(default_factory=asyncio.Event)
+    joined: bool = False
 
 
 class Spawns:
-    """The agents that were spawned on one branch.
-
-    Args:
-        run: the branch's run.
-
-    Attributes:
-        by_key: the agents.
-        joiners: called when one has ended, by whoever waits for it.
-    """
+    """The agents that were spawned on one branch."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
         self.by_key: dict[EffectKey, Spawned] = {}
-        self.joiners: list[Callable[[], None]] = []
+        self.joiners: list[Callable[[], None]] = []  # called when one has ended, by whoever waits for it
 
     def start(self, key: EffectKey, effect: Effect, work: Callable[[], Awaitable[Outcome]]) -> Outcome:
-        """Let an agent work beside the branch; return what the branch has of it meanwhile.
-
-        Args:
-            key: of the effect that spawns it.
-            effect: the effect.
-            work: executes and records it.
-        """
+        """Let `work` execute and record an agent beside the branch; return what the branch has of it meanwhile."""
         spawned = self.by_key[key] = Spawned(key)
         self._run.mail.take_up()
         spawned.task = asyncio.create_task(self._finish(spawned, work))

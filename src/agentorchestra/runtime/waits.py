@@ -33,14 +33,9 @@ def last_end(events: list[Event]) -> RunEnded | None:
 
 
 async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str, status: RunStatus) -> bool:
-    """Give a run that nobody drives the status that was asked for, at once.
+    """Give a run that nobody drives the status that was asked for (`paused`, `cancelled`), at once.
 
-    Args:
-        store: the log.
-        engine: of this process, which claims the run for the moment.
-        clock: stamps the event.
-        run: the run.
-        status: `paused` or `cancelled`.
+    The engine of this process claims the run for the moment.
 
     Returns:
         Whether it has that status now; not where another process drives it, which finds the request in its log.

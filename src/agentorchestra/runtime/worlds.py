@@ -27,11 +27,7 @@ _OF_AN_INSTANCE = frozenset({EffectKind.INVOKE_ACTION, EffectKind.SNAPSHOT, Effe
 
 
 def new_environment(run: Run, name: str) -> Environment:
-    """Return a new instance of an environment.
-
-    Raises:
-        UnknownComponentError: if there is none of this name.
-    """
+    """Return a new instance of an environment; UnknownComponentError if there is none of this name."""
     factory = run.services.environments.get(name)
     if factory is None:
         known = ", ".join(sorted(run.services.environments)) or "none"
@@ -78,8 +74,6 @@ def last_snapshot(ledger: Ledger, place: Place, ref: str | None, *, before: int 
     """Return where an instance stands that is not open: what its world recorded last, or what came into it later.
 
     Args:
-        ledger: of the run.
-        place: world and instance.
         ref: what the branch that asks has in its state: of a winner's world, or older than what a branch beside it did.
         before: what was recorded from this sequence on counts not; 0 for all that is recorded.
     """
@@ -129,11 +123,7 @@ def current_states(run: Run, world: str, state: Mapping[str, JsonValue]) -> dict
 async def adopt_world(run: Run, world: str, rivals: str, ctx: RunContext[Any]) -> None:
     """Go on where a rival world stands: what is open follows at once, what the rivals have open is closed.
 
-    Args:
-        run: see Run.
-        world: that goes on.
-        rivals: how the names of the rivals' worlds begin.
-        ctx: of the branch that goes on, with the winner's state.
+    `rivals` is how the names of the rivals' worlds begin; `ctx` is of the branch that goes on, with the winner's state.
     """
     over = [place for place in run.environments if place[0].startswith(rivals)]
     for place in over:

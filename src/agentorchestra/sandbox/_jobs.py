@@ -65,15 +65,7 @@ class Job:
 
 
 class Jobs:
-    """All of them, by number.
-
-    Args:
-        start: the host's first message.
-        work: the working folder.
-        place: a folder for their scripts.
-        watch: where their outputs are waited for.
-        reap: ends the bookkeeping of processes that have ended.
-    """
+    """All of them, by number; `place` is a folder for their scripts, `watch` where their outputs are waited for."""
 
     def __init__(
         self, start: dict[str, Any], work: str, place: str, watch: selectors.BaseSelector, reap: Callable[[], None]

@@ -85,19 +85,13 @@ class _Tools:
 class _Variables:
     """What programs leave for the next ones, in a file that the host keeps from one to the next.
 
-    Functions and classes are kept with their code (cloudpickle); where that is not installed they are not kept.
-
-    Args:
-        own: the names that every program has; they are not kept.
-
-    Attributes:
-        names: the namespace of the program.
-        lost: variables of earlier programs that could not be kept, and why.
+    Functions and classes are kept with their code (cloudpickle); where that is not installed they are not kept. Nor are
+    the names that every program has (`own`).
     """
 
     def __init__(self, own: dict[str, Any]) -> None:
         self.names: dict[str, Any] = dict(own)
-        self.lost: dict[str, str] = {}
+        self.lost: dict[str, str] = {}  # of earlier programs: what could not be kept, and why
         self._own = own
         self._path = os.path.abspath(VARIABLES)
         self._process = os.getpid()

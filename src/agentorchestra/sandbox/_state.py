@@ -22,16 +22,7 @@ _OPTIONS_NOT_KEPT = re.compile(r"errexit|monitor|history|histexpand|noexec|onecm
 
 
 class State:
-    """The last known state of the shell.
-
-    Args:
-        work: the working folder; directories below it are kept relative to it.
-
-    Attributes:
-        jobs: process groups and texts of what the shell has in the background.
-        notes: what is too large to be kept.
-        baseline: what a new shell has.
-    """
+    """The last known state of the shell; directories below the working folder are kept relative to it."""
 
     def __init__(self, work: str) -> None:
         self.work = os.path.realpath(work)
@@ -39,10 +30,10 @@ class State:
         self.variables: dict[str, str] = {}
         self.functions: dict[str, str] = {}
         self.options: list[str] = []
-        self.baseline: dict[str, str] = {}
+        self.baseline: dict[str, str] = {}  # what a new shell has
         self.defaults: set[str] = set()
-        self.jobs: list[tuple[int, str]] = []
-        self.notes: list[str] = []
+        self.jobs: list[tuple[int, str]] = []  # process groups and texts of what the shell has in the background
+        self.notes: list[str] = []  # what is too large to be kept
 
     def begin(self, path: str) -> None:
         """Note what a new shell has."""

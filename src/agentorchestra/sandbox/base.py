@@ -130,7 +130,6 @@ class Sandbox(Protocol):
 
     async def problem(self) -> str:
         """Return why it cannot be used here and what to install, "" when it can. Looked at once."""
-        ...
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
         """Run a program in a sandbox of its own, which is gone afterwards, however this ends.
@@ -139,19 +138,13 @@ class Sandbox(Protocol):
             SandboxUnavailableError: it cannot be used here.
             Exception: whatever `call` raises besides ToolError; the program is ended.
         """
-        ...
 
     async def aclose(self) -> None:
         """End what still runs; idempotent."""
-        ...
 
 
 async def check_usable(sandbox: Sandbox) -> None:
-    """Refuse a sandbox that cannot be used here.
-
-    Raises:
-        SandboxUnavailableError: with its problem.
-    """
+    """Raise SandboxUnavailableError, with its problem, for a sandbox that cannot be used here."""
     problem = await sandbox.problem()
     if problem:
         raise SandboxUnavailableError(problem)

@@ -16,7 +16,6 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits, check_usable
@@ -25,7 +24,7 @@ from agentorchestra.sandbox.ground import FIRST_USER, mount_point, new_user, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES, library_paths
 from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.seccomp import filter_for
-from agentorchestra.sandbox.shell import Mount, Shell, ShellState
+from agentorchestra.sandbox.shell import Shell
 from agentorchestra.sandbox.shell_driver import SHELL_FILES, Backend, DrivenShell, Inside, World
 
 HERE = Path(__file__).parent
@@ -54,24 +53,16 @@ _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ss
 
 
 class Bubblewrap(Backend):
-    """Programs in bubblewrap.
-
-    Args:
-        libraries: distributions that programs may import, of the environment of this interpreter.
-    """
+    """Programs in bubblewrap, which may import the distributions `libraries` of the environment of this interpreter."""
 
     name = "bubblewrap"
     safe = True
 
     def __init__(self, libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> None:
         self._libraries = libraries
-        self._problem: str | None = None
 
-    async def problem(self) -> str:
-        """Return why it cannot be used here, "" when it can; a program is run once to know."""
-        if self._problem is None:
-            self._problem = self._missing() or await self._tried()
-        return self._problem
+    async def _look(self) -> str:
+        return self._missing() or await self._tried()  # a program is run once to know
 
     def _missing(self) -> str:
         if not sys.platform.startswith("linux"):
@@ -103,42 +94,27 @@ class Bubblewrap(Backend):
         return await self._run(program, limits, call)
 
     async def _run(self, program: Program, limits: SandboxLimits, call: HostCall | None) -> Ran:
-        systems = self._file_systems(limits, inputs=program.folder, network=program.network)
+        systems = self._file_systems(World(Path(), limits, program.folder, program.network), work=False)
         user = new_user() if _as_root() else None
         launch = _launch(systems, network=program.network, user=user, script="_supervisor.py")
         place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
         return await Driver(launch, program, limits, place, call=call).run()
 
-    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
+    async def _open_shell(self, world: World) -> Shell:
         user = own(world.folder, chosen=_as_root())
         if world.inputs is not None:
             mount_point(world.folder)
 
         def launch() -> Launch:
-            systems = self._file_systems(
-                world.limits, work=world.folder, inputs=world.inputs, network=world.network, mounts=world.mounts
-            )
+            systems = self._file_systems(world, work=True)
             return _launch(systems, network=world.network, user=user, script="_shell.py")
 
-        return DrivenShell(launch, world.folder, world.limits, Inside(root=WORK, user=user), state)
+        return DrivenShell(launch, world, Inside(root=WORK, user=user))
 
-    def _file_systems(
-        self,
-        limits: SandboxLimits,
-        *,
-        work: Path | None = None,
-        inputs: Path | None = None,
-        network: bool = False,
-        mounts: Sequence[Mount] = (),
-    ) -> list[str]:
+    def _file_systems(self, world: World, *, work: bool) -> list[str]:
         """Return the file systems as arguments, in the order in which they are mounted.
 
-        Args:
-            limits: of the temporary ones.
-            work: the host's folder that is the working folder; a temporary file system by default.
-            inputs: the given files.
-            network: whether names of the network have to be found.
-            mounts: more of the host's folders.
+        The working folder is the world's if `work`, else a temporary file system.
         """
         systems = ["--ro-bind", "/usr", "/usr"]
         for name in ("bin", "lib", "lib64", "sbin"):
@@ -148,7 +124,7 @@ class Bubblewrap(Backend):
             elif path.is_dir():
                 systems += ["--ro-bind", str(path), str(path)]
         systems += ["--perms", "0755", "--dir", "/etc"]  # by hand: bubblewrap would close it to other users
-        for path_ in (*_ETC, *(_ETC_NETWORK if network else ())):
+        for path_ in (*_ETC, *(_ETC_NETWORK if world.network else ())):
             systems += ["--ro-bind-try", path_, path_]
         base = str(Path(sys.base_prefix).resolve())
         if not base.startswith("/usr/") and base != "/usr":
@@ -156,31 +132,27 @@ class Bubblewrap(Backend):
                 systems += ["--perms", "0755", "--dir", str(parent)]
             systems += ["--ro-bind", base, base]
         systems += ["--dev", "/dev", "--proc", "/proc"]
-        for folder in (*(() if work is not None else (WORK,)), "/tmp", "/dev/shm"):
-            systems += ["--perms", "1777", "--size", str(limits.work_bytes), "--tmpfs", folder]
+        for folder in (*(() if work else (WORK,)), "/tmp", "/dev/shm"):
+            systems += ["--perms", "1777", "--size", str(world.limits.work_bytes), "--tmpfs", folder]
         for folder in ("/opt", OURS, LIBRARIES):
             systems += ["--perms", "0755", "--dir", folder]
-        for name in ("_supervisor.py", "_program.py") if work is None else SHELL_FILES:
+        for name in SHELL_FILES if work else ("_supervisor.py", "_program.py"):
             systems += ["--ro-bind", str(HERE / name), f"{OURS}/{name}"]
         for name, path in library_paths(self._libraries)[0].items():
             systems += ["--ro-bind", str(path), f"{LIBRARIES}/{name}"]
-        if work is not None:
-            systems += ["--bind", str(work), WORK]
-        if inputs is not None:
-            systems += ["--ro-bind", str(inputs), INPUTS if work is None else f"{WORK}/files"]
-        for one in mounts:
+        if work:
+            systems += ["--bind", str(world.folder), WORK]
+        if world.inputs is not None:
+            systems += ["--ro-bind", str(world.inputs), f"{WORK}/files" if work else INPUTS]
+        for one in world.mounts:
             systems += ["--bind" if one.writable else "--ro-bind", str(one.folder.absolute()), one.inside]
         return [*systems, "--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
 
 
 def _launch(systems: list[str], *, network: bool, user: int | None, script: str) -> Launch:
-    """Return what starts a script inside.
+    """Return what starts a script inside, under the number of `user`; None where it cannot be chosen.
 
-    Args:
-        systems: the file systems, as arguments of bubblewrap.
-        network: whether it reaches the network of the host.
-        user: the number it runs under; None where it cannot be chosen.
-        script: its name.
+    `systems` are the file systems, as arguments of bubblewrap; with `network` it reaches the host's.
     """
     rules = filter_for()
     fd = _memory_file(rules) if rules is not None else None

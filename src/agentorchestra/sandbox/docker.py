@@ -24,7 +24,7 @@ from agentorchestra.sandbox.ground import INPUTS as GIVEN
 from agentorchestra.sandbox.ground import mount_point, own
 from agentorchestra.sandbox.libraries import DEFAULT_LIBRARIES
 from agentorchestra.sandbox.pipe import Launch
-from agentorchestra.sandbox.shell import Shell, ShellState
+from agentorchestra.sandbox.shell import Shell
 from agentorchestra.sandbox.shell_driver import SHELL_FILES, Backend, DrivenShell, Inside, World
 
 HERE = Path(__file__).parent
@@ -50,12 +50,7 @@ def docker_file(libraries: tuple[str, ...] = DEFAULT_LIBRARIES) -> str:
 
 
 class Docker(Backend):
-    """Programs in containers.
-
-    Args:
-        image: a local image with Python 3.11 or newer; see `docker_file`.
-        runtime: of the engine (e.g. `runsc`), "" for its default.
-    """
+    """Programs in containers of a local image (`docker_file`) with Python 3.11 or newer, by an engine's `runtime`."""
 
     name = "docker"
     safe = True
@@ -63,15 +58,11 @@ class Docker(Backend):
     def __init__(self, image: str = DEFAULT_IMAGE, runtime: str = "") -> None:
         self._image = image
         self._runtime = runtime
-        self._problem: str | None = None
 
-    async def problem(self) -> str:
-        """Return why it cannot be used here, "" when it can: an engine must answer and have the image."""
-        if self._problem is None:
-            self._problem = await asyncio.to_thread(self._look)
-        return self._problem
+    async def _look(self) -> str:
+        return await asyncio.to_thread(self._missing)
 
-    def _look(self) -> str:
+    def _missing(self) -> str:
         if shutil.which("docker") is None:
             return "docker is not installed: install Docker and start its engine"
         try:
@@ -101,7 +92,7 @@ class Docker(Backend):
             return replace(ran, ending="memory", detail="it used more memory than allowed")
         return ran
 
-    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
+    async def _open_shell(self, world: World) -> Shell:
         await remove_orphans()
         user = own(world.folder, chosen=os.geteuid() == 0)
         if world.inputs is not None:
@@ -114,7 +105,7 @@ class Docker(Backend):
 
         # The engine limits the processes; its kernel would count all of this user's.
         inside = Inside(root=WORK, own_user=False, watched=None, user=user)
-        return DrivenShell(launch, world.folder, world.limits, inside, state)
+        return DrivenShell(launch, world, inside)
 
     def shell_command(self, world: World, name: str, user: int) -> list[str]:
         """Return the command that starts a shell in a container of this name."""

@@ -37,38 +37,24 @@ _DEEPEST = 64
 
 @dataclass(frozen=True)
 class Place:
-    """The places inside where the supervisor finds what it needs.
+    """The places inside where the supervisor finds what it needs."""
 
-    Attributes:
-        inputs: the folder with the read-only files, "" for none; `files` in the working folder leads there.
-        libraries: the folder with the libraries.
-        temporary: a folder for the program's text.
-        own_user: whether the number of processes can be limited for this program alone.
-    """
-
-    inputs: str
-    libraries: str
-    temporary: str = "/tmp"
-    own_user: bool = True
+    inputs: str  # the folder with the read-only files, "" for none; `files` in the working folder leads there
+    libraries: str  # the folder with the libraries
+    temporary: str = "/tmp"  # a folder for the program's text
+    own_user: bool = True  # whether the number of processes can be limited for this program alone
 
 
 @dataclass
 class Driver:
-    """One program in one sandbox.
+    """One program in one sandbox; `program`, `limits` and `call` are as for `Sandbox.run`."""
 
-    Attributes:
-        launch: starts the supervisor.
-        program, limits, call: as for `Sandbox.run`.
-        place: where the supervisor finds what it needs.
-        watched: whether processes and temporary files can be looked at from here (not in a container's engine).
-    """
-
-    launch: Launch
+    launch: Launch  # starts the supervisor
     program: Program
     limits: SandboxLimits
     place: Place
     call: HostCall | None = None
-    watched: bool = True
+    watched: bool = True  # whether processes and temporary files can be looked at from here (an engine's cannot)
 
     def __post_init__(self) -> None:
         self._outputs = {1: Output(), 2: Output()}

@@ -65,11 +65,7 @@ class AnySandbox(ShellSandbox):
 async def shell_in(
     sandbox: Sandbox, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]
 ) -> Shell:
-    """Start a shell in a sandbox; see `ShellSandbox.shell`.
-
-    Raises:
-        SandboxUnavailableError: it cannot be used here, or has no shells (a backend of elsewhere).
-    """
+    """Start a shell in a sandbox, see `ShellSandbox.shell`; SandboxUnavailableError also where it has none."""
     if not isinstance(sandbox, ShellSandbox):
         raise SandboxUnavailableError(
             f"the sandbox {sandbox.name!r} has no shells; set sandbox.backend to bubblewrap or docker"
@@ -80,11 +76,7 @@ async def shell_in(
 
 
 def sandbox_for(settings: SandboxSettings) -> Sandbox | None:
-    """Return the sandbox that the settings name, None for `none`.
-
-    Raises:
-        SettingsError: for a name that no backend has.
-    """
+    """Return the sandbox that the settings name, None for `none`; SettingsError for a name that no backend has."""
     libraries = (*DEFAULT_LIBRARIES, *settings.libraries)
     if settings.backend == "none":
         return None

@@ -29,11 +29,9 @@ def new_user() -> int:
 
 
 def own(folder: Path, *, chosen: bool) -> int | None:
-    """Close a folder to others and return whose its files have to be, None for ours.
+    """Close a folder of commands to others and return whose its files have to be, None for ours.
 
-    Args:
-        folder: what commands work in.
-        chosen: whether its user can be chosen (root): the one it belongs to since an earlier shell, or a new one.
+    Where the user can be `chosen` (root), it is the one it belongs to since an earlier shell, or a new one.
     """
     close_to_others(folder)
     if not chosen:

@@ -31,11 +31,7 @@ of a program for the next one."""
 
 @functools.lru_cache(maxsize=8)
 def library_paths(names: tuple[str, ...]) -> tuple[dict[str, Path], tuple[str, ...]]:
-    """Return what to bind (entry of the library folder -> path on this machine) and the names not installed.
-
-    Args:
-        names: of distributions.
-    """
+    """Return what to bind (entry of the library folder -> path on this machine) and the distributions not installed."""
     found: dict[str, Path] = {}
     missing: list[str] = []
     seen: set[str] = set()

@@ -15,7 +15,7 @@ from agentorchestra.sandbox.base import HostCall, Program, Ran, SandboxLimits
 from agentorchestra.sandbox.driver import Driver, Place
 from agentorchestra.sandbox.ground import INPUTS, mount_point
 from agentorchestra.sandbox.pipe import Launch
-from agentorchestra.sandbox.shell import Shell, ShellState
+from agentorchestra.sandbox.shell import Shell
 from agentorchestra.sandbox.shell_driver import Backend, DrivenShell, Inside, World
 
 HERE = Path(__file__).parent
@@ -28,7 +28,7 @@ class UnsafeLocal(Backend):
     name = "unsafe-local"
     safe = False
 
-    async def problem(self) -> str:
+    async def _look(self) -> str:
         return ""
 
     async def run(self, program: Program, limits: SandboxLimits, *, call: HostCall | None = None) -> Ran:
@@ -45,7 +45,7 @@ class UnsafeLocal(Backend):
             command = [sys.executable, "-I", "-B", str(HERE / "_supervisor.py"), str(work)]
             return await Driver(Launch(command, _environment(str(temporary))), program, limits, place, call=call).run()
 
-    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
+    async def _open_shell(self, world: World) -> Shell:
         """Start a shell on this machine as it is, with its network and all folders; the given files are a link."""
         temporary = tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True)
         given = world.folder / INPUTS
@@ -65,7 +65,7 @@ class UnsafeLocal(Backend):
             temporary.cleanup()
 
         inside = Inside(root=str(world.folder), temporary=temporary.name, own_user=False, watched=())
-        return DrivenShell(launch, world.folder, world.limits, inside, state, done)
+        return DrivenShell(launch, world, inside, done)
 
 
 def _environment(temporary: str) -> dict[str, str]:

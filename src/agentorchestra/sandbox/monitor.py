@@ -29,26 +29,15 @@ _UNIX_SOCKETS = 1_000
 
 
 class Watch:
-    """A watch over the processes below one.
-
-    Args:
-        pid: the first one.
-        limits: what they may use.
-        temporary: the folders inside that are temporary file systems.
-
-    Attributes:
-        used, peak: the memory seen at the last look, and the most, in bytes.
-        processes: how many there were at the last look.
-        detail: why it ended the program.
-    """
+    """A watch over the processes below `pid`; `temporary` are the folders inside that are temporary file systems."""
 
     def __init__(self, pid: int, limits: SandboxLimits, temporary: tuple[str, ...] = _INSIDE) -> None:
         self._pid = pid
         self._limits = limits
         self._inside = temporary
-        self.processes = 0
-        self.used = self.peak = 0
-        self.detail = ""
+        self.processes = 0  # at the last look
+        self.used = self.peak = 0  # bytes of memory at the last look, and the most
+        self.detail = ""  # why it ended the program
 
     async def run(self) -> Ending:
         """Look until something is over its limit."""
@@ -87,17 +76,10 @@ class Watch:
 async def watched_shell(
     pid: int, folder: Path, limits: SandboxLimits, temporary: tuple[str, ...] | None, runs: Callable[[], bool]
 ) -> tuple[ShellEnding, str]:
-    """Look at a shell's processes and files until something is over its limit.
+    """Look at a shell's processes and files until something is over its limit; return what, and a sentence.
 
-    Args:
-        pid: the first process.
-        folder: what the commands work in.
-        limits: what they may use.
-        temporary: temporary file systems inside; None where processes cannot be looked at.
-        runs: whether a command runs now: then it is looked more often.
-
-    Returns:
-        What is over its limit, and a sentence.
+    `temporary` are file systems inside, None where processes cannot be looked at. While a command `runs` it is looked
+    more often.
     """
     loop = asyncio.get_running_loop()
     watch = Watch(pid, limits, temporary) if temporary is not None else None

@@ -28,21 +28,13 @@ def clean_environment() -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Launch:
-    """The start of a process.
+    """The start of a process."""
 
-    Attributes:
-        command: starts `_supervisor.py` or `_shell.py` in the sandbox.
-        env: of the command; the sandbox clears it.
-        pass_fds: descriptors that it needs.
-        on_kill: awaited when it was killed.
-        done: called when it is over, or could not be started.
-    """
-
-    command: Sequence[str]
-    env: dict[str, str] = field(default_factory=clean_environment)
-    pass_fds: Sequence[int] = ()
-    on_kill: Callable[[], Awaitable[None]] | None = None
-    done: Callable[[], None] = lambda: None
+    command: Sequence[str]  # starts `_supervisor.py` or `_shell.py` in the sandbox
+    env: dict[str, str] = field(default_factory=clean_environment)  # of the command; the sandbox clears it
+    pass_fds: Sequence[int] = ()  # descriptors that it needs
+    on_kill: Callable[[], Awaitable[None]] | None = None  # awaited when it was killed
+    done: Callable[[], None] = lambda: None  # called when it is over, or could not be started
 
 
 class Pipe:
@@ -56,11 +48,7 @@ class Pipe:
 
     @classmethod
     async def open(cls, launch: Launch) -> Pipe:
-        """Start the process.
-
-        Raises:
-            OSError: if it cannot be started.
-        """
+        """Start the process; OSError if it cannot be started."""
         # asyncio may wait for ever when it is cancelled in the middle of this, so it is not.
         creating = asyncio.create_task(
             asyncio.create_subprocess_exec(
@@ -85,22 +73,14 @@ class Pipe:
             raise
 
     async def send(self, *messages: dict[str, Any]) -> None:
-        """Send messages.
-
-        Raises:
-            BrokenPipeError, ConnectionResetError: if the process is gone.
-        """
+        """Send messages; BrokenPipeError or ConnectionResetError if the process is gone."""
         assert self.process.stdin is not None
         for message in messages:
             self.process.stdin.write(json.dumps(message).encode() + b"\n")
             await self.process.stdin.drain()
 
     async def receive(self) -> dict[str, Any] | None:
-        """Return the next message, None at the end.
-
-        Raises:
-            Broken: for what is none.
-        """
+        """Return the next message, None at the end; Broken for what is none."""
         assert self.process.stdout is not None
         try:
             line = await self.process.stdout.readline()
@@ -163,11 +143,7 @@ class Pipe:
 
 
 def decoded(message: dict[str, Any]) -> bytes:
-    """Return the data of a message.
-
-    Raises:
-        Broken: if it is none.
-    """
+    """Return the data of a message; Broken if it is none."""
     try:
         return base64.b64decode(message["data"], validate=True)
     except (KeyError, TypeError, ValueError, binascii.Error):

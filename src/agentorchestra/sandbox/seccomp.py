@@ -74,11 +74,7 @@ _X32 = 0x40000000
 
 
 def filter_for(machine: str | None = None) -> bytes | None:
-    """Return the filter as bubblewrap's `--seccomp` reads it, None for a machine it is not written for.
-
-    Args:
-        machine: as `platform.machine()` names it; this machine by default.
-    """
+    """Return the filter as bubblewrap's `--seccomp` reads it, None for a machine that it is not written for."""
     machine = machine or platform.machine()
     if machine not in _ARCHES:
         return None

@@ -10,7 +10,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Literal, Protocol, Self, TypedDict, runtime_checkable
+from typing import Literal, Protocol, Self, TypedDict, Unpack, runtime_checkable
 
 from pydantic import JsonValue
 
@@ -151,12 +151,10 @@ class Shell(Protocol):
     @property
     def state(self) -> ShellState:
         """The state at the end of the last command."""
-        ...
 
     @property
     def root(self) -> str:
         """The working folder's name inside."""
-        ...
 
     async def run(
         self, command: str, *, timeout_s: float | None = None, together: bool = False, on_output: OnOutput | None = None
@@ -173,11 +171,9 @@ class Shell(Protocol):
         Raises:
             SandboxUnavailableError: the sandbox cannot be started (again).
         """
-        ...
 
     async def interrupt(self) -> None:
         """Interrupt (SIGINT) the command that runs; nothing if none does."""
-        ...
 
     async def start(self, command: str) -> Job:
         """Start a command in the background, with directory and variables as they are now.
@@ -185,11 +181,9 @@ class Shell(Protocol):
         Raises:
             ToolError: it cannot be started; the sentence says why.
         """
-        ...
 
     async def jobs(self) -> tuple[Job, ...]:
         """Return what runs in the background, and what ran there lately."""
-        ...
 
     async def output(self, job: int) -> Job:
         """Return a job with what it has printed.
@@ -197,7 +191,6 @@ class Shell(Protocol):
         Raises:
             ToolError: there is no such job.
         """
-        ...
 
     async def stop(self, job: int, number: int = 15, *, force: bool = True) -> Job:
         """Send a job a signal and wait a second for its end.
@@ -210,30 +203,21 @@ class Shell(Protocol):
         Raises:
             ToolError: there is no such job.
         """
-        ...
 
     async def restore(self, state: ShellState) -> None:
         """Start a new shell with that state; all that ran in the background is ended."""
-        ...
 
     async def close(self) -> None:
         """End everything; idempotent. Nothing of it is left."""
-        ...
 
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of this machine that commands see besides the working folder.
+    """A folder of this machine that commands see besides the working folder."""
 
-    Attributes:
-        folder: on this machine.
-        inside: where it is seen. Where there is no inside (`unsafe-local`) it is where it is.
-        writable: whether commands may change what is in it.
-    """
-
-    folder: Path
-    inside: str
-    writable: bool = False
+    folder: Path  # on this machine
+    inside: str  # where it is seen; without an inside (`unsafe-local`) where it is
+    writable: bool = False  # whether commands may change what is in it
 
 
 class ShellOptions(TypedDict, total=False):
@@ -249,28 +233,16 @@ class ShellOptions(TypedDict, total=False):
 class ShellSandbox(Sandbox, Protocol):
     """A sandbox that has shells."""
 
-    async def shell(
-        self,
-        folder: Path,
-        limits: SandboxLimits | None = None,
-        *,
-        inputs: Path | None = None,
-        network: bool = False,
-        state: ShellState | None = None,
-        mounts: Sequence[Mount] = (),
-    ) -> Shell:
+    async def shell(self, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]) -> Shell:
         """Start a shell in a sandbox of its own.
 
         Args:
             folder: of this machine, which commands read and write. Where root runs the sandbox, it and what is in it
                 belongs to the user of the commands from then on.
             limits: of the shell and all it runs together; `seconds` is the time of a command.
-            inputs: a folder that is seen, read only, as `files` in it; None for none.
-            network: whether commands reach the network of the host.
-            state: what it begins with.
-            mounts: what is seen besides.
+            options: `inputs`, a folder that is seen, read only, as `files` in it; `network`, whether commands reach
+                that of the host; `state`, what it begins with; `mounts`, what is seen besides.
 
         Raises:
             SandboxUnavailableError: it cannot be used here.
         """
-        ...

@@ -13,7 +13,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Unpack
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.sandbox._supervisor import Output
@@ -21,7 +21,17 @@ from agentorchestra.sandbox.base import SandboxLimits, check_usable
 from agentorchestra.sandbox.ground import close_to_others, give
 from agentorchestra.sandbox.monitor import watched_shell
 from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
-from agentorchestra.sandbox.shell import Job, Mount, OnOutput, Shell, ShellEnding, ShellRan, ShellSandbox, ShellState
+from agentorchestra.sandbox.shell import (
+    Job,
+    Mount,
+    OnOutput,
+    Shell,
+    ShellEnding,
+    ShellOptions,
+    ShellRan,
+    ShellSandbox,
+    ShellState,
+)
 
 SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_after.sh")
 """The files that have to be there inside."""
@@ -38,35 +48,24 @@ _UNASKED = 1_000
 
 @dataclass(frozen=True)
 class Inside:
-    """The inside of a shell's sandbox.
+    """The inside of a shell's sandbox."""
 
-    Attributes:
-        root: the working folder's name there.
-        temporary: a folder for what the shell needs.
-        own_user: whether the number of processes can be limited for it alone.
-        watched: temporary file systems that are looked at from here; None where processes cannot be.
-        user: whose the folder's files have to be, None for ours.
-    """
-
-    root: str
-    temporary: str = "/tmp"
-    own_user: bool = True
-    watched: tuple[str, ...] | None = ("tmp", "dev/shm")
-    user: int | None = None
+    root: str  # the working folder's name there
+    temporary: str = "/tmp"  # a folder for what the shell needs
+    own_user: bool = True  # whether the number of processes can be limited for it alone
+    watched: tuple[str, ...] | None = ("tmp", "dev/shm")  # file systems to look at; None where processes cannot be
+    user: int | None = None  # whose the folder's files have to be, None for ours
 
 
 @dataclass(frozen=True)
 class World:
-    """The world that the commands of a shell see.
-
-    Attributes:
-        folder, limits, inputs, network, mounts: as for `ShellSandbox.shell`.
-    """
+    """The world that the commands of a shell see; all as for `ShellSandbox.shell`."""
 
     folder: Path
     limits: SandboxLimits
     inputs: Path | None = None
     network: bool = False
+    state: ShellState | None = None
     mounts: Sequence[Mount] = ()
 
 
@@ -92,30 +91,15 @@ class _Running:
 
 
 class DrivenShell(Shell):
-    """A shell behind a pipe.
-
-    Args:
-        launch: makes what starts a sandbox; called for each start.
-        folder: of this machine, which the commands work in.
-        limits, state: see `ShellSandbox.shell`.
-        inside: what it finds there.
-        done: called at the end of everything.
-    """
+    """A shell behind a pipe: `launch` makes what starts a sandbox, `done` is called at the end of everything."""
 
     def __init__(
-        self,
-        launch: Callable[[], Launch],
-        folder: Path,
-        limits: SandboxLimits,
-        inside: Inside,
-        state: ShellState | None = None,
-        done: Callable[[], None] = lambda: None,
+        self, launch: Callable[[], Launch], world: World, inside: Inside, done: Callable[[], None] = lambda: None
     ) -> None:
         self._launch = launch
-        self._folder = folder
-        self._limits = limits
+        self._folder, self._limits = world.folder, world.limits
         self._inside = inside
-        self._state = state or ShellState()
+        self._state = world.state or ShellState()
         self._done: Callable[[], None] | None = done
         self._pipe: Pipe | None = None
         self._tasks: list[asyncio.Task[Any]] = []
@@ -431,22 +415,23 @@ class DrivenShell(Shell):
 class Backend(ShellSandbox):
     """A sandbox that starts a process for each program and for each shell; it keeps nothing between them."""
 
-    async def shell(
-        self,
-        folder: Path,
-        limits: SandboxLimits | None = None,
-        *,
-        inputs: Path | None = None,
-        network: bool = False,
-        state: ShellState | None = None,
-        mounts: Sequence[Mount] = (),
-    ) -> Shell:
-        await check_usable(self)
-        world = World(folder.absolute(), limits or SandboxLimits(), inputs, network, mounts)
-        return await self._open_shell(world, state)
+    _problem: str | None = None
+
+    async def problem(self) -> str:
+        if self._problem is None:
+            self._problem = await self._look()
+        return self._problem
 
     @abstractmethod
-    async def _open_shell(self, world: World, state: ShellState | None) -> Shell:
+    async def _look(self) -> str:
+        """Return why it cannot be used here, "" when it can."""
+
+    async def shell(self, folder: Path, limits: SandboxLimits | None = None, **options: Unpack[ShellOptions]) -> Shell:
+        await check_usable(self)
+        return await self._open_shell(World(folder.absolute(), limits or SandboxLimits(), **options))
+
+    @abstractmethod
+    async def _open_shell(self, world: World) -> Shell:
         """Make a shell ready to be started."""
 
     async def aclose(self) -> None:

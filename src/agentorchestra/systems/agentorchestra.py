@@ -64,7 +64,7 @@ class AgentOrchestra:
                 f"the settings name the agent {verifier!r} as verifier (team.verifier), which is not there; "
                 f"the agents: {', '.join(sorted(kit.agents))}"
             )
-        material = await short_files(session)
+        material = () if spec.on_demand else await short_files(session)
         tools = tuple(name for name in PLANNER_TOOLS if name in spec.tools)
         sees_all = bool(material) or (not session.manifest.files and session.manifest.in_view_chars > 0)
         if sees_all and PYTHON in spec.tools:  # where one look is enough, the planner looks and computes itself

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
@@ -63,6 +63,8 @@ MOST_POINTS = 10
 class AOrchestra(Limited[AOrchestraSettings]):
     """The system: orchestrate, delegate, complete."""
 
+    description: ClassVar[str] = "Directs sub-agents that it makes for each part, with the tools that the part needs."
+
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Do one task.
 
@@ -82,7 +84,6 @@ class AOrchestra(Limited[AOrchestraSettings]):
         values = {
             "graded": graded,
             "attempts": limits.attempts,
-            "parallel": limits.parallel,
             "context": limits.context,
             "sees_question": limits.question,
             "actions": tools,
@@ -133,7 +134,6 @@ class Delegation:
     Attributes:
         tools: what sub-agents may be given, with what each is for.
         models: real names by the names that delegations use.
-        first: the number of the first delegation with these words, to notice one that repeats it.
     """
 
     spec: AgentSpec
@@ -142,7 +142,6 @@ class Delegation:
     limits: AOrchestraSettings
     tools: Mapping[str, str]
     models: Mapping[str, str]
-    first: dict[str, int] = field(default_factory=dict, init=False)
 
     @property
     def tool(self) -> Tool[..., Any]:
@@ -215,7 +214,7 @@ class Delegation:
         self, ctx: Session[Any], task_instruction: str, tools: list[str], context: str = "", model: str = ""
     ) -> ToolResult:
         """Make the sub-agent, let it work, have its log reviewed."""
-        attempt = self._attempt(ctx, canonical_json([task_instruction.strip(), context.strip(), sorted(tools), model]))
+        attempt = self._attempt(ctx)
         limits = self.limits
         held = ctx.capabilities
         behind = [one for one in ("check_quotes",) if held is None or one in held]
@@ -235,34 +234,32 @@ class Delegation:
         result, trust = await self._handed_back(ctx, child, outcome)
         return ToolResult(content=self._view(result, model, attempt), artifacts=result.artifacts, trust=trust)
 
-    def _attempt(self, ctx: Session[Any], words: str) -> int:
+    def _attempt(self, ctx: Session[Any]) -> int:
         """Return the number of this delegation.
 
         Raises:
             ToolError: no attempt is left, or the same delegation was made before.
         """
-        n = ctx.key.n
-        attempt = 1 + sum(before < n for before in self._numbers())
+        *earlier, this = self._made(ctx.key.n)
         most = self.limits.attempts
-        if attempt > most:
+        if len(earlier) >= most:
             raise ToolError(f"all {most} attempts are used; finish now, with the best answer that there is")
-        first = self.first.setdefault(words, n)
-        if first < n:
+        if this in earlier:
             raise ToolError(
                 "the same delegation was made before, word for word; change the instruction, the context, the tools or "
                 "the model, or finish with what you have"
             )
-        return attempt
+        return len(earlier) + 1
 
-    def _numbers(self) -> Iterator[int]:
-        """Yield the numbers, on the orchestrator's branch, of delegations that were no mistakes."""
+    def _made(self, upto: int) -> Iterator[Any]:
+        """Yield the arguments of the delegations so far, this one included, but for mistakes."""
         records = self.session.run.ledger.records
-        for n in range(1, self.session.last_n + 1):
+        for n in range(1, upto + 1):
             record = records.get(EffectKey(self.session.branch, n))
-            if record is None or not str(record.effect.get("component", "")).startswith(f"{DELEGATE}@"):
+            if record is None or str(record.effect.get("component", "")).partition("@")[0] != DELEGATE:
                 continue
             if record.outcome is None or record.outcome.status != "mistake":
-                yield n
+                yield record.effect.get("arguments")
 
     def _context(self, curated: str, ctx: Session[Any]) -> tuple[Block, ...]:
         """Return what a sub-agent is given to know besides its instruction (002, sec. 4.3.1)."""
@@ -273,19 +270,25 @@ class Delegation:
             told.append(TextBlock(text=said, source=source, trust=order_trust(self.session)))
         if self.limits.context == "full":
             told += self.spec.context
-            for call, result in self.finished():
+            for call, result in self.finished(before=ctx.decided_n):
                 shown = canonical_json({"task": call, **_known(result)})
                 told.append(TextBlock(text=shown, source=Source(kind="agent", ref=DELEGATE), trust=Trust.UNTRUSTED))
         if self.limits.context == "curated":
             told += caller_words(curated, ctx, ctx.provenance)
         return tuple(told)
 
-    def finished(self) -> list[tuple[str, AgentResult]]:
-        """Return what was delegated so far and came back, in order: the instruction and the result."""
+    def finished(self, *, before: int | None = None) -> list[tuple[str, AgentResult]]:
+        """Return what was delegated and came back, in order: the instruction and the result.
+
+        Args:
+            before: the number of a decision on the orchestrator's branch; only what came back until then.
+        """
         records = self.session.run.ledger.records
         found = []
-        for n, _record in ended_on(self.session, [EffectKind.INVOKE_TOOL]):
-            made = records.get(EffectKey(EffectKey(self.session.branch, n).path, 1))
+        for n, _ in ended_on(self.session, [EffectKind.INVOKE_TOOL]):
+            if before is not None and n >= before:
+                break
+            made = records.get(EffectKey(f"{EffectKey(self.session.branch, n).path}.{DELEGATE}", 1))
             if made is not None and made.outcome is not None and made.effect.get("kind") == EffectKind.INVOKE_AGENT:
                 told = str(made.effect.get("arguments", {}).get("instruction", ""))
                 found.append((told, _result_of(made.outcome)))

@@ -197,9 +197,8 @@ class LoopbackGoogleServer(LoopbackModelServer):
         }
 
     async def _pieces(self, reply: ServerReply, response: ModelResponse, body: Body) -> AsyncIterator[Body | bytes]:
-        parts = self._parts_of(response)
         pieces: list[Body] = []
-        for part in parts:
+        for part in self._parts_of(response):
             text = part.get("text")
             pieces += [{**part, "text": one} for one in _parts(text)] if isinstance(text, str) else [part]
         for index, piece in enumerate(pieces):

@@ -23,7 +23,11 @@ from agentorchestra.testing.repositories import CLEAN, Body, Refused, Repository
 if TYPE_CHECKING:
     from aiohttp import web
 
+Answer = tuple[int, Any]
+Pieces = tuple[str, ...]
+
 _WHEN = "2026-01-02T03:04:05Z"
+_NO_ENTRY = {"WWW-Authenticate": 'Basic realm="GitHub"'}
 
 
 class LoggedRequest(NamedTuple):
@@ -89,8 +93,7 @@ class LoopbackGitHub:
         app.router.add_route("*", "/{owner}/{name}.git/{path:.*}", self._git_http)
         self._runner = web.AppRunner(app, access_log=None)
         await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", self.port)
-        await site.start()
+        await web.TCPSite(self._runner, "127.0.0.1", self.port).start()
         self.port = self._runner.addresses[0][1]
         return self
 
@@ -111,11 +114,9 @@ class LoopbackGitHub:
         repository = self.repositories.get(f"{request.match_info['owner']}/{request.match_info['name']}")
         pushes = "receive-pack" in request.path_qs
         if allowed is None and (repository is None or repository.private or pushes):
-            return web.Response(status=401, headers={"WWW-Authenticate": 'Basic realm="GitHub"'}, text="no credentials")
+            return web.Response(status=401, headers=_NO_ENTRY, text="no credentials")
         if allowed is False:
-            return web.Response(
-                status=401, headers={"WWW-Authenticate": 'Basic realm="GitHub"'}, text="Bad credentials"
-            )
+            return web.Response(status=401, headers=_NO_ENTRY, text="Bad credentials")
         if repository is None:
             return web.Response(status=404, text="Repository not found.")
         environ = {
@@ -130,8 +131,7 @@ class LoopbackGitHub:
             "HTTP_CONTENT_ENCODING": request.headers.get("Content-Encoding", ""),
             "REMOTE_USER": self.login,
         }
-        out = await run(["git", "http-backend"], await request.read(), environ)
-        head, _, body = out.partition(b"\r\n\r\n")
+        head, _, body = (await run(["git", "http-backend"], await request.read(), environ)).partition(b"\r\n\r\n")
         headers = dict(line.split(": ", 1) for line in head.decode("latin-1").split("\r\n") if ": " in line)
         status = int(headers.pop("Status", "200").split()[0])
         return web.Response(status=status, headers=headers, body=body)
@@ -179,7 +179,7 @@ class LoopbackGitHub:
         return web.json_response(answer, status=status, headers=headers)
 
     async def _answered(
-        self, request: web.Request, pieces: tuple[str, ...], known: bool, body: Body
+        self, request: web.Request, pieces: Pieces, known: bool, body: Body
     ) -> tuple[int, Any, dict[str, str]]:
         if request.method != "GET" and not known:
             raise Refused(401, "Requires authentication")
@@ -194,7 +194,7 @@ class LoopbackGitHub:
             raise Refused(404, "Not Found")
         rest = pieces[3:]
         what = rest[0] if rest else ""
-        acts: dict[str, Callable[..., Awaitable[tuple[int, Any]]]] = {
+        acts: dict[str, Callable[..., Awaitable[Answer]]] = {
             "": self._one,
             "contents": self._contents,
             "git": self._refs,
@@ -213,11 +213,7 @@ class LoopbackGitHub:
         return status, answer, {}
 
     async def create(self, full_name: str, *, private: bool = False, body: Body | None = None) -> Repository:
-        """Make a new repository.
-
-        Raises:
-            Refused: there is one of this name.
-        """
+        """Make a new repository; raise Refused where there is one of this name."""
         if full_name in self.repositories:
             named = {"resource": "Repository", "code": "custom", "field": "name"}
             named["message"] = "name already exists on this account"
@@ -231,7 +227,7 @@ class LoopbackGitHub:
             await made.commit("main", "README.md", f"# {full_name}\n".encode(), "Initial commit")
         return made
 
-    async def _one(self, repository: Repository, method: str, rest: Any, body: Body, query: Body) -> tuple[int, Any]:
+    async def _one(self, repository: Repository, method: str, rest: Any, body: Body, query: Body) -> Answer:
         return 200, await self._shown(repository)
 
     async def _shown(self, repository: Repository) -> Body:
@@ -252,9 +248,7 @@ class LoopbackGitHub:
             "open_issues_count": sum(one["state"] == "open" for one in repository.issues),
         }
 
-    async def _contents(
-        self, repository: Repository, method: str, rest: tuple[str, ...], body: Body, query: Body
-    ) -> tuple[int, Any]:
+    async def _contents(self, repository: Repository, method: str, rest: Pieces, body: Body, query: Body) -> Answer:
         path = "/".join(rest)
         if method == "PUT":
             branch = body.get("branch") or "main"
@@ -277,7 +271,6 @@ class LoopbackGitHub:
         if kind != "tree":
             raise Refused(404, "Not Found")
         listed = await repository.git("ls-tree", "-l", f"{ref}:{path}")
-        entries = [line.partition("\t") for line in listed.splitlines()]
         return 200, [
             {
                 "path": f"{path}/{name}".strip("/"),
@@ -285,12 +278,10 @@ class LoopbackGitHub:
                 "sha": meta.split()[2],
                 "size": int(meta.split()[3]) if meta.split()[3].isdigit() else 0,
             }
-            for meta, _, name in entries
+            for meta, _, name in (line.partition("\t") for line in listed.splitlines())
         ]
 
-    async def _refs(
-        self, repository: Repository, method: str, rest: tuple[str, ...], body: Body, query: Body
-    ) -> tuple[int, Any]:
+    async def _refs(self, repository: Repository, method: str, rest: Pieces, body: Body, query: Body) -> Answer:
         name = "/".join(("refs", *rest[1:])) if method == "GET" else str(body.get("ref", ""))
         known = await repository.git("rev-parse", "--verify", "--quiet", name, check=False)
         if method == "GET" and not known:
@@ -302,9 +293,7 @@ class LoopbackGitHub:
             known = str(body["sha"])
         return 200 if method == "GET" else 201, {"ref": name, "object": {"sha": known, "type": "commit"}}
 
-    async def _issues(
-        self, repository: Repository, method: str, rest: tuple[str, ...], body: Body, query: Body
-    ) -> tuple[int, Any]:
+    async def _issues(self, repository: Repository, method: str, rest: Pieces, body: Body, query: Body) -> Answer:
         if not rest and method == "GET":
             wanted = query.get("state", "open")
             return 200, [one for one in reversed(repository.issues) if wanted in ("all", one["state"])]
@@ -340,9 +329,7 @@ class LoopbackGitHub:
         repository.issues.append(made)
         return made
 
-    async def _pulls(
-        self, repository: Repository, method: str, rest: tuple[str, ...], body: Body, query: Body
-    ) -> tuple[int, Any]:
+    async def _pulls(self, repository: Repository, method: str, rest: Pieces, body: Body, query: Body) -> Answer:
         if not rest and method == "GET":
             wanted = query.get("state", "open")
             pulls = [one for one in reversed(repository.issues) if "pull_request" in one]
@@ -355,12 +342,8 @@ class LoopbackGitHub:
                     named = {"resource": "PullRequest", "field": where, "code": "invalid"}
                     raise Refused(422, "Validation Failed", named)
             if not await repository.git("rev-list", f"{base}..{head}"):
-                named = {
-                    "resource": "PullRequest",
-                    "code": "custom",
-                    "message": f"No commits between {base} and {head}",
-                }
-                raise Refused(422, "Validation Failed", named)
+                named = {"resource": "PullRequest", "code": "custom"}
+                raise Refused(422, "Validation Failed", named | {"message": f"No commits between {base} and {head}"})
             made = self._opened(repository, body, "pull")
             made |= {"pull_request": {}, "head": {"ref": head, "sha": tips[0]}, "base": {"ref": base}}
             made |= {"draft": bool(body.get("draft")), "merged": False}
@@ -370,10 +353,9 @@ class LoopbackGitHub:
         head, base = pull["head"]["ref"], pull["base"]["ref"]
         if rest[1:] == ("files",):
             listed = await repository.git("diff", "--numstat", f"{base}...{head}")
-            rows = [line.split("\t") for line in listed.splitlines()]
             return 200, [
                 {"filename": name, "status": "modified", "additions": int(plus), "deletions": int(minus)}
-                for plus, minus, name in rows
+                for plus, minus, name in (line.split("\t") for line in listed.splitlines())
             ]
         if rest[1:] == ("merge",):
             return 200, await self._merged(repository, pull, head, base, str(body.get("sha") or ""))
@@ -402,17 +384,13 @@ class LoopbackGitHub:
         except Refused:
             return None
 
-    async def _releases(
-        self, repository: Repository, method: str, rest: tuple[str, ...], body: Body, query: Body
-    ) -> tuple[int, Any]:
+    async def _releases(self, repository: Repository, method: str, rest: Pieces, body: Body, query: Body) -> Answer:
         if method == "POST":
             tag = str(body["tag_name"])
             if any(one["tag_name"] == tag for one in repository.releases):
-                raise Refused(
-                    422, "Validation Failed", {"resource": "Release", "code": "already_exists", "field": "tag_name"}
-                )
-            target = body.get("target_commitish") or "main"
-            await repository.git("update-ref", f"refs/tags/{tag}", target)
+                named = {"resource": "Release", "code": "already_exists", "field": "tag_name"}
+                raise Refused(422, "Validation Failed", named)
+            await repository.git("update-ref", f"refs/tags/{tag}", body.get("target_commitish") or "main")
             made = {"id": len(repository.releases) + 1, "html_url": f"{self.url}/{repository.full_name}/releases/{tag}"}
             made |= {key: body.get(key) for key in ("tag_name", "name", "body", "draft", "prerelease")}
             repository.releases.insert(0, {**made, "published_at": _WHEN})

@@ -13,7 +13,7 @@ from urllib.parse import quote
 
 from pydantic import JsonValue
 
-from agentorchestra.core.messages import Message, ModelRequest, ModelResponse
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.models.render import render_message
 from agentorchestra.models.scripted import ScriptedModel, call, decide
 
@@ -109,15 +109,7 @@ def _made(request: ModelRequest) -> Iterator[tuple[str, dict[str, JsonValue]]]:
             for one in message.tool_calls:
                 if isinstance(one.arguments, dict):
                     yield one.name, one.arguments
-            yield from _instructions([_plain(message)], _names_in(message))
-
-
-def _plain(message: Message) -> str:
-    return message.text
-
-
-def _names_in(message: Message) -> set[str]:
-    return set(re.findall(r"(\w+)\(", message.text))
+            yield from _instructions([message.text], set(re.findall(r"(\w+)\(", message.text)))
 
 
 def _instructions(texts: list[str], names: set[str]) -> Iterator[tuple[str, dict[str, JsonValue]]]:

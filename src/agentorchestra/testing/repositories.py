@@ -42,11 +42,7 @@ class Repository:
     releases: list[Body] = field(default_factory=list)
 
     async def git(self, *words: str, check: bool = True, environ: Mapping[str, str] | None = None) -> str:
-        """Return what git says of the bare repository; "" where it fails and need not succeed.
-
-        Raises:
-            Refused: git failed.
-        """
+        """Return what git says of the bare repository; where it fails "", or with `check` raise Refused."""
         try:
             out = await run(["git", "-C", str(self.folder), *words], b"", {**os.environ, **CLEAN, **(environ or {})})
         except Refused:
@@ -65,17 +61,12 @@ class Repository:
         await self.git("update-index", "--add", "--cacheinfo", f"100644,{blob},{path}", environ=index)
         tree = await self.git("write-tree", environ=index)
         (self.folder / "index.tmp").unlink()
-        parent = ["-p", tip] if tip else []
-        commit = await self.git("commit-tree", tree, *parent, "-m", message)
+        commit = await self.git("commit-tree", tree, *(["-p", tip] if tip else []), "-m", message)
         await self.git("update-ref", f"refs/heads/{branch}", commit)
         return commit
 
     def issue(self, number: str) -> Body:
-        """Return an issue or pull request.
-
-        Raises:
-            Refused: there is none.
-        """
+        """Return an issue or pull request; raise Refused where there is none."""
         found = [one for one in self.issues if str(one["number"]) == number]
         if not found:
             raise Refused(404, "Not Found")
@@ -83,11 +74,7 @@ class Repository:
 
 
 async def run(command: list[str], data: bytes, environ: Mapping[str, str] | None) -> bytes:
-    """Return what a program prints.
-
-    Raises:
-        Refused: it failed; with what it says.
-    """
+    """Return what a program prints; raise Refused with what it says where it fails."""
     process = await asyncio.create_subprocess_exec(
         *command,
         stdin=asyncio.subprocess.PIPE,

@@ -9,8 +9,7 @@ import json
 import re
 import struct
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
-from types import TracebackType
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 from agentorchestra.core.budget import Usage
@@ -142,9 +141,7 @@ class LoopbackModelServer:
         await self.start()
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_: object) -> None:
         await self.stop()
 
     async def start(self, port: int = 0) -> None:
@@ -229,17 +226,13 @@ class LoopbackModelServer:
     ) -> bool:
         """Answer one request; False when the connection must end."""
         if method == "GET" and path.endswith("/models"):
-            _send(writer, 200, {}, "application/json", b'{"object": "list", "data": []}')
-            await writer.drain()
-            return True
+            return await _sent(writer, ServerReply(), b'{"object": "list", "data": []}')
         if method != "POST" or not self._serves(path):
-            self._send_reply(writer, self.error(404, f"no {method} {path} here"))
-            await writer.drain()
-            return True
+            return await self._answer(self.error(404, f"no {method} {path} here"), {}, reader, writer)
         if self._key is not None and self._key_of(headers) != self._key:
-            self._send_reply(writer, self.error(401, "Incorrect API key provided", code="invalid_api_key"))
-            await writer.drain()
-            return True
+            return await self._answer(
+                self.error(401, "Incorrect API key provided", code="invalid_api_key"), {}, reader, writer
+            )
         body: Body = self._body(path, data)
         self.requests.append(body)
         self.headers.append(headers)
@@ -273,29 +266,18 @@ class LoopbackModelServer:
         if reply.drop:
             return False
         if reply.body is not None:
-            self._send_reply(writer, reply)
-            await writer.drain()
-            return True
+            return await _sent(writer, reply, reply.body)
         endpoint = body.get("endpoint")
         if endpoint is not None:
-            data = json.dumps(_side_answer(endpoint, reply, body)).encode()
-            _send(writer, reply.status, reply.headers, reply.content_type, data)
-            await writer.drain()
-            return True
+            return await _sent(writer, reply, json.dumps(_side_answer(endpoint, reply, body)).encode())
         response = as_response(reply.answer)
         if body.get("stream"):
             return await self._stream(reply, response, body, writer)
         data = json.dumps(self._completion(reply, response, body)).encode()
-        if reply.cut_after is not None:
-            _send(writer, reply.status, reply.headers, reply.content_type, data[: len(data) // 2], length=len(data))
-            await writer.drain()
-            return False
-        _send(writer, reply.status, reply.headers, reply.content_type, data)
-        await writer.drain()
-        return True
-
-    def _send_reply(self, writer: asyncio.StreamWriter, reply: ServerReply) -> None:
-        _send(writer, reply.status, reply.headers, reply.content_type, reply.body or b"")
+        if reply.cut_after is None:
+            return await _sent(writer, reply, data)
+        await _sent(writer, reply, data[: len(data) // 2], length=len(data))
+        return False
 
     # -- answers --------------------------------------------------------------------------------------------------
 
@@ -314,7 +296,7 @@ class LoopbackModelServer:
         self, reply: ServerReply, response: ModelResponse, body: Body, writer: asyncio.StreamWriter
     ) -> bool:
         head = {"Transfer-Encoding": "chunked", **reply.headers}
-        _send(writer, reply.status, head, "text/event-stream", None)
+        await _sent(writer, replace(reply, headers=head, content_type="text/event-stream"), None)
         sent = 0
         async for piece in self._pieces(reply, response, body):
             if reply.cut_after is not None and sent >= reply.cut_after:
@@ -405,25 +387,21 @@ async def _read(reader: asyncio.StreamReader) -> tuple[str, str, dict[str, str],
     while (line := await reader.readline()).strip():
         name, _, value = line.decode("latin-1").partition(":")
         headers[name.strip().lower()] = value.strip()
-    data = await reader.readexactly(int(headers.get("content-length", "0")))
-    return method, path.partition("?")[0], headers, data
+    return method, path.partition("?")[0], headers, await reader.readexactly(int(headers.get("content-length", "0")))
 
 
-def _send(
-    writer: asyncio.StreamWriter,
-    status: int,
-    headers: Mapping[str, str],
-    content_type: str,
-    data: bytes | None,
-    *,
-    length: int | None = None,
-) -> None:
-    """Send a response; None for data sends the head only. `length` promises another length than is sent."""
-    lines = [f"HTTP/1.1 {status} {'OK' if status == 200 else 'Status'}", f"Content-Type: {content_type}"]
-    lines += [f"{name}: {value}" for name, value in headers.items()]
+async def _sent(
+    writer: asyncio.StreamWriter, reply: ServerReply, data: bytes | None, *, length: int | None = None
+) -> bool:
+    """Send data with a reply's head, None for the head only; `length` promises another length. The connection stays."""
+    status = f"{reply.status} {'OK' if reply.status == 200 else 'Status'}"
+    lines = [f"HTTP/1.1 {status}", f"Content-Type: {reply.content_type}"]
+    lines += [f"{name}: {value}" for name, value in reply.headers.items()]
     if data is not None:
         lines.append(f"Content-Length: {len(data) if length is None else length}")
     writer.write("\r\n".join([*lines, "", ""]).encode("latin-1") + (data or b""))
+    await writer.drain()
+    return True
 
 
 def as_response(answer: Reply) -> ModelResponse:

@@ -89,16 +89,9 @@ def done_tool(
 ) -> Tool[..., Any]:
     """Return the tool by which one agent finishes. Its value has the fields of core's AgentResult.
 
-    What does not fit is a mistake that the agent can correct: an empty answer, or an `output` against its schema. With
-    a schema the text may be left out; `blocked` and `partial` may then come without an output.
-
-    Args:
-        output_schema: JSON schema of a structured answer.
-        validator: checks the output instead of the schema.
-        base: `done`, or `complete`.
-
-    Raises:
-        ToolDefinitionError: if the schema is none.
+    What does not fit is a mistake that the agent can correct: an empty answer, or an `output` that `validator`, else
+    the schema, refuses. With a schema the text may be left out; `blocked` and `partial` may then come without an
+    output. `base` is `done` or `complete`. ToolDefinitionError if the schema is none.
     """
     parameters = _parameters(base, output_schema)
 

@@ -97,15 +97,7 @@ async def look(
     prompt: str = PROMPT,
     known: Sequence[Block] = (),
 ) -> Looked:
-    """Do what `ask_media` does, for other composites that ask it (see there).
-
-    Args:
-        prompt: says what to do; its variables are those of `media`.
-        known: what goes along with the media, as material.
-
-    Raises:
-        ToolError: one sentence, where no model could answer.
-    """
+    """Do what `ask_media` does, for other composites: `prompt` takes the variables of `media`, `known` goes along."""
     part = _Part(region, list(pages), from_s, to_s)
     facts = [(await _made(ctx, name, "facts")).value for name in files]
     items = [Item(str(it["name"]), str(it["kind"]), bool(it["sound"]), bool(it["paged"])) for it in facts]
@@ -186,17 +178,12 @@ async def _made(ctx: RunContext[Any], name: str, form: Form, **part: Any) -> Any
     return outcome
 
 
-# --- who is asked, and in what form ---------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class Given:
-    """A medium as a model is given it.
-
-    Its forms: `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says.
-    """
+    """A medium as a model is given it."""
 
     item: Item
+    # `pictures`, `sound`, `clip`, `frames`; `transcript`: its sound in words; `told`: what another model says
     forms: tuple[str, ...]
     cost: int  # what is lost by that, for comparison
     by: str = ""  # that other model
@@ -217,10 +204,6 @@ class Plan:
     parts: tuple[Given, ...]
 
     @property
-    def cost(self) -> int:
-        return sum(one.cost for one in self.parts)
-
-    @property
     def role(self) -> str:
         forms = {form for one in self.parts for form in one.forms}
         kind = "video" if "clip" in forms else "image" if forms & {"pictures", "frames"} else "audio"
@@ -228,20 +211,11 @@ class Plan:
 
 
 def plan_for(items: Sequence[Item], able: Mapping[str, Sequence[str]], *, transcribes: bool) -> Plan:
-    """Return the model that gets most of the media as they are; of several the first.
-
-    Args:
-        items: what is asked about.
-        able: the models that take each kind.
-        transcribes: whether there is a model that writes recordings down.
-
-    Raises:
-        ToolError: a sentence that names the setting, where a medium cannot be given to any model.
-    """
+    """Return the model that gets most of the media as they are, of several the first; else ToolError with a setting."""
     # The role's own first: where words are all that anybody gets, it is the one to ask.
     candidates = dict.fromkeys(["", *able.get("video", ()), *able.get("image", ()), *able.get("audio", ())])
     plans = [Plan(one, tuple(_given(item, one, able, transcribes) for item in items)) for one in candidates]
-    best = min(plans, key=lambda plan: plan.cost)
+    best = min(plans, key=lambda plan: sum(one.cost for one in plan.parts))
     for one in best.parts:
         if not one.forms:
             kind = one.item.kind
@@ -271,9 +245,6 @@ def _heard(model: str, able: Mapping[str, Sequence[str]], transcribes: bool) -> 
     if model in able.get("audio", ()):
         return ("sound",)
     return ("transcript",) if transcribes else ()
-
-
-# --- asking ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass

@@ -1,8 +1,4 @@
-"""`media_as`: a picture, a recording or a video of the run in a form that models take.
-
-It stands behind `ask_media`, and nobody is offered it. What it gives is in the log, so a replay converts nothing again
-and a resume shows the model the same bytes.
-"""
+"""`media_as`: a picture, a recording or a video of the run in a form that models take. It stands behind `ask_media`."""
 
 from __future__ import annotations
 
@@ -126,10 +122,7 @@ async def _of_the_run(ctx: RunContext[Any], name: str) -> bytes | None:
 
 
 async def folder_names(ctx: RunContext[Any]) -> dict[str, str]:
-    """Return the files of the folder as the last action left it, with the hashes of their contents.
-
-    Never from the disk, where something may be at work, and where a replay would find what came later.
-    """
+    """Return files and hashes as the last action left them; not from the disk, where a replay finds what came later."""
     snapshot = ctx.vars.get(_FOLDER)
     if not isinstance(snapshot, str):
         return {}

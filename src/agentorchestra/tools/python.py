@@ -66,13 +66,10 @@ class Fed:
 class PythonTool(BaseHandler):
     """The tool `python`, and its pool of interpreters, started with the first call and closed with the workspace.
 
-    A program runs in Monty, which starts at once and can reach nothing. What Monty lacks (files, packages, tools,
-    classes that inherit, more time or memory) runs in the sandbox, and the result says why. Both are effects (RunCode):
-    which of them ran is in the log, so a replay runs neither.
-
-    Variables stay from one program of an agent to its next, as blobs that the outcomes name. From the first program
-    that needed the sandbox on, all of them run there; those that ran in Monty before are run there once more, for what
-    they assign. Without a workbench there is only Monty.
+    What Monty lacks (files, packages, tools, classes that inherit, more time or memory) runs in the sandbox, and the
+    result says why. Both are effects (RunCode): which of them ran is in the log, so a replay runs neither. Variables
+    stay from one program of an agent to its next, as blobs that the outcomes name. From the first program that needed
+    the sandbox on, all run there; those that ran in Monty before run there once more, for what they assign.
     """
 
     fixed_mode = Mode.PURE  # nothing reaches outside, the clock and chance are the run's.
@@ -127,8 +124,6 @@ class PythonTool(BaseHandler):
             ctx.vars[STATE] = {INTERPRETER: ended.value["variables"]}
         return self._workbench.result(ended)
 
-    # -- the handler of RunCode in Monty -----------------------------------------------------------------------------
-
     async def execute(self, effect: Effect, ctx: Any) -> Outcome:
         """Return what a program printed; what is lacking for one that cannot run here; an error for one that failed."""
         trust = lowest(effect.lowest_trust, Trust.AGENT)
@@ -150,18 +145,7 @@ class PythonTool(BaseHandler):
         return Outcome(value={"printed": fed.printed, **left}, trust=trust)
 
     async def run(self, code: str, *, now: datetime, seed: int, dump: bytes = b"") -> Fed:
-        """Run a program.
-
-        Args:
-            code: the program.
-            now: what its clock shows, from the beginning to the end.
-            seed: of its `random`.
-            dump: of the program before it, whose variables it sees.
-
-        Raises:
-            LacksError: for a program that fails by what this interpreter lacks, or exceeds a limit.
-            ToolError: for one that is empty.
-        """
+        """Run a program with its clock at `now` and the variables of `dump`; LacksError for what Monty has not."""
         if not code.strip():
             raise ToolError("the code is empty; give a program, e.g. print(2 + 2)")
         from pydantic_monty import MontyError

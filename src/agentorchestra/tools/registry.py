@@ -34,7 +34,6 @@ class BuiltinTools:
 
     @property
     def interpreters(self) -> dict[str, Handler]:
-        """The interpreters of RunCode by their names."""
         return {MONTY: self.python, INTERPRETER: self.workbench}
 
     @property
@@ -56,18 +55,7 @@ def builtin_tools(
     web: WebSettings | None = None,
     engines: Engines | None = None,
 ) -> BuiltinTools:
-    """Return the packaged tools of a workspace.
-
-    Args:
-        folder: the workspace's folder, where the search index and pages of the web are kept.
-        settings: where code that a model wrote runs.
-        sandbox: in place of the one that they name.
-        web: how the web is read.
-        engines: what is searched with; without any there is no search.
-
-    Raises:
-        SettingsError: they name a sandbox, a reading service or a private service that does not exist.
-    """
+    """Return the packaged tools of a workspace, whose `folder` keeps the search index and pages of the web."""
     settings = settings or SandboxSettings()
     workbench = Workbench(sandbox or sandbox_for(settings), limits_for(settings), network=settings.network)
     python = PythonTool(workbench=workbench)

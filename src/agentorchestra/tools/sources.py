@@ -1,8 +1,4 @@
-"""`read_source`: what a source is, and its content in chunks and tables, for the strategies of `analyze_file`.
-
-A source is a file of the task, a member of an archive, a file in the run's folder, an artifact, or an address the run
-read. It stands behind `analyze_file`, and nobody is offered it. What it gives is in the log: a replay reads no file.
-"""
+"""`read_source`: what a source is, and its content in chunks and tables. It stands behind `analyze_file`."""
 
 from __future__ import annotations
 
@@ -10,6 +6,7 @@ import asyncio
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, field
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -58,11 +55,7 @@ class Piece:
 
 @dataclass
 class SourceContent:
-    """The type and the content of a source.
-
-    Row n of a table in `tables` (by the names of their parts, "" for the only one) is `rows[n - 1]`. `media` has the
-    names of the pictures, recordings and videos in it, and of PDFs in it that have pictures for pages.
-    """
+    """The type and the content of a source."""
 
     name: str  # of the source, as it is meant
     media_type: str = ""  # by its content
@@ -70,20 +63,18 @@ class SourceContent:
     known_by: str = "content"  # `content`, `name`, or "" where both leave open what it is
     size: int = 0  # bytes, 0 where only its text is kept
     chunks: list[list[Piece]] = field(default_factory=list)  # of its text, each a list of pieces
-    tables: dict[str, list[list[str]]] = field(default_factory=dict)
+    tables: dict[str, list[list[str]]] = field(default_factory=dict)  # by part, "" for the only one; row 1 is [0]
     table_chunks: list[list[Piece]] = field(default_factory=list)  # the same as pieces, for a model that reads them
-    media: list[str] = field(default_factory=list)
+    media: list[str] = field(default_factory=list)  # names of pictures, recordings, videos, PDFs of pictures in it
     pictured: list[int] = field(default_factory=list)  # pages of a PDF that can only be looked at
     sha256: str = ""  # of a PDF that is kept as it is, "" for none
     notes: list[str] = field(default_factory=list)  # what was left out
 
     def to_json(self) -> bytes:
-        """Return it for the artifact."""
         return json.dumps(asdict(self), ensure_ascii=False).encode("utf-8", "replace")
 
     @classmethod
     def from_json(cls, data: bytes) -> SourceContent:
-        """Return the inverse."""
         said = json.loads(data)
         for name in ("chunks", "table_chunks"):
             said[name] = [[Piece(**one) for one in chunk] for chunk in said[name]]
@@ -252,14 +243,10 @@ def _pieces(path: str, leaf: Leaf) -> Iterator[Piece]:
 
 def _cut(pieces: list[Piece]) -> int:
     """Cut pieces to what is read; return how many were left out."""
-    spent = 0
-    for index, one in enumerate(pieces):
-        spent += len(one.text)
-        if spent > MOST_CHUNKED:
-            left = len(pieces) - index
-            del pieces[index:]
-            return left
-    return 0
+    kept = sum(spent <= MOST_CHUNKED for spent in accumulate(len(one.text) for one in pieces))
+    left = len(pieces) - kept
+    del pieces[kept:]
+    return left
 
 
 def _packed(pieces: Iterable[Piece], chars: int) -> Iterator[list[Piece]]:

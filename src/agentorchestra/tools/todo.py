@@ -1,8 +1,6 @@
 """`todo`: the plans of a run, with the actions of the planning tool (001, sec. 3.2) and of todo (000, app. D.1).
 
-Plans live in the run's state (`ctx.vars`) and nowhere else, so two runs never share one. The tool is pure in the
-door's sense: what it changes is recorded with its outcome and applied on every hit, so executing it again after a
-crash starts from the same state and gives the same result. Several calls of one decision run in listed order.
+Plans live in the run's state (`ctx.vars`) and nowhere else: executing a call again after a crash gives the same result.
 """
 
 from __future__ import annotations
@@ -34,23 +32,14 @@ class StepArgument(BaseModel):
 
 
 class PlanStep(BaseModel):
-    """A step of a plan.
-
-    Attributes:
-        text: what is done.
-        status: see StepStatus.
-        notes: what is worth knowing about it.
-        agent: who it is assigned to, "" for nobody.
-        needs: numbers of the steps that must be completed before it.
-        doubtful: whether it was made for a task that has changed since, and was not looked at again.
-    """
+    """A step of a plan."""
 
     text: str
     status: StepStatus = "not_started"
     notes: str = ""
-    agent: str = ""
-    needs: list[int] = []
-    doubtful: bool = False
+    agent: str = ""  # who it is assigned to
+    needs: list[int] = []  # numbers of the steps that must be completed before it
+    doubtful: bool = False  # made for a task that has changed since, and not looked at again
 
 
 class Plan(BaseModel):
@@ -103,16 +92,13 @@ class Plan(BaseModel):
 
     @property
     def ready(self) -> list[int]:
-        """The steps that can start now."""
         return [i for i, one in enumerate(self.steps) if one.status == "not_started" and not self.waits_for(one)]
 
     @property
     def open(self) -> list[int]:
-        """The steps that are not completed."""
         return [i for i, one in enumerate(self.steps) if one.status != "completed"]
 
     def step(self, index: int | None) -> PlanStep:
-        """Return the step with this number."""
         if not self.steps:
             raise ToolError(f"plan {self.name!r} has no steps; add some first")
         if index is None or not 0 <= index < len(self.steps):
@@ -150,7 +136,6 @@ class Plans(BaseModel):
 
     @classmethod
     def of(cls, state: Mapping[str, JsonValue]) -> Self:
-        """Return the plans in a run's state."""
         return cls.model_validate(state.get(_VAR) or {})
 
     def find(self, name: str | None, action: str, *, fall_back: bool = True) -> Plan:
@@ -183,7 +168,6 @@ class Plans(BaseModel):
         return f"Plan {plan.name!r} is deleted. No plan is active{left}."
 
     def overview(self) -> str:
-        """Return a line for each plan."""
         lines = [
             f"- {plan.name}{' (active)' if plan.name == self.active else ''}: {plan.progress}"
             for plan in self.plans.values()

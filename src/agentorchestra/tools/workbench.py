@@ -3,10 +3,8 @@
 A program is a dialogue of effects. RunCode starts it and ends with its first call of a tool or with its end; the call
 is an effect of its own, with its own budget, policy and record; the next RunCode gives the program the result and goes
 on. So a replay runs nothing: each part is in the log. After a crash the program is started again and given the recorded
-results of the calls it made, which it must make again in the same order; a call is never made twice.
-
-Files that a program leaves in its working folder stay for later programs of the run: they are artifacts, and the run's
-state says which belong to the folder.
+results of the calls it made, which it must make again in the same order; a call is never made twice. Files that it
+leaves in its working folder stay for later programs: they are artifacts, which the run's state names.
 """
 
 from __future__ import annotations
@@ -95,13 +93,7 @@ class _Live:
 
 
 class Workbench(BaseHandler):
-    """Runs programs for tools; the handler of RunCode in the sandbox.
-
-    Args:
-        sandbox: where they run; None where the settings want none.
-        limits: what one may use.
-        network: whether they reach the network.
-    """
+    """Runs programs for tools, in a sandbox (None where the settings want none); the handler of RunCode there."""
 
     def __init__(self, sandbox: Sandbox | None, limits: SandboxLimits | None = None, *, network: bool = False) -> None:
         self.sandbox = sandbox
@@ -211,16 +203,9 @@ class Workbench(BaseHandler):
     ) -> Outcome:
         """Run a program to its end, its calls through the door; return the outcome of its last part.
 
-        Args:
-            ctx: of a composite effect.
-            language, code: the program.
-            tools: names of the tools it may call.
-            functions: names of plain functions that it may call besides.
-            answer: makes its calls; by default they are calls of tools.
-            seconds: that it may take, where that is less than any program may.
-            variables: the blob of those that the program sees, "" for none yet; its own are then kept: the outcome's
-                value has their blob under `variables`. None keeps none.
-            earlier: programs to run before it in silence, for what they assign (`_program.py`).
+        `tools` and plain `functions` may be called; `answer` makes the calls, by default of tools. `variables` is the
+        blob of those it sees, "" for none yet; the outcome's value then has the blob of its own; None keeps none.
+        `earlier` are programs to run before it in silence, for what they assign (`_program.py`).
         """
         slot = (ctx.run_id, str(ctx.key))
         files: dict[str, JsonValue] = {
@@ -302,7 +287,6 @@ class Workbench(BaseHandler):
         return [f"[exit code {code}]"] if code else []
 
     async def aclose(self) -> None:
-        """End what still runs; idempotent."""
         for live in list(self._live.values()):
             await live.end()
         if self.sandbox is not None:
@@ -359,10 +343,7 @@ class _Over(Exception):
 
 
 class SandboxInterpreter:
-    """Programs as decisions (code as action), in the sandbox: for what Monty does not have.
-
-    Variables are not kept from one program to the next, files are.
-    """
+    """Programs as decisions (code as action), in the sandbox; from one to the next files are kept, no variables."""
 
     name = "the sandbox"
 
@@ -406,4 +387,4 @@ class SandboxInterpreter:
         return Ended(error=error if failed_ else None)
 
     async def aclose(self) -> None:
-        """Return the workbench is closed with the workspace's tools."""
+        """Do nothing: the workbench is closed with the workspace's tools."""

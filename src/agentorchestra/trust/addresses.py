@@ -135,12 +135,7 @@ def site_of(address: str) -> str | None:
 
 
 def is_site_of(site: str, named: Iterable[str]) -> bool:
-    """Return True if a site is that of a named address, or lies below it: `en.site.org` of `site.org`.
-
-    Args:
-        site: `HOST` or `HOST:PORT`.
-        named: addresses, with a scheme or without.
-    """
+    """Return True if a site (`HOST`, `HOST:PORT`) is a named one, or lies below one: `en.site.org` of `site.org`."""
     wanted = site_of(site)
     if wanted is None:
         return False

@@ -19,13 +19,9 @@ _CODE_CHARS = 8
 def question_of(
     key: str, arguments: Mapping[str, Any], *, approval: bool, provenance: Sequence[Provenance]
 ) -> Question:
-    """Build a question from the effect that asks it.
+    """Build a question from the effect that asks it, with what the agent that asks has seen.
 
-    Args:
-        key: of the effect.
-        arguments: its arguments.
-        approval: whether it asks permission for a call.
-        provenance: what the agent that asks has seen.
+    `approval` says whether it asks permission for a call.
     """
     details = {name: value for name, value in arguments.items() if name != "question"}
     question = Question(key=key, question=str(arguments.get("question", "")), details=details)
@@ -40,12 +36,7 @@ def _code(key: str, details: Mapping[str, Any]) -> str:
 
 
 def same_call(key: EffectKey, asked: Mapping[str, Any], effect: Effect) -> None:
-    """Check that a question was asked about this very call.
-
-    Args:
-        key: of the call.
-        asked: the details of the recorded question.
-        effect: the call as it is made now.
+    """Check that a question (its recorded details) was asked about this very call.
 
     Raises:
         DivergedError: the code, a prompt or the model now makes another call there.

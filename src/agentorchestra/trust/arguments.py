@@ -38,25 +38,15 @@ _ALIKE = frozenset({"LATIN", "CYRILLIC", "GREEK", "ARMENIAN", "CHEROKEE"})
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One value.
+    """One value inside the arguments of a call."""
 
-    Attributes:
-        path: `to`, `mail.to[1]`; of a dictionary's key, `headers.x-note (key)`.
-        value: text, a number or a boolean.
-        default: it is what the tool takes by itself when nothing is given.
-        choice: the tool's schema lists the values there are, or it is a boolean.
-        inside: the tool's schema says that it names something inside one service (`INSIDE`).
-        element: it names a thing of the environment's (`ELEMENT`).
-        site: it names the host to which the call sends (`SITE`).
-    """
-
-    path: str
+    path: str  # `to`, `mail.to[1]`; of a dictionary's key, `headers.x-note (key)`
     value: str | int | float | bool
-    default: bool = False
-    choice: bool = False
-    inside: bool = False
-    element: bool = False
-    site: bool = False
+    default: bool = False  # what the tool takes by itself when nothing is given
+    choice: bool = False  # the tool's schema lists the values there are, or it is a boolean
+    inside: bool = False  # its parameter has the format `INSIDE`
+    element: bool = False  # `ELEMENT`
+    site: bool = False  # `SITE`
 
 
 def leaves_of(effect: Effect) -> list[Leaf]:
@@ -77,12 +67,10 @@ def leaves_of(effect: Effect) -> list[Leaf]:
 
 
 def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Leaf]:
-    """Yield every text, number and boolean inside a value, in its order.
+    """Yield every text, number and boolean inside arguments, in their order.
 
-    Args:
-        value: the arguments: their names on the first level are the tool's parameters.
-        declared: the tool's schema: names of fields that it declares are the tool's too, other keys are data. What it
-            says of defaults and choices holds only where its description is trusted.
+    Names of fields that the tool's schema declares are the tool's too, other keys are data. What it says of defaults
+    and choices holds only where its description is trusted.
     """
     root = declared.parameters if declared is not None else {}
     trusted = declared is not None and declared.trust is not Trust.UNTRUSTED
@@ -147,9 +135,7 @@ def _fields(schema: Any, root: dict[str, Any]) -> dict[str, Any]:
 def harmless(text: str, width: int = 300) -> str:
     """Return text of unknown origin for one line: what would steer a terminal or a reader's eyes is written out.
 
-    Args:
-        text: any.
-        width: characters at most; the middle of what is longer is left out, so that beginning and end can be judged.
+    The middle of what is longer than `width` characters is left out, so that beginning and end can be judged.
     """
     if len(text) <= width:
         shown = "".join(map(_visible, text))
@@ -164,9 +150,6 @@ def argument_rows(details: Mapping[str, Any]) -> list[tuple[str, str, str, str]]
     """Return (path, value, trust, origin) of each argument that a question is about, every one harmless to show.
 
     Of a question that an agent asks by itself: what untrusted content it has seen.
-
-    Args:
-        details: of the question.
     """
     if saw := details.get("saw"):
         return [("seen by the agent that asks", harmless(str(saw), 600), "", "")]

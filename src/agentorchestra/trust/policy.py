@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import unquote
 
@@ -77,7 +76,8 @@ class DefaultPolicy:
             return _ALLOWED
         leaves = leaves_of(effect)
         outside = Tag.WRITE in effect.tags and not effect.confined
-        if sensitive or (outside and any(self._outside(leaves))):
+        texts = (leaf.value.strip() for leaf in leaves if isinstance(leaf.value, str))
+        if sensitive or (outside and any(text and self._leads_outside(text) for text in texts)):
             return _sensitive(effect, leaves, words_of(view.user_content), view)
         if Tag.NETWORK in effect.tags:
             return self._network_read(effect, leaves, view)
@@ -89,12 +89,6 @@ class DefaultPolicy:
             return False
         foreign = effect.declared is not None and effect.declared.trust is Trust.UNTRUSTED
         return foreign or self._settings.undeclared == "ask"
-
-    def _outside(self, leaves: list[Leaf]) -> Iterator[str]:
-        for leaf in leaves:
-            text = leaf.value.strip() if isinstance(leaf.value, str) else ""
-            if text and self._leads_outside(text):
-                yield leaf.path
 
     def _leads_outside(self, text: str) -> bool:
         """Return True if a tool that takes this text for a path or an address would write elsewhere."""

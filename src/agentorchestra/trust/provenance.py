@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import JsonValue
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.content import Block, TextBlock, Trust, lowest
 from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Outcome, Provenance, Tag, provenance_of
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.trust.addresses import links_in
@@ -64,23 +64,14 @@ class Piece(NamedTuple):
 
 
 class SeenProvenance:
-    """What one branch has seen.
-
-    Args:
-        provenance: what was in view when the branch began.
-        above: the caller's.
-        actor: whose branch it is.
-
-    Attributes:
-        trust: the lowest trust of anything seen.
-    """
+    """What one branch has seen: `provenance` when it began; `above` is its caller's, `actor` whose branch it is."""
 
     def __init__(
         self, provenance: tuple[Provenance, ...] = (), above: SeenProvenance | None = None, actor: str = ""
     ) -> None:
         self._told = frozenset(provenance)
         self._actor = actor
-        self.trust = lowest(*(one.trust for one in provenance))
+        self.trust = lowest(*(one.trust for one in provenance))  # the lowest of anything seen
         self._above = above
         self._sources: dict[Provenance, None] = dict.fromkeys(provenance)
         self._results: list[tuple[Effect, Outcome]] = []
@@ -170,15 +161,11 @@ def origins(
 ) -> dict[str, JsonValue]:
     """Return for every argument of a call its value for a reader, its trust, and the sources it may stem from.
 
-    Args:
-        effect: the call that is asked about.
-        doubtful: the arguments that policy did not take for the user's.
-        seen: by the branch that calls.
-        content: the user's own words, the task first.
-        file_names: of the files given with the task.
+    `doubtful` are the arguments that policy did not take for the user's; `content` is the user's words, the task first.
     """
     words = words_of(content)
-    saw = _sources_of(effect)
+    untrusted = [one for one in effect.provenance if one.trust is Trust.UNTRUSTED]
+    saw = listed_sources(untrusted or effect.provenance, 5) or "nothing but its instructions"
     search = _Search(seen, file_names)
     found: dict[str, JsonValue] = {}
     leaves = leaves_of(effect)
@@ -195,11 +182,6 @@ def origins(
         found[leaf.path] = {"value": harmless(shown_text(leaf.value)), "trust": trust.value, "from": listed}
     order = {leaf.path: number for number, leaf in enumerate(leaves)}
     return dict(sorted(found.items(), key=lambda item: order[item[0]]))
-
-
-def _sources_of(effect: Effect) -> str:
-    untrusted = [p for p in effect.provenance if p.trust is Trust.UNTRUSTED]
-    return listed_sources(untrusted or effect.provenance, 5) or "nothing but its instructions"
 
 
 def what_was_seen(provenance: Sequence[Provenance]) -> dict[str, JsonValue]:
@@ -274,15 +256,10 @@ def _exact(place: str, text: str, line: int) -> str:
 def _of_block(block: Block, label: str) -> Iterator[Piece]:
     if not isinstance(block, TextBlock) or block.trust in (Trust.USER, Trust.SYSTEM):
         return
-    yield Piece(_named(block.source) if block.source is not None else label, block.trust, block.text, _place(block))
-
-
-def _named(source: Source) -> str:
-    return f"{source.kind} {source.ref}".strip()
-
-
-def _place(block: Block) -> str:
-    return (block.source.place or "") if block.source is not None else ""
+    source, place = block.source, ""
+    if source is not None:
+        label, place = f"{source.kind} {source.ref}".strip(), source.place or ""
+    yield Piece(label, block.trust, block.text, place)
 
 
 def _label(effect: Effect) -> str:

@@ -137,11 +137,7 @@ class _Text:
 
 
 class Words:
-    """The user's own words.
-
-    Args:
-        texts: the task, answers, what was told: never the contents of files.
-    """
+    """The user's own words: the task, answers, what was told; never the contents of files."""
 
     def __init__(self, texts: tuple[str, ...]) -> None:
         self._texts = tuple(map(_Text, texts))

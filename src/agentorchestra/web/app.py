@@ -7,7 +7,6 @@ import logging
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -70,11 +69,7 @@ _MOST_RUNS = 1000
 
 
 class WebApp:
-    """An ASGI application; made by `agentorchestra.web.asgi`.
-
-    Attributes:
-        token: what requests must bring.
-    """
+    """An ASGI application; made by `agentorchestra.web.asgi`. Requests must bring its `token`."""
 
     def __init__(
         self, ws: Workspace[Any], *, token: str | None, allowed_hosts: Collection[str], max_body_bytes: int
@@ -133,18 +128,21 @@ class WebApp:
                 await self._ws.close(verify=False)
 
     def _routes(self) -> list[Route]:
+        ws = self._ws
         return [
             Route("/runs", self._submit, methods=["POST"]),
             Route("/runs", self._list, methods=["GET"]),
             Route("/runs/{run_id}", self._show, methods=["GET"], name="run"),
             Route("/runs/{run_id}/events", self._events, methods=["GET"], name="events"),
-            self._order("answer", AnswerBody, self._answer),
-            self._order("approve", ApproveBody, self._approve),
-            self._order("deny", DenyBody, self._deny),
+            self._order(
+                "answer", AnswerBody, lambda run, body: ws.answer(run, body.answer, question=body.question, by=_BY)
+            ),
+            self._order("approve", ApproveBody, lambda run, body: ws.approve(run, **dict(body), by=_BY)),
+            self._order("deny", DenyBody, lambda run, body: ws.deny(run, **dict(body), by=_BY)),
             self._order("tell", TellBody, self._tell),
             self._order("pause", ReasonBody, self._pause),
-            self._order("cancel", ReasonBody, self._cancel),
-            self._order("resume", ResumeBody, self._resume),
+            self._order("cancel", ReasonBody, lambda run, body: ws.cancel(run, reason=body.reason, by=_BY)),
+            self._order("resume", ResumeBody, lambda run, body: self._driver.begin(run, budget=body.budget)),
         ]
 
     def _order(self, name: str, model: type[B], obey: Callable[[str, B], Awaitable[Question | None]]) -> Route:
@@ -175,26 +173,27 @@ class WebApp:
                 raise FileInputError(str(exc).replace(f"{folder}/", "")) from None
         await self._driver.begin(run_id)
         here = request.url_for("run", run_id=run_id).path
-        events = request.url_for("events", run_id=run_id).path
-        answer = {**await self._brief(run_id), "url": here, "events": events}
+        answer = {**await self._brief(run_id), "url": here, "events": request.url_for("events", run_id=run_id).path}
         return JSONResponse(answer, status_code=202, headers={"Location": here})
 
     async def _list(self, request: Request) -> Response:
         limit = _number(request.query_params.get("limit"), "limit", _MOST_RUNS)
         if not 1 <= limit <= _MOST_RUNS:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
-        until = await self._ws.waiting_until()
+        until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
         found = await self._ws.runs(limit=limit)
-        return JSONResponse({"runs": [{**_about(one), "until": _iso(until.get(one.id))} for one in found]})
+        return JSONResponse({"runs": [{**_about(one), "until": until.get(one.id)} for one in found]})
 
     async def _show(self, request: Request) -> Response:
         record = await self._record(request.path_params["run_id"])
         result = await self._ws.result(record.id)
+        # Abandoned: the process that drove it is provably gone; it goes on only by a resume.
+        job = await self._ws.store.job(record.id) if record.status == "running" else None
         questions = () if record.status in FINAL else await self._ws.questions(record.id)
         return JSONResponse(
             {
                 **_about(record),
-                "abandoned": await self._abandoned(record),
+                "abandoned": job is not None and job.owner is not None and is_dead(job.owner),
                 "result": result.model_dump(mode="json"),
                 "questions": [one.model_dump(mode="json") for one in questions],
             }
@@ -202,8 +201,7 @@ class WebApp:
 
     async def _events(self, request: Request) -> Response:
         record = await self._record(request.path_params["run_id"])
-        given = request.headers.get("last-event-id") or request.query_params.get("after")
-        after = _number(given, "Last-Event-ID", 0)
+        after = _number(request.headers.get("last-event-id") or request.query_params.get("after"), "Last-Event-ID", 0)
         last = record.next_seq - 1
         if not 0 <= after <= last:
             raise HttpRequestError(
@@ -218,15 +216,6 @@ class WebApp:
         )
 
     # -- orders ----------------------------------------------------------------------------------------------------
-
-    async def _answer(self, run_id: str, body: AnswerBody) -> Question:
-        return await self._ws.answer(run_id, body.answer, question=body.question, by=_BY)
-
-    async def _approve(self, run_id: str, body: ApproveBody) -> Question:
-        return await self._ws.approve(run_id, question=body.question, code=body.code, by=_BY)
-
-    async def _deny(self, run_id: str, body: DenyBody) -> Question:
-        return await self._ws.deny(run_id, reason=body.reason, question=body.question, by=_BY)
 
     async def _tell(self, run_id: str, body: TellBody) -> None:
         status = (await self._record(run_id)).status
@@ -244,12 +233,6 @@ class WebApp:
             )
         await self._ws.pause(run_id, reason=body.reason, by=_BY)
 
-    async def _cancel(self, run_id: str, body: ReasonBody) -> None:
-        await self._ws.cancel(run_id, reason=body.reason, by=_BY)
-
-    async def _resume(self, run_id: str, body: ResumeBody) -> None:
-        await self._driver.begin(run_id, budget=body.budget)
-
     # -- parts -----------------------------------------------------------------------------------------------------
 
     async def _record(self, run_id: str) -> RunRecord:
@@ -260,11 +243,6 @@ class WebApp:
 
     async def _brief(self, run_id: str) -> dict[str, Any]:
         return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
-
-    async def _abandoned(self, record: RunRecord) -> bool:
-        """Return True if the process that drove a run is provably gone: it goes on only by a resume."""
-        job = await self._ws.store.job(record.id) if record.status == "running" else None
-        return job is not None and job.owner is not None and is_dead(job.owner)
 
 
 def _about(record: RunRecord) -> dict[str, Any]:
@@ -281,10 +259,6 @@ def _about(record: RunRecord) -> dict[str, Any]:
         "labels": manifest.labels,
         "files": [one.name for one in manifest.files],
     }
-
-
-def _iso(time: datetime | None) -> str | None:
-    return None if time is None else time.isoformat()
 
 
 def _write(folder: Path, sent: SentFile) -> Path:

@@ -24,11 +24,7 @@ _POLL_S = 0.02
 
 
 class Driver:
-    """One task for each run that is driven here.
-
-    Args:
-        ws: the workspace, open while runs are driven.
-    """
+    """One task for each run that is driven here, while the workspace is open."""
 
     def __init__(self, ws: Workspace[Any]) -> None:
         self._ws = ws
@@ -38,10 +34,6 @@ class Driver:
 
     async def begin(self, run_id: str, *, budget: Budget | None = None) -> None:
         """Drive a run from here on; returns once that has begun, or the run turns out to be over.
-
-        Args:
-            run_id: the run.
-            budget: other limits from here on.
 
         Raises:
             AgentOrchestraError: what keeps it from being driven: another driver (FencedError), a missing tool.

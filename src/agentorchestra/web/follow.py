@@ -26,13 +26,7 @@ async def stream(ws: Workspace[Any], record: RunRecord, after: int, closing: asy
     """Yield server-sent events: the log from a sequence on, live ones as they come, at last `end` with the status.
 
     The sequence is the id of an event, so a client that comes back with the last id it saw misses none and gets none
-    twice. `end` has no id: it is no event of the log.
-
-    Args:
-        ws: the workspace.
-        record: the run, as it was before its log is read here.
-        after: the last sequence the reader has.
-        closing: set when the server is about to stop; the stream then ends without `end`.
+    twice. `end` has no id: it is no event of the log. It is left out where `closing` is set: the server is to stop.
     """
     status = record.status
     loop = asyncio.get_running_loop()

@@ -21,13 +21,7 @@ _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:/@?#\s]+)(?::\d{1,5})?")
 class Guard:
     """Lets a request in that names an allowed host and brings the token; adds headers for browsers to every answer.
 
-    Args:
-        app: what is guarded.
-        token: the token; one is generated without it.
-        allowed_hosts: names in the Host header, without port.
-
-    Raises:
-        SettingsError: for a token that is too short or cannot stand in a header.
+    Without a token one is generated. The allowed hosts are names in the Host header, without port.
     """
 
     def __init__(self, app: ASGIApp, *, token: str | None, allowed_hosts: Collection[str]) -> None:
@@ -63,11 +57,7 @@ class Guard:
 
 
 def checked_token(token: str) -> str:
-    """Return the token, if it can be one.
-
-    Raises:
-        SettingsError: without the token in the sentence.
-    """
+    """Return the token, if it can be one; else raise SettingsError without the token in the sentence."""
     if len(token) < SHORTEST_TOKEN or not _TOKEN.fullmatch(token):
         raise SettingsError(
             f"the token has {len(token)} characters or some that cannot stand in a header; "

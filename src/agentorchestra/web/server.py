@@ -30,14 +30,9 @@ def is_loopback(host: str) -> bool:
 
 
 def bind(host: str, port: int) -> socket.socket:
-    """Return a socket that listens at the address; port 0 takes a free one.
-
-    Raises:
-        SettingsError: if it cannot be bound.
-    """
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    """Return a socket that listens there, port 0 at a free one; raise SettingsError if it cannot be bound."""
     try:
-        return socket.create_server((host, port), family=family)
+        return socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, OverflowError) as exc:
         why = exc.strerror if isinstance(exc, OSError) and exc.strerror else str(exc)
         raise SettingsError(
@@ -76,12 +71,7 @@ def uvicorn_server(app: WebApp) -> uvicorn.Server:
 
 
 async def serve(app: WebApp, listener: socket.socket) -> None:
-    """Answer requests until SIGINT, SIGTERM or SIGHUP; a second one does not wait for requests under way.
-
-    Args:
-        app: the application; its workspace may be open already.
-        listener: see `bind`.
-    """
+    """Answer requests until SIGINT, SIGTERM or SIGHUP; a second one does not wait for requests under way."""
     server = uvicorn_server(app)
 
     def stop() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.resources
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.errors import UnknownComponentError, UnknownSystemError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.settings import Settings
@@ -113,6 +114,8 @@ class Catalog:
             self.tools[transcribe_file.name] = transcribe_file
         self.tools |= tools_by_name(own.tools)
         self.systems = systems(settings) | own.systems
+        for name in settings.team.systems:
+            system_purpose(name, self.systems)
         check_memories(own.memories)
         self.memories: dict[str, Any] = {**builtin_memories(), **own.memories}
         self.agents = agents_by_name(own.agents, self.tools, self.systems, prompts, settings)
@@ -282,6 +285,21 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
         "debate": DebateDriver(given.debate),
         "react": react,
     }
+
+
+def system_purpose(name: str, known: Mapping[str, Any]) -> str:
+    """Return what a system is for, in its own words, for planners that may delegate to it.
+
+    Raises:
+        UnknownSystemError: no system has this name.
+    """
+    if name not in known:
+        raise UnknownSystemError(
+            f"the settings name the system {name!r} (team.systems), which is not there; the systems: "
+            f"{', '.join(sorted(known))}"
+        )
+    said = getattr(known[name], "description", "") or (inspect.getdoc(known[name]) or "").partition("\n")[0]
+    return str(said) or f"The system {name}, which does a part of the task by itself."
 
 
 @cache

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import JsonValue
 
 from agentorchestra.core.effects import Effect, EffectKind
-from agentorchestra.core.errors import UnknownComponentError
+from agentorchestra.core.errors import UnknownComponentError, UsageError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Handler
 from agentorchestra.runtime.code import CodeHandler
@@ -19,7 +19,7 @@ from agentorchestra.runtime.run import Services
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.trust.policy import DefaultPolicy
-from agentorchestra.workspace.catalog import Equipment
+from agentorchestra.workspace.catalog import Equipment, system_purpose
 from agentorchestra.workspace.composition import Composition
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class Handlers:
         handlers = self._handlers(equipment, kit, called)
         if host.own.handlers is not None:
             handlers = host.own.handlers(handlers)
+            _refuse_redacting(handlers)
         chosen = policy or host.own.policy
 
         def tool_effect(name: str, arguments: dict[str, JsonValue], session: Session[Any]) -> Effect:
@@ -156,6 +157,7 @@ class Handlers:
             absent={name: wants_in_run(one) for name, one in catalog.agents.items() if name not in agents},
             workshop=workshop,
             max_depth=parts.settings.max_depth,
+            team_systems={name: system_purpose(name, catalog.systems) for name in parts.settings.team.systems},
         )
 
     def _handlers(self, equipment: Equipment, kit: Kit, called: Mapping[str, Any] | None) -> dict[EffectKind, Handler]:
@@ -187,3 +189,14 @@ class Handlers:
             EffectKind.READ_MEMORY: memory,
             EffectKind.WRITE_MEMORY: memory,
         }
+
+
+def _refuse_redacting(handlers: Mapping[EffectKind, Handler]) -> None:
+    """Refuse handlers with a method `redact`: nobody would call it, and what it hides would be recorded."""
+    for handler in handlers.values():
+        if hasattr(type(handler), "redact"):
+            raise UsageError(
+                f"the handler {type(handler).__name__} has a method `redact`, which is not called: the door itself "
+                "replaces the values of the secrets that the workspace knows. Name its secrets in the setting "
+                "`secrets`, or change the effect before it is performed, and remove the method"
+            )

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentorchestra.core.errors import ToolError
-from agentorchestra.tools.web.search.dates import day_of
 from agentorchestra.tools.web.search.merge import between, first, merged, page_key
-from agentorchestra.tools.web.search.service import clean_address, of_site, plain
+from agentorchestra.tools.web.search.service import clean_address, day_of, of_site, plain
 from agentorchestra.tools.web.search.types import SearchResult, query_of
 
 SAME = [

@@ -15,7 +15,7 @@ from agentorchestra.core.settings import WebSettings
 from agentorchestra.tools.files.formats.base import Job, Refused
 from agentorchestra.tools.files.formats.charsets import text_of
 from agentorchestra.tools.files.formats.webpage import read_page
-from agentorchestra.tools.files.worker import refusal
+from agentorchestra.tools.files.worker import refused
 from agentorchestra.tools.web.bodies import Body, accepted_codings
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
@@ -26,7 +26,7 @@ NUMBERS = {
     "cells": 1000,
     "members": 10,
     "unpacked_bytes": 1 << 20,
-    "bytes": 1 << 24,
+    "max_bytes": 1 << 24,
 }
 
 
@@ -171,7 +171,7 @@ def test_what_is_missing_without_the_extra_is_said(monkeypatch: pytest.MonkeyPat
     with pytest.raises(Refused) as caught:
         read(ARTICLE)
     assert caught.value.code == "extra_reading"
-    said = refusal(Path("http://site.example/"), "extra_reading", "", LIMITS)
+    said = str(refused(Path("http://site.example/"), "extra_reading", "", LIMITS))
     assert said.endswith("is HTML, which needs the extra `reading` to be read: pip install 'agentorchestra[reading]'.")
     assert read(ARTICLE, raw=True)["document"]["text"] == ARTICLE
     assert accepted_codings() == "gzip, deflate"

@@ -18,7 +18,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import AnalysisSettings
-from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, FileRef, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, FileRef, RunStatus
 from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts.prompt import Prompt
@@ -132,8 +132,7 @@ class Rounds:
         if VIEW in self.spec.tools:
             blocks += await short_files(self.session)
         if DESCRIBE in self.spec.tools and not {ref.name for ref in files} <= files_shown(blocks):
-            described = await self.session.call_tool(DESCRIBE)
-            blocks += described.blocks(Source(kind="tool", ref=DESCRIBE))
+            blocks += (await self.session.call_tool(DESCRIBE)).blocks(Source(kind="tool", ref=DESCRIBE))
             blocks += await self._kinds(questioner)
         text = self._text()
         held = await folder_names(self.session)
@@ -217,16 +216,14 @@ class Rounds:
         )
 
     def _tried(self, reply: dict[str, Any]) -> Block:
+        cited = dict.fromkeys(one for each in self.done for one in each.result.sources)
         text = self.kit.prompts.get("analysis_tried").render(
             rounds=[one.told() for one in self.done],
             missing=str(reply.get("missing") or ""),
             strategy=str(reply.get("strategy") or ""),
-            findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in self._cited()],
+            findings=[f"{one.source}, {one.place}: “{one.quote}”" for one in cited],
         )
         return material(text, "rounds")
-
-    def _cited(self) -> list[Citation]:
-        return list(dict.fromkeys(one for each in self.done for one in each.result.sources))
 
     async def _add_to_report(self, result: AgentResult) -> None:
         if not result.answer:
@@ -257,14 +254,10 @@ def _weight(result: AgentResult) -> int:
 
 @dataclass
 class SecondLook:
-    """An `observe` part: a result that nothing computed is looked at once more before it is taken.
-
-    Attributes:
-        began: the number of the last effect before the round.
-    """
+    """An `observe` part: a result that nothing computed is looked at once more before it is taken."""
 
     prompt: Prompt
-    began: int
+    began: int  # the number of the last effect before the round
     sent: bool = field(default=False, init=False)
 
     async def __call__(self, state: State, session: Session[Any]) -> State:

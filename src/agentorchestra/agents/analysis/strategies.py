@@ -54,7 +54,7 @@ GIVEN_CHARS = 400_000
 """Characters of tables and texts that a program is given as values; of more it reads the file itself."""
 
 SOUND_S = 1_200.0
-"""Seconds of a recording that are heard at once (tools/files/formats/shapes.py)."""
+"""Seconds of a recording that are heard at once (tools/files/formats/media.py)."""
 
 CLIPS = 4
 """Parts in which a video is looked at more closely."""
@@ -91,29 +91,19 @@ class SourceFinding:
 
 @dataclass
 class Analysis:
-    """One question to one source.
+    """One question to one source."""
 
-    Attributes:
-        ctx: of the composite that asks.
-        known: what is known already and helps.
-        inside: it lies in a source whose words were read already, its own with them.
-        tried: what was done, for whoever asks what else could be.
-        notes: what was left out.
-        missing: what the last conclusion lacked.
-        regions: where whoever looked last wants to look closer.
-    """
-
-    ctx: Any
+    ctx: Any  # of the composite that asks
     question: str
-    known: str
+    known: str  # what is known already and helps
     limits: AnalysisSettings
-    inside: bool = False
+    inside: bool = False  # it lies in a source whose words were read already, its own with them
     findings: list[SourceFinding] = field(default_factory=list)
-    tried: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
+    tried: list[str] = field(default_factory=list)  # what was done, for whoever asks what else could be
+    notes: list[str] = field(default_factory=list)  # what was left out
     answer: str = ""
-    missing: str = ""
-    regions: list[list[float]] = field(default_factory=list, init=False)
+    missing: str = ""  # what the last conclusion lacked
+    regions: list[list[float]] = field(default_factory=list, init=False)  # where the last looker wants to look closer
     concluded: int = field(default=0, init=False)  # findings that the last conclusion was drawn from
     told: int = field(default=0, init=False)  # replies that findings came from; one alone has judged its own already
 
@@ -121,11 +111,7 @@ class Analysis:
         self.questioner = Questioner(self.ctx, None, self.ctx.role)
 
     async def run(self, name: str) -> SourceContent:
-        """Analyse a source by its kind, and say what follows from what was found.
-
-        Raises:
-            ToolError: it cannot be read; a sentence that names it.
-        """
+        """Analyse a source by its kind, and conclude; raise a ToolError that names it where it cannot be read."""
         content = await self.gathered(name)
         await self.conclude()
         return content
@@ -140,18 +126,16 @@ class Analysis:
         elif content.kind in ("audio", "video"):
             await self._recording(content.name, content.kind)
         elif content.kind == "pdf":
-            await self._pdf(content)
+            # A model that takes documents; then its text; then the pages without text as pictures.
+            if not (await self._as_document(content) or (not self.inside and await self._texts(content))):
+                await self._pages(content)
         else:
             await self._parts(content)
         self.notes += content.notes
         return content
 
     async def read(self, name: str, read_as: str = "") -> SourceContent:
-        """Return what a source holds.
-
-        Raises:
-            ToolError: it cannot be read; a sentence that names it.
-        """
+        """Return what a source holds; raise a ToolError that names it where it cannot be read."""
         outcome = await self.ctx.call_tool(read_source.name, name=name, chars=self.limits.chunk_chars, read_as=read_as)
         if not outcome.ok or not outcome.artifacts:
             raise ToolError(outcome.error or f"{name} cannot be read")
@@ -309,12 +293,6 @@ class Analysis:
 
     # -- PDF ---------------------------------------------------------------------------------------------------------
 
-    async def _pdf(self, content: SourceContent) -> None:
-        """Ask a model that takes documents; then its text; then the pages without text as pictures."""
-        if await self._as_document(content) or (not self.inside and await self._texts(content)):
-            return
-        await self._pages(content)
-
     async def _as_document(self, content: SourceContent) -> bool:
         models = self.ctx.manifest.media_models.get("document", ())
         if models and content.sha256 and content.size <= MOST_BYTES:
@@ -397,11 +375,7 @@ class Analysis:
         return outcome.value if isinstance(outcome.value, dict) else {}
 
     async def _looks(self, name: str, parts: Sequence[tuple[str, dict[str, Any]]]) -> bool:
-        """Look at part after part until one answers. A failure is noted and takes nothing from the other parts.
-
-        Raises:
-            ToolError: nothing of it could be looked at, and nothing else was tried.
-        """
+        """Look at part after part until one answers; raise a ToolError where all fail and nothing else was tried."""
         failed: list[str] = []
         for place, part in parts:
             where = f"{name}, {place}" if place else name
@@ -453,8 +427,7 @@ class Analysis:
         if self.answer or self.told < 2 or len(self.findings) == self.concluded:
             return bool(self.answer)
         self.concluded = len(self.findings)
-        found = latest(self._lines(), MOST_FOUND)
-        content = (*_known_block(self.known[-KNOWN_CHARS:]), material(found, "findings"))
+        content = (*_known_block(self.known[-KNOWN_CHARS:]), material(latest(self._lines(), MOST_FOUND), "findings"))
         reply = await self.questioner.one(
             Question("analysis_conclusion", CONCLUSION, {"question": self.question}, content)
         )

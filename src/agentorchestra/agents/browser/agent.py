@@ -33,13 +33,9 @@ TITLE_CHARS = 120
 
 @dataclass(frozen=True)
 class BrowserDriver:
-    """Works pages until the task is done (000, app. D.5).
+    """Works pages until the task is done (000, app. D.5)."""
 
-    Attributes:
-        rounds: of as many steps as the agent has (000, sec. 5; 001, sec. 4.4: 5 reasoning steps of 50 interactions).
-    """
-
-    rounds: int = 1
+    rounds: int = 1  # of max_steps each (000, sec. 5; 001, sec. 4.4: 5 reasoning steps of 50 interactions)
 
     @property
     def content_hash(self) -> str:
@@ -84,8 +80,7 @@ async def recorded(result: AgentResult, spec: AgentSpec, session: Session[Any]) 
     arguments: dict[str, JsonValue] = {"task": spec.instruction, "result": result.model_dump(mode="json")}
     outcome = await call_own(session, keep_record, arguments)
     said = outcome.value if outcome.ok and isinstance(outcome.value, str) else ""
-    report = "\n\n".join(part for part in (result.report, said) if part)
-    return result.model_copy(update={"report": report})
+    return result.model_copy(update={"report": "\n\n".join(part for part in (result.report, said) if part)})
 
 
 def _recording(kit: Kit) -> bool:

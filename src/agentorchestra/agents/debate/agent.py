@@ -34,7 +34,7 @@ from agentorchestra.core.content import Block, Trust, lowest, text_of
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.settings import DebateSettings
-from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, inbox
 from agentorchestra.runtime.session import Session
 
@@ -104,8 +104,7 @@ class _Debate:
         if not invited:
             found = await candidates(self.topic, [*offered.values()], self.session, self.kit)
         values = {"topic": self.topic, "invited": [one.name for one in invited], "seats": self.limits.experts}
-        guests = [one for one in invited if one.guest]
-        content = (candidates_block(found, guests), *self.spec.context)
+        content = (candidates_block(found, [one for one in invited if one.guest]), *self.spec.context)
         schema = PLAN if invited else INVITATION
         reply = await self.questioner.one(Question("debate_plan", schema, values, content, decides=True))
         self._hear_limit()
@@ -195,8 +194,7 @@ class _Debate:
             model=self.spec.model,
             output_schema=turn_schema(self.limits.arguments),
         )
-        effect = agent_effect(spec, self.session)
-        return effect.model_copy(update={"purpose": f"{TURN} {expert.letter}"})
+        return agent_effect(spec, self.session).model_copy(update={"purpose": f"{TURN} {expert.letter}"})
 
     def _take(self, expert: Expert, number: int, outcome: Outcome, shown: Collection[str]) -> None:
         """Take what an expert said. One that fails does not end the debate."""
@@ -256,8 +254,7 @@ class _Debate:
         """Return what the manager asks, where that may come from what an expert read."""
         if not self.focus or self._trust is not Trust.UNTRUSTED:
             return ()
-        text = f"The manager asks: {self.focus}"
-        return (material(text, NAME),)
+        return (material(f"The manager asks: {self.focus}", NAME),)
 
     def _hear_limit(self) -> None:
         self.limited = self.limited or self.questioner.limited
@@ -295,23 +292,19 @@ class _Debate:
             status = limit_status(self.limited)
             self.notes.append(self.limited)
         notes = (*self.notes, *found.notes)
+        cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
         return AgentResult(
             status=status,
             answer=found.text or "\n".join(f"{one.name}: {self._position(one)}" for one in self.experts.values()),
             output=self._record(found, notes) if schema is None else (reply or {}).get("answer"),
             report="\n\n".join((report(self.topic, self.experts, self.turns, found), *notes)),
-            sources=self._sources(),
+            sources=tuple(cited),
             steps=self.held,
         )
 
     def _position(self, expert: Expert) -> str:
         own = [turn.position for turn in self.turns if turn.letter == expert.letter]
         return own[-1] if own else "said nothing"
-
-    def _sources(self) -> tuple[Citation, ...]:
-        """Return what was cited, but for quotes that do not stand."""
-        cited = dict.fromkeys(one for turn in self.turns for one in turn.sources if one not in turn.unfounded)
-        return tuple(cited)
 
     def _record(self, found: Conclusion, notes: Sequence[str]) -> JsonValue:
         """Return the whole debate as data."""

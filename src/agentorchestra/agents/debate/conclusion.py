@@ -52,19 +52,13 @@ class Split:
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The conclusion of a debate.
-
-    Attributes:
-        agreements: held by at least two experts.
-        open_questions: what nobody could settle.
-        notes: what was left out because nobody said so, a sentence each.
-    """
+    """The conclusion of a debate."""
 
     text: str = ""
-    agreements: tuple[Point, ...] = ()
+    agreements: tuple[Point, ...] = ()  # held by at least two experts
     disagreements: tuple[Split, ...] = ()
-    open_questions: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    open_questions: tuple[str, ...] = ()  # what nobody could settle
+    notes: tuple[str, ...] = ()  # what was left out because nobody said so, a sentence each
 
 
 @dataclass

@@ -73,11 +73,7 @@ def named_experts(given: Sequence[str], agents: Collection[str]) -> list[Expert]
 
 
 def check_options(options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
-    """Refuse options (`experts`, `rounds`) that no debate could be held with.
-
-    Raises:
-        UsageError: with the bad value and what to do.
-    """
+    """Raise UsageError for options (`experts`, `rounds`) that no debate could be held with, with what to do."""
     unknown = sorted({*options} - {"experts", "rounds"})
     if unknown:
         raise SettingsError(f"a debate has no option {unknown[0]!r}; its options: experts, rounds")

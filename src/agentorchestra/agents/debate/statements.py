@@ -45,18 +45,12 @@ _TURN = turn_schema(MOST_ARGUMENTS)
 
 @dataclass(frozen=True)
 class Expert:
-    """A participant.
+    """A participant."""
 
-    Attributes:
-        letter: of the marks of its arguments: A, B, ...
-        name: of the registered agent, or the one that its user gave it.
-        guest: whether it was made from a description for this debate.
-    """
-
-    letter: str
-    name: str
+    letter: str  # of the marks of its arguments: A, B, ...
+    name: str  # of the registered agent, or the one that its user gave it
     description: str = ""
-    guest: bool = False
+    guest: bool = False  # whether it was made from a description for this debate
 
 
 @dataclass(frozen=True)
@@ -70,25 +64,17 @@ class Argument:
 
 @dataclass(frozen=True)
 class Turn:
-    """The words of one expert in one round.
-
-    Attributes:
-        round: 0 for the opening statement.
-        change: why the position is another than before, "" where it is not.
-        accepts: marks of arguments of others that it agrees with.
-        unfounded: sources whose words do not stand where they are said to stand.
-        strange: marks that it named and was never shown.
-    """
+    """The words of one expert in one round."""
 
     letter: str
-    round: int
+    round: int  # 0 for the opening statement
     position: str
-    change: str = ""
+    change: str = ""  # why the position is another than before, "" where it is not
     arguments: tuple[Argument, ...] = ()
-    accepts: tuple[str, ...] = ()
+    accepts: tuple[str, ...] = ()  # marks of arguments of others that it agrees with
     sources: tuple[Citation, ...] = ()
-    unfounded: tuple[Citation, ...] = ()
-    strange: tuple[str, ...] = ()
+    unfounded: tuple[Citation, ...] = ()  # sources whose words do not stand where they are said to stand
+    strange: tuple[str, ...] = ()  # marks that it named and was never shown
     trust: Trust = Trust.AGENT
 
     @property
@@ -102,9 +88,7 @@ def turn_of(
 ) -> Turn | None:
     """Return what an agent's result says, None for nothing. Of an answer in plain words its marks are read.
 
-    Args:
-        before: arguments that the expert had brought before.
-        known: marks that it was shown; None takes any.
+    `before` is the number of arguments that the expert brought before, `known` the marks it was shown; None takes any.
     """
     said: dict[str, Any] = dict(result.output) if isinstance(result.output, dict) else {}
     if schema_problems(said, _TURN):
@@ -175,12 +159,7 @@ def said_so_far(turns: Sequence[Turn], experts: Mapping[str, Expert]) -> tuple[B
 
 
 def turn_text(turn: Turn, name: str, whole: Collection[str] | None = None, *, short: bool = False) -> str:
-    """Return a turn in words, with its marks.
-
-    Args:
-        whole: marks of the arguments that are not cut; None for all.
-        short: cuts the position and its change, since there is a newer one.
-    """
+    """Return a turn in words, with its marks; arguments not in `whole` are cut, with `short` the position too."""
     when = "opening statement" if turn.round == 0 else f"round {turn.round}"
     lines = [f"{name} ({turn.letter}), {when}. Position: {_first(turn.position) if short else turn.position}"]
     if turn.change:

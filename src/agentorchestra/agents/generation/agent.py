@@ -171,8 +171,7 @@ class _Generation:
             if result.status is RunStatus.COMPLETED and one.get("source") and one.get("for_all"):
                 give(self.session, name, known.version, str(one["source"]), str(one.get("symbol") or ""))
             return result
-        none = "nothing that fits" if held else "nothing"
-        await self._phase("retrieved", none, wanted.name, refused)
+        await self._phase("retrieved", "nothing that fits" if held else "nothing", wanted.name, refused)
         name = str(found.get("free_name") or wanted.name)
         return replace(wanted, name=name)
 
@@ -226,8 +225,7 @@ class _Generation:
         }
         reply = await self.questioner.one(Question("tool_code", CODE, values, _failures(problems)))
         code = _plain_code(str(reply["code"])) if reply is not None else ""
-        outcome = "written" if code else "no code"
-        await self._phase("created", outcome, wanted.name)
+        await self._phase("created", "written" if code else "no code", wanted.name)
         return code or None
 
     async def _evaluate(self, wanted: Specification, code: str) -> Trials:
@@ -358,8 +356,7 @@ def _failures(problems: list[str]) -> tuple[TextBlock, ...]:
     """Return what was wrong with the last code, as material: results and errors in it may be anybody's words."""
     if not problems:
         return ()
-    text = "\n".join(f"- {one}" for one in problems)
-    return (material(text, "trial", "tool"),)
+    return (material("\n".join(f"- {one}" for one in problems), "trial", "tool"),)
 
 
 def _plain_code(text: str) -> str:

@@ -38,26 +38,17 @@ def give(session: Session[Any], name: str, version: str, source: str, symbol: st
 
 @dataclass
 class ToolReceiver:
-    """The parts of an agent's loop by which it gets the tools that it asked for.
-
-    Attributes:
-        discovery: where it has more tools than its prompt has room for.
-        room: characters of schemas that a prompt may hold, 0 for any number.
-        code: whether it acts by programs.
-        made: what was given, by name.
-        opened: those of it that the prompt has room for.
-        told: what the agent has heard of.
-    """
+    """The parts of an agent's loop by which it gets the tools that it asked for."""
 
     shop: Workshop
     tools: AgentToolset
-    discovery: Discovery | None
+    discovery: Discovery | None  # where it has more tools than its prompt has room for
     prompts: PromptLibrary
-    room: int
-    code: bool
-    made: dict[str, Tool[..., Any]] = field(default_factory=dict, init=False)
-    opened: dict[str, int] = field(default_factory=dict, init=False)
-    told: set[str] = field(default_factory=set, init=False)
+    room: int  # characters of schemas that a prompt may hold, 0 for any number
+    code: bool  # whether it acts by programs
+    made: dict[str, Tool[..., Any]] = field(default_factory=dict, init=False)  # what was given, by name
+    opened: dict[str, int] = field(default_factory=dict, init=False)  # those of it that the prompt has room for
+    told: set[str] = field(default_factory=set, init=False)  # what the agent has heard of
 
     async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
         """Show nothing; let rivals, which have sessions of their own, call it too."""

@@ -48,27 +48,15 @@ class Workshop:
 
     def tool(self, source: str, name: str, version: str, *, symbol: str = "") -> Tool[..., Any]:
         """Make a registered tool from its text; `symbol` is the function's name, where it is another."""
-        one = foreign_tool(
-            source,
-            symbol or name,
-            self.programs,
-            version=version,
-            may_call=self.limits.tools,
-            may_import=self.limits.libraries,
-        )
-        return one.renamed(name, version)
+        return self._made(source, symbol or name, version=version).renamed(name, version)
 
     def trial(self, source: str, name: str, seconds: float) -> Tool[..., Any]:
         """Make the same under another name, with less time."""
-        one = foreign_tool(
-            source,
-            name,
-            self.programs,
-            may_call=self.limits.tools,
-            may_import=self.limits.libraries,
-            trial_s=seconds,
-        )
-        return one.renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+        return self._made(source, name, trial_s=seconds).renamed(f"{TRIAL}{name}"[:64], "0.0.0")
+
+    def _made(self, source: str, symbol: str, **given: Any) -> Tool[..., Any]:
+        limits = self.limits
+        return foreign_tool(source, symbol, self.programs, may_call=limits.tools, may_import=limits.libraries, **given)
 
     async def made(self, session: Any) -> list[Tool[..., Any]]:
         """Return the tools that were registered in this run before now."""

@@ -85,20 +85,15 @@ class Check:
 
     Code checks first: sources, figures, an agent's own words. The judge is asked about the rest, once about the same
     answer and evidence.
-
-    Attributes:
-        verifier: asks another agent about what one agent alone found on the web; None where nobody is to be asked.
-        doubt: what is still wrong with the answer that was taken.
-        verdicts: the judge's doubts about answers, by a hash of the answer and its evidence.
     """
 
     task: str
     kit: Kit
-    verifier: Verifier | None = None
+    verifier: Verifier | None = None  # of what one agent alone found on the web; None where nobody is to be asked
     sent_back: int = field(default=0, init=False)
-    doubt: str = field(default="", init=False)
+    doubt: str = field(default="", init=False)  # what is still wrong with the answer that was taken
     told: tuple[str, ...] = field(default=(), init=False)
-    verdicts: dict[str, str] = field(default_factory=dict, init=False)
+    verdicts: dict[str, str] = field(default_factory=dict, init=False)  # the judge's, by a hash of answer and evidence
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state; without its result where the answer has to be corrected, else without bad sources."""
@@ -163,11 +158,7 @@ class Check:
     async def doubted(
         self, result: AgentResult, session: Session[Any], found: Sequence[TeamResult], *, judged: bool
     ) -> Doubt:
-        """Return what another agent has against the answer, or the judge where there is none who could say.
-
-        Args:
-            judged: whether the judge is asked though nothing had to be verified.
-        """
+        """Return what another agent has against the answer, or the judge; `judged` asks it also without need."""
         said = None
         if self.verifier is not None and self.verifier.wanted(result, found, session):
             said = await self.verifier(result, session, found, told=self.told)

@@ -34,26 +34,19 @@ TeamResult = tuple[str, AgentResult, Trust]
 
 @dataclass(frozen=True)
 class Delegation:
-    """An agent that was asked, and what came of it.
+    """An agent that was asked, and what came of it."""
 
-    Attributes:
-        n: its number on the caller's branch.
-        purpose: what for: `agent`, or VERIFICATION.
-    """
-
-    n: int
+    n: int  # its number on the caller's branch
     name: str
     task: str
-    purpose: str
+    purpose: str  # what for: `agent`, or VERIFICATION
     outcome: Outcome
 
 
 def delegations(session: Session[Any], *, upto: int | None = None) -> list[Delegation]:
     """Return the agents a session asked, itself or in its programs, in order, as far as they came to an end.
 
-    Args:
-        session: the caller's; of a program's, those its agent asked before are among them.
-        upto: only those that were asked before this number; None for all.
+    Of a program's session those that its agent asked before are among them. With `upto` only those before this number.
     """
     asked: dict[str, list[tuple[int, Record]]] = {}
     for key, record in session.run.ledger.records.items():
@@ -162,12 +155,8 @@ def said_of(
 ) -> str:
     """Return what `verification`, or an older copy of it, says of an answer.
 
-    Args:
-        misquoted: sources whose words do not stand where they say.
-        unfound: sources that no agent gave.
-        figures: that stand in no result.
-        doubt: of a judge or another agent.
-        left_out: whether the sources were left out, and the user is told; else the agent is, which may correct them.
+    `misquoted`: sources whose words do not stand where they say; `unfound`: those that no agent gave; `figures`: in no
+    result; `doubt`: a judge's or another agent's; `left_out`: the sources are, and the user is told, else the agent is.
     """
     wrong, strange = listed(misquoted), listed(unfound)
     values: dict[str, Any] = {

@@ -62,15 +62,11 @@ class Interjections:
 
 @dataclass
 class Replacements:
-    """An `observe` part: where an agent failed, the planner is told which others fit the same sub-task.
-
-    Attributes:
-        since: the number of the first effect that was not looked at yet.
-    """
+    """An `observe` part: where an agent failed, the planner is told which others fit the same sub-task."""
 
     kit: Kit
     offered: Sequence[Delegate]
-    since: int = field(default=0, init=False)
+    since: int = field(default=0, init=False)  # the number of the first effect that was not looked at yet
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state, with a note on each failure in its history; those that fit are open from then on."""

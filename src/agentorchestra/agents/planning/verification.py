@@ -58,19 +58,12 @@ LONGEST_PAGE = 6_000
 
 @dataclass(frozen=True)
 class Doubt:
-    """A doubt about an answer.
+    """A doubt about an answer."""
 
-    Attributes:
-        text: what the planner is told, "" where nothing is wrong.
-        messages: what it is shown besides, as material: the words of whoever doubts.
-        said: these words, for the report.
-        again: whether the planner was told so before, of the same answer on the same evidence.
-    """
-
-    text: str = ""
-    messages: tuple[Message, ...] = ()
-    said: str = ""
-    again: bool = False
+    text: str = ""  # what the planner is told, "" where nothing is wrong
+    messages: tuple[Message, ...] = ()  # what it is shown besides, as material: the words of whoever doubts
+    said: str = ""  # these words, for the report
+    again: bool = False  # whether the planner was told so before, of the same answer on the same evidence
 
     @classmethod
     def of(cls, text: str, said: str, who: str, trust: Trust) -> Doubt:
@@ -82,21 +75,16 @@ class Doubt:
 
 @dataclass
 class Verifier:
-    """Asks another agent about what one agent alone found on the web.
-
-    Attributes:
-        said: what the agents that were asked gave back, by their names; these are no findings that confirm others.
-        known: what came of answers that were verified already.
-        undecided: pages that a verifier has looked at and could settle nothing by: it is not asked about them again.
-    """
+    """Asks another agent about what one agent alone found on the web."""
 
     task: str
     kit: Kit
     offered: Sequence[Delegate]
     settings: TeamSettings
+    # What the agents that were asked gave back, by their names; these are no findings that confirm others.
     said: list[tuple[str, AgentResult]] = field(default_factory=list, init=False)
-    known: dict[str, Doubt | None] = field(default_factory=dict, init=False)
-    undecided: set[str] = field(default_factory=set, init=False)
+    known: dict[str, Doubt | None] = field(default_factory=dict, init=False)  # what came of answers, once verified
+    undecided: set[str] = field(default_factory=set, init=False)  # pages that settled nothing: not asked about again
 
     def wanted(self, result: AgentResult, found: Sequence[TeamResult], session: Session[Any]) -> bool:
         """Return True if an answer rests on pages that one agent alone found, and no browser showed."""
@@ -151,7 +139,7 @@ class Verifier:
         # What is to be verified may hold anything that stands on a page: it is material, never the order.
         context = (_claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found))),)
         # A second look is worth no stop of the run: the judge decides where it cannot be had.
-        tools = self._reading(other, session)
+        tools = tuple(name for name in other.tools if not self._changes(name, session))
         spec = other.agent.spec(prompt, tools=tools, context=context, output_schema=REPLY, asks=False)
         effect = agent_effect(spec, session, provenance=provenance_of(context))
         return effect.model_copy(update={"purpose": VERIFICATION})
@@ -162,11 +150,8 @@ class Verifier:
         last = {normalised_address(one.address): one for one in looks(session)} if named else {}
         return [material(one.text[:LONGEST_PAGE], one.address, "web") for page, one in last.items() if page in named]
 
-    def _reading(self, other: Delegate, session: Session[Any]) -> tuple[str, ...]:
-        """Return the tools of an agent without those that write, send, spend or delete."""
-        return tuple(name for name in other.tools if not self._changes(name, session))
-
     def _changes(self, name: str, session: Session[Any]) -> bool:
+        """Return True for a tool that writes, sends, spends or deletes: it is not for a verifier."""
         if name in self.kit.tools:
             return bool(self.kit.tools[name].tags & _CHANGES)
         make = session.run.services.environments.get(name)

@@ -52,19 +52,12 @@ _FILE = re.compile(
 
 @dataclass(frozen=True)
 class _Material:
-    """The material of a report.
+    """The material of a report."""
 
-    Attributes:
-        found: what the agents said that were asked.
-        others: the items of the report as far as they say more, in `quoted`.
-        evidence: every citation of both; the first is E1.
-        marks: by the report's own names of quotes, `2.1`.
-    """
-
-    found: Sequence[TeamResult]
-    others: Sequence[Piece]
-    evidence: tuple[Citation, ...]
-    marks: dict[str, int]
+    found: Sequence[TeamResult]  # what the agents said that were asked
+    others: Sequence[Piece]  # the items of the report as far as they say more, in `quoted`
+    evidence: tuple[Citation, ...]  # every citation of both; the first is E1
+    marks: dict[str, int]  # by the report's own names of quotes, `2.1`
 
     def blocks(self) -> tuple[Block, ...]:
         """Return it as the model is shown it."""
@@ -153,9 +146,8 @@ async def _gathered(found: Sequence[TeamResult], session: Session[Any]) -> _Mate
     if not has_report(session):
         return _Material(found, (), cited, {})
     before = await _collected(session)
-    by = {one.by for one in before.pieces}
     for name, result, _ in found:
-        if name not in by:
+        if name not in {one.by for one in before.pieces}:
             await add_to_report(session, result.answer or result.report, title=name, citations=result.sources)
     answers = _bare("\n".join(result.answer for _, result, _ in found))
     more = [_further(one, answers) for one in before.pieces if one.by != NAME]

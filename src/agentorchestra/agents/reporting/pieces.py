@@ -41,9 +41,8 @@ async def add_to_report(
 ) -> None:
     """Add a piece to the report of the run, if it has one. Nothing that goes wrong ends the work.
 
-    Args:
-        content: Markdown with its own links, or marks `[1]` for the first of the citations; or a JSON object.
-        titles: of the citations' sources, by name.
+    The content is Markdown with its own links, or marks `[1]` for the first of the citations, or a JSON object. The
+    titles are those of the citations' sources, by name.
     """
     empty = not content.strip() if isinstance(content, str) else not content
     if not has_report(session) or (empty and not citations):

@@ -20,17 +20,11 @@ _LINK = re.compile(r"!?\[(?P<text>[^\]\n]*)\]\((?P<address>[^()\s]+)[^()\n]*\)")
 
 @dataclass(frozen=True)
 class Report:
-    """A report with its references.
+    """A report with its references."""
 
-    Attributes:
-        text: Markdown with `[n](address)` behind the claims and the list of references at the end.
-        sources: the citations that are used, in the order of their numbers and places.
-        notes: what was struck out or left unused, a sentence each.
-    """
-
-    text: str
-    sources: tuple[Citation, ...]
-    notes: tuple[str, ...]
+    text: str  # Markdown with `[n](address)` behind the claims and the list of references at the end
+    sources: tuple[Citation, ...]  # the citations that are used, in the order of their numbers and places
+    notes: tuple[str, ...]  # what was struck out or left unused, a sentence each
 
 
 def address_of(source: str, files: Mapping[str, FileRef]) -> str:

@@ -29,8 +29,7 @@ class ResearchDriver(Limited[ResearchSettings]):
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         """Research what the spec asks for."""
         questioner = Questioner(session, kit, spec.role, spec.model)
-        model = model_of(spec, session)
-        sees = model in session.manifest.media_models.get("image", ())
+        sees = model_of(spec, session) in session.manifest.media_models.get("image", ())
         allowance = Allowance(session, self.limits, questioner)
         reading = PageReader(session, questioner, self.limits, allowance, frozenset(spec.tools), sees)
         return await Research(spec, session, self.limits, questioner, reading).run()

@@ -40,40 +40,26 @@ _RANK = 60
 
 @dataclass
 class Hit:
-    """A page that searches found.
+    """A page that searches found."""
 
-    Attributes:
-        address: of the page, or the name of a file of the task.
-        score: the higher, the earlier it is read.
-        query: the number of the query that found it first.
-        place: the page of a file that fits, "" to begin at its beginning.
-        doubtful: whether nobody lists it but an engine that may make it up.
-    """
-
-    address: str
+    address: str  # of the page, or the name of a file of the task
     title: str = ""
-    score: float = 0.0
-    query: int = 0
-    place: str = ""
-    doubtful: bool = False
+    score: float = 0.0  # the higher, the earlier it is read
+    query: int = 0  # the number of the query that found it first
+    place: str = ""  # the page of a file that fits, "" to begin at its beginning
+    doubtful: bool = False  # whether nobody lists it but an engine that may make it up
 
 
 @dataclass(frozen=True)
 class Insight:
-    """A fact with its source (000, app. D.3; relevance as in 001's implementation).
-
-    Attributes:
-        quote: the page's words, which stand there; "" of a picture, in which nobody can look words up.
-        relevance: 0 to 1.
-        query: the number of the query that led there; 0 for a calculation.
-    """
+    """A fact with its source (000, app. D.3; relevance as in 001's implementation)."""
 
     fact: str
-    quote: str
+    quote: str  # the page's words, which stand there; "" of a picture, in which nobody can look words up
     source: str
     place: str
-    relevance: float
-    query: int = 0
+    relevance: float  # 0 to 1
+    query: int = 0  # the number of the query that led there; 0 for a calculation
     kind: Literal["text", "picture", "calculation"] = "text"
 
     @property
@@ -281,8 +267,7 @@ def ordered(insights: Sequence[Insight], most: int) -> list[Insight]:
 def evidence(insights: Sequence[Insight]) -> Block:
     """Return the findings under their marks, as material."""
     lines = [f"[E{number}] ({one.group}, {one.relevance:.1f}; {_from(one)}" for number, one in enumerate(insights, 1)]
-    text = "\n".join(lines) or "nothing was found"
-    return material(text, "findings")
+    return material("\n".join(lines) or "nothing was found", "findings")
 
 
 def _from(one: Insight) -> str:

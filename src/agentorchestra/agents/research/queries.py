@@ -17,31 +17,22 @@ _TONGUE = re.compile(r"[a-z]{2}")
 
 @dataclass
 class ResearchQuery:
-    """A query.
-
-    Attributes:
-        number, round: by which it is named, from 1, and when it was asked; 0 before that.
-        branch: the number of the query of the plan that it goes back to; 0 for that one itself.
-        depth: 0 for those of the plan, one more than that of the query that it follows from.
-        draft: as it was before it was looked at again, "" where it is as it was.
-        engines: those that gave nothing, and why.
-        failed: why it gave nothing.
-    """
+    """A query."""
 
     query: str
     since: str = ""
     until: str = ""
     language: str = ""
     variants: tuple[str, ...] = ()
-    number: int = 0
-    round: int = 0
-    branch: int = 0
-    depth: int = 0
-    draft: str = ""
+    number: int = 0  # by which it is named, from 1
+    round: int = 0  # in which it was asked; 0 before that
+    branch: int = 0  # the number of the query of the plan that it goes back to; 0 for that one itself
+    depth: int = 0  # 0 for those of the plan, one more than that of the query that it follows from
+    draft: str = ""  # as it was before it was looked at again, "" where it is as it was
     problems: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
-    engines: Mapping[str, str] = field(default_factory=dict)
-    failed: str = ""
+    engines: Mapping[str, str] = field(default_factory=dict)  # those that gave nothing, and why
+    failed: str = ""  # why it gave nothing
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -120,8 +111,7 @@ class Queries:
             query = replace(query, depth=before.depth + 1, branch=before.root)
             found.setdefault(query.branch, []).append(query)
         longest = max((len(one) for one in found.values()), default=0)
-        turns = [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)]
-        return turns[:most]
+        return [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)][:most]
 
     def _followed(self, written: Mapping[str, Any], last: Sequence[ResearchQuery]) -> ResearchQuery | None:
         number = int(written.get("follows") or 0)
@@ -159,10 +149,9 @@ class Queries:
             if not better.query:
                 continue
             problems = tuple(str(problem)[:_LONGEST] for problem in one.get("problems", ()))[:5]
-            changed = draft.query if better.mark != draft.mark else ""
             found[number - 1] = replace(
                 better,
-                draft=changed,
+                draft=draft.query if better.mark != draft.mark else "",
                 problems=problems,
                 branch=draft.branch,
                 depth=draft.depth,

@@ -52,28 +52,19 @@ class _Read:
 
 @dataclass
 class PageReader:
-    """Searches and reads for one research.
-
-    Attributes:
-        tools: it may use.
-        sees: whether its model is shown pictures.
-        values: what each reader is told: task and questions.
-        pages: that were read.
-        titles: of these, by their addresses.
-        notes: what a reader of the report should know, a sentence each.
-    """
+    """Searches and reads for one research."""
 
     session: Session[Any]
     questioner: Questioner
     limits: ResearchSettings
     allowance: Allowance
-    tools: frozenset[str]
-    sees: bool = False
-    values: Mapping[str, Any] = field(default_factory=dict)
+    tools: frozenset[str]  # it may use
+    sees: bool = False  # whether its model is shown pictures
+    values: Mapping[str, Any] = field(default_factory=dict)  # what each reader is told: task and questions
     hits: Hits = field(default_factory=Hits)
-    pages: int = 0
-    titles: dict[str, str] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    pages: int = 0  # that were read
+    titles: dict[str, str] = field(default_factory=dict)  # of these, by their addresses
+    notes: list[str] = field(default_factory=list)  # what a reader of the report should know, a sentence each
 
     async def search(self, queries: Sequence[ResearchQuery]) -> None:
         """Ask the engines; what became of it stands in the queries."""
@@ -209,8 +200,7 @@ class PageReader:
             asked = self._question(pieces, (), again=True)
             questions.append(replace(asked, content=(*asked.content, _missed(statements)), beside=True))
             places.append(pieces)
-        replies = await self.questioner.all(questions)
-        for (hit, statements), pieces, reply in zip(dropped, places, replies, strict=True):
+        for (hit, statements), pieces, reply in zip(dropped, places, await self.questioner.all(questions), strict=True):
             found: list[Insight] = []
             strange = statements
             if reply is not None:

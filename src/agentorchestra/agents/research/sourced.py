@@ -15,16 +15,11 @@ _SHOWN = 120
 
 @dataclass(frozen=True)
 class Part:
-    """A paragraph, a heading, an item of a list or a table.
-
-    Attributes:
-        holds: it names evidence that there is.
-        leads: a heading, or a line with a colon at its end: it goes where nothing of what it leads to is left.
-    """
+    """A paragraph, a heading, an item of a list or a table."""
 
     text: str
-    holds: bool
-    leads: bool
+    holds: bool  # it names evidence that there is
+    leads: bool  # a heading, or a line with a colon at its end: it goes where nothing of what it leads to is left
 
     @property
     def unsourced(self) -> bool:

@@ -16,7 +16,6 @@ from agentorchestra.agents.research.queries import NOTHING, Queries, ResearchQue
 from agentorchestra.agents.research.questions import BETTER, MENDED, PLAN, check_form, report_form
 from agentorchestra.agents.research.reader import PYTHON, PageReader
 from agentorchestra.agents.research.sourced import Part, joined, parts_of
-from agentorchestra.core.content import Block
 from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks
@@ -50,12 +49,7 @@ class Conflict:
 
 @dataclass
 class Research:
-    """One research.
-
-    Attributes:
-        failed, reasons: calculations without a result, and why each has none.
-        written: the report and the answer, once the model wrote them.
-    """
+    """One research."""
 
     spec: AgentSpec
     session: Session[Any]
@@ -67,10 +61,10 @@ class Research:
     insights: list[Insight] = field(default_factory=list)
     missing: list[str] = field(default_factory=list)
     conflicts: list[Conflict] = field(default_factory=list)
-    failed: list[str] = field(default_factory=list)
-    reasons: list[str] = field(default_factory=list)
+    failed: list[str] = field(default_factory=list)  # calculations without a result
+    reasons: list[str] = field(default_factory=list)  # why each of them has none
     complete: bool = False
-    written: Mapping[str, Any] | None = None
+    written: Mapping[str, Any] | None = None  # the report and the answer, once the model wrote them
     rounds: int = 0
     calculated: int = 0
 
@@ -135,8 +129,7 @@ class Research:
             "variants": self.limits.variants,
         }
         question = Question("research_plan", PLAN, values, tuple(self.spec.context), decides=True)
-        reply = await self.questioner.one(question)
-        written: Mapping[str, Any] = reply or {}
+        written: Mapping[str, Any] = await self.questioner.one(question) or {}
         self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
         found = self.queries.new([query_from(one) for one in written.get("queries", ())])
@@ -209,10 +202,10 @@ class Research:
             "failed": self.failed[-_MOST:],
         }
         reply = check_form(schema, calculations=bool(calculations), follow_ups=bool(rounds_left))
-        reasons = (_reasons(self.reasons),) if self.reasons else ()
+        # Why calculations failed is material: an interpreter's words, with anybody's figures in them.
+        reasons = (material("\n".join(self.reasons[-_MOST:]), PYTHON, "tool"),) if self.reasons else ()
         content = (*self.spec.context, evidence(self.insights), *reasons)
-        judged = await self.questioner.one(Question("research_check", reply, values, content, decides=True))
-        return judged
+        return await self.questioner.one(Question("research_check", reply, values, content, decides=True))
 
     async def _calculate(self, written: Sequence[Mapping[str, Any]]) -> None:
         """Compute over the findings; each result is one."""
@@ -267,7 +260,8 @@ class Research:
         written, gone = await self._mended(str((reply or {}).get("report") or ""))
         notes += [f"Left out, since no finding is named for it: “{one}”" for one in gone]
         written = written or self._findings()
-        whole = "\n\n".join(part for part in (written, self._contradictions(written), *self._open()) if part)
+        open_ = [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
+        whole = "\n\n".join(part for part in (written, self._contradictions(written), *open_) if part)
         cited = [one.citation for one in self.insights]
         made = make_report(whole, cited, self.session.manifest.files, self.reading.titles)
         schema = self.spec.output_schema
@@ -298,8 +292,7 @@ class Research:
             ],
         }
         content = (*self.spec.context, evidence(self.insights))
-        reply = await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
-        return reply
+        return await self.questioner.one(Question("research_report", report_form(schema), values, content, final=True))
 
     async def _mended(self, report: str) -> tuple[str, list[str]]:
         """Return what of a report names its findings, and the beginnings of what was left out since it names none.
@@ -341,10 +334,6 @@ class Research:
             lines.append(f"Sources contradict each other ({one.about}): {sides}." + f" {one.believe}".rstrip())
         return "\n\n".join(lines)
 
-    def _open(self) -> list[str]:
-        """Return what was not found."""
-        return [] if self.complete else [f"Not found: {one.rstrip('.')}." for one in self.missing]
-
     def _dead(self) -> list[str]:
         """Return the engines that gave nothing, and why."""
         failed = {name: why for one in self.queries.asked for name, why in one.engines.items()}
@@ -360,14 +349,7 @@ class Research:
         """Return the findings with their sources, for a run that ends before its report."""
         if not self.insights:
             return ""
-        made = make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files)
-        return made.text
-
-
-def _reasons(said: Sequence[str]) -> Block:
-    """Return why calculations failed as material: an interpreter's words, with anybody's figures in them."""
-    text = "\n".join(said[-_MOST:])
-    return material(text, PYTHON, "tool")
+        return make_report(self._findings(), [one.citation for one in self.insights], self.session.manifest.files).text
 
 
 def round_text(

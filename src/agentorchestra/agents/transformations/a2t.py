@@ -84,11 +84,9 @@ def _checked(instance: str) -> str:
 
 
 def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: str = "", by: str = "") -> AgentSpec:
-    """Return what an agent is asked to do on behalf of a tool or an environment.
+    """Return what an agent is asked to do on behalf of a tool or an environment, under the identity `instance`.
 
-    Args:
-        instance: the identity it works under.
-        by: the tool or environment that asks: an agent that holds what its caller holds does not get that too.
+    It is asked by `by`: an agent that holds what its caller holds does not get that too.
     """
     held = ctx.capabilities or frozenset()
     tools = agent.reach(tuple(sorted(held - OF_EVERY_AGENT - {by})))
@@ -98,11 +96,7 @@ def spec_of(agent: Agent, task: str, ctx: Any, *, context: str = "", instance: s
 
 
 def answer_of(outcome: Outcome) -> ToolResult:
-    """Return the answer of an agent as a tool's result.
-
-    Raises:
-        ToolError: if it gave none: with its reason.
-    """
+    """Return the answer of an agent as a tool's result; raise ToolError with its reason if it gave none."""
     if not outcome.ok:
         return tool_result(outcome)
     result = AgentResult.model_validate(outcome.value)

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import click
 
-from agentorchestra.cli.driver import Stop, at_terminal, drive, run_async
+from agentorchestra.cli.driver import Stop, async_command, at_terminal, drive
 from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, print_result, say
@@ -43,7 +43,7 @@ def _shared(function: F) -> F:
     return function
 
 
-@click.command(
+@async_command(
     epilog=f"""\b
 Examples:
   agentorchestra answer last "the second one"
@@ -55,22 +55,18 @@ Examples:
 @run_argument
 @click.argument("text", metavar="TEXT", type=WORDS)
 @_shared
-def answer(run: str, text: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+async def answer(run: str, text: str, question: str | None, **how: Any) -> int:
     """Answer the open question of RUN with TEXT, then go on with the run here.
 
     If another process drives the run, the answer is handed to it; a run that was paused or cancelled stays so until it
     is resumed. `agentorchestra show RUN` lists the open questions.
     """
-    return _settle(
-        run,
-        lambda workspace, run_id: workspace.answer(run_id, text, question=question, by=_BY),
-        no_resume=no_resume,
-        as_json=as_json,
-        folder=folder,
+    return await _settle(
+        run, lambda workspace, run_id: workspace.answer(run_id, text, question=question, by=_BY), **how
     )
 
 
-@click.command(
+@async_command(
     epilog=f"""\b
 Examples:
   agentorchestra approve last
@@ -82,22 +78,18 @@ Examples:
 @run_argument
 @click.argument("code", metavar="[CODE]", type=WORDS, required=False)
 @_shared
-def approve(run: str, code: str | None, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+async def approve(run: str, code: str | None, question: str | None, **how: Any) -> int:
     """Allow the one call of RUN with this CODE, then go on with the run here.
 
     `agentorchestra show RUN` lists what is asked, with where each argument came from, and its code. Without CODE the
     call is shown here and you are asked, if stdin is a terminal and only one is open.
     """
-    return _settle(
-        run,
-        lambda workspace, run_id: _approved(workspace, run_id, question, code, folder),
-        no_resume=no_resume,
-        as_json=as_json,
-        folder=folder,
+    return await _settle(
+        run, lambda workspace, run_id: _approved(workspace, run_id, question, code, how["folder"]), **how
     )
 
 
-@click.command(
+@async_command(
     epilog=f"""\b
 Examples:
   agentorchestra deny last
@@ -109,17 +101,13 @@ Examples:
 @run_argument
 @click.option("--reason", metavar="TEXT", type=WORDS, default="", help="What the agent is told.")
 @_shared
-def deny(run: str, reason: str, question: str | None, no_resume: bool, as_json: bool, folder: Path) -> int:
+async def deny(run: str, reason: str, question: str | None, **how: Any) -> int:
     """Refuse what RUN asks permission for, then go on with the run here.
 
     The agent is told that it was refused, and why if a reason is given, and finds another way or reports.
     """
-    return _settle(
-        run,
-        lambda workspace, run_id: workspace.deny(run_id, reason=reason, question=question, by=_BY),
-        no_resume=no_resume,
-        as_json=as_json,
-        folder=folder,
+    return await _settle(
+        run, lambda workspace, run_id: workspace.deny(run_id, reason=reason, question=question, by=_BY), **how
     )
 
 
@@ -147,7 +135,7 @@ async def _approved(
     return await workspace.approve(run_id, question=question, code=code, by=_BY)
 
 
-def _settle(
+async def _settle(
     run: str,
     record_it: Callable[[Workspace[Any], str], Awaitable[Question]],
     *,
@@ -155,39 +143,35 @@ def _settle(
     as_json: bool,
     folder: Path,
 ) -> int:
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run, app=not no_resume) as (workspace, record):
-            settled = await record_it(workspace, record.id)
-            if not as_json:
-                say(f"recorded for {record.id} {settled.key}")
-            result, driven_here = None, False
-            stopped = await _stopped(workspace, record.id)
-            if not no_resume and stopped is None:
-                result = await _go_on(
-                    workspace, record.id, settled, stop, folder=folder, as_json=as_json, ask=record.manifest.on_ask
-                )
-                driven_here = result is not None
-            if result is None:
-                result = await workspace.result(record.id)
-        if driven_here:
-            return print_result(result, folder, as_json=as_json)
-        if no_resume or stopped is not None:
-            so = "" if stopped is None else f"the run stays {stopped.value}; "
-            say(f"{so}to go on: {command('resume', record.id, folder)}")
-        else:
-            say(f"another process drives the run and goes on with it: {command('show', record.id, folder)}")
-        if as_json:
-            print_result(result, folder, as_json=True)
-        return 0
-
-    return run_async(work)
+    async with opened_run(folder, run, app=not no_resume) as (workspace, record):
+        settled = await record_it(workspace, record.id)
+        if not as_json:
+            say(f"recorded for {record.id} {settled.key}")
+        result, driven_here = None, False
+        stopped = await _stopped(workspace, record.id)
+        if not no_resume and stopped is None:
+            result = await _go_on(
+                workspace, record.id, settled, folder=folder, as_json=as_json, ask=record.manifest.on_ask
+            )
+            driven_here = result is not None
+        if result is None:
+            result = await workspace.result(record.id)
+    if driven_here:
+        return print_result(result, folder, as_json=as_json)
+    if no_resume or stopped is not None:
+        so = "" if stopped is None else f"the run stays {stopped.value}; "
+        say(f"{so}to go on: {command('resume', record.id, folder)}")
+    else:
+        say(f"another process drives the run and goes on with it: {command('show', record.id, folder)}")
+    if as_json:
+        print_result(result, folder, as_json=True)
+    return 0
 
 
 async def _go_on(
     workspace: Workspace[Any],
     run_id: str,
     settled: Question,
-    stop: Stop,
     *,
     folder: Path,
     as_json: bool,
@@ -197,7 +181,7 @@ async def _go_on(
     deadline = asyncio.get_running_loop().time() + _HAND_OVER_S
     while True:
         try:
-            return await drive(workspace, run_id, stop, folder=folder, as_json=as_json, ask=ask != "deny")
+            return await drive(workspace, run_id, Stop.of_command(), folder=folder, as_json=as_json, ask=ask != "deny")
         except Unfinished as exc:
             if not isinstance(exc.__cause__, FencedError):
                 raise

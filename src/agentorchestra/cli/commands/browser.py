@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from agentorchestra.cli.driver import at_terminal, run_async
+from agentorchestra.cli.driver import async_command, at_terminal
 from agentorchestra.cli.options import WORDS, workspace_option
 from agentorchestra.cli.output import clean, emit, say
 from agentorchestra.cli.terminal import read_line
@@ -26,8 +26,6 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.spec import Question
 
 NAME = "browser"
-PROMPT = "browser> "
-LEAVING = ("quit", "exit")
 OWN = {
     "state": "the page as an agent sees it",
     "help [ACTION]": "the actions, or what one takes",
@@ -36,7 +34,7 @@ OWN = {
 """Commands that are no actions of the environment."""
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra browser https://example.org
@@ -58,41 +56,30 @@ Exit codes: 0 ended, 1 an action failed and the commands came from a pipe,
 )
 @click.argument("url", metavar="[URL]", type=WORDS, required=False)
 @workspace_option
-def browser(url: str | None, folder: Path) -> int:
+async def browser(url: str | None, folder: Path) -> int:
     """Open URL in the environment `browser`, show the page as an agent sees it, and act on it.
 
     For people who write agents: the same actions, the same state, the same limits and boundaries as in a run, with the
     settings of the workspace. What is downloaded stays in the folder that is named at the end.
     """
-
-    async def work(_: object) -> int:
-        async with opened(folder, app=False) as workspace:
-            workspace.asker = hand = Hand(workspace)
-            await hand.ready()
-            if url is not None:
-                await hand.do(f"go_to_url {shlex.quote(url)}")
-                await hand.do("state")
-            async for line in _lines():
-                if line.strip() in LEAVING:
-                    break
-                await hand.do(line)
-            made = hand.made()
-        if made is not None:
-            say(f"files in {made}")
-        return int(hand.failed and not at_terminal())
-
-    return run_async(work)
+    async with opened(folder, app=False) as workspace:
+        workspace.asker = hand = Hand(workspace)
+        await hand.ready()
+        if url is not None:
+            await hand.do(f"go_to_url {shlex.quote(url)}")
+            await hand.do("state")
+        async for line in _lines():
+            if line.strip() in ("quit", "exit"):
+                break
+            await hand.do(line)
+        made = hand.made()
+    if made is not None:
+        say(f"files in {made}")
+    return int(hand.failed and not at_terminal())
 
 
 class Hand:
-    """The environment in the hands of a person.
-
-    Args:
-        workspace: open.
-
-    Attributes:
-        failed: whether any action did.
-    """
+    """The environment in the hands of a person."""
 
     by = "terminal"
 
@@ -100,7 +87,7 @@ class Hand:
         self._workspace = workspace
         self._actions: Mapping[str, ToolSchema] = {}
         self._site = ""
-        self.failed = False
+        self.failed = False  # whether any action did
 
     async def __call__(self, question: Question) -> str | bool | None:
         """Answer what policy would ask; ask the person what the action itself asks."""
@@ -110,13 +97,8 @@ class Hand:
         return await read_line("Answer: ") if at_terminal() else None
 
     async def ready(self) -> None:
-        """Know the actions.
-
-        Raises:
-            MissingExtraError, UsageError: there is no browser to be had here.
-        """
-        factory = await self._workspace.ecp.get(NAME)
-        environment = factory()
+        """Know the actions; raise MissingExtraError or UsageError where there is no browser to be had."""
+        environment = (await self._workspace.ecp.get(NAME))()
         check = getattr(environment, "check", None)
         if check is not None:
             check()
@@ -202,13 +184,7 @@ class Hand:
 
 
 def arguments_of(schema: ToolSchema, given: Sequence[str], known: Mapping[str, str]) -> tuple[dict[str, Any], str]:
-    """Return the arguments that the words give, in order or as `name=value`, and what is wrong with them.
-
-    Args:
-        schema: of the action.
-        given: the words behind its name.
-        known: what may be left out.
-    """
+    """Return the arguments of the words, in order or as `name=value`, and what is wrong; `known` may be left out."""
     properties = _properties(schema)
     required = list(schema.parameters.get("required", ()))
     order = [*required, *(name for name in properties if name not in required)]
@@ -274,7 +250,7 @@ def _is_file(word: str) -> bool:
 async def _lines() -> AsyncIterator[str]:
     """Yield what is typed, or comes from a pipe or a file, line by line to its end."""
     if at_terminal():
-        while (line := await read_line(PROMPT)) is not None:
+        while (line := await read_line("browser> ")) is not None:
             yield line
         return
     try:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import bill, clean, emit, emit_json, number, one_line, plural
 from agentorchestra.cli.workspaces import find_run, opened_run
 from agentorchestra.log.comparison import Comparison, Side
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra compare run_01K9 last
@@ -27,23 +27,18 @@ Exit codes: 0 the runs are equal effect by effect, 1 they differ, 2 wrong usage.
 @click.argument("second", metavar="RUN", type=WORDS)
 @json_option("one object")
 @workspace_option
-def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
+async def compare(first: str, second: str, as_json: bool, folder: Path) -> int:
     """Show the first effect in which two runs differ, as asked or as answered, and how each goes on from there.
 
     Effects are matched by key, so it does not matter which of two agents at work at the same time wrote first.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, first) as (workspace, record):
-            other = await find_run(workspace, second)
-            found = await workspace.compare(record.id, other.id)
-        if as_json:
-            emit_json(found.model_dump(mode="json"))
-        else:
-            emit(clean("\n".join(_lines(found))))
-        return 0 if found.difference is None else 1
-
-    return run_async(work)
+    async with opened_run(folder, first) as (workspace, record):
+        found = await workspace.compare(record.id, (await find_run(workspace, second)).id)
+    if as_json:
+        emit_json(found.model_dump(mode="json"))
+    else:
+        emit(clean("\n".join(_lines(found))))
+    return 0 if found.difference is None else 1
 
 
 def _lines(found: Comparison) -> Iterator[str]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, drive, run_async
+from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import WORDS, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit, print_result
 from agentorchestra.cli.workspaces import abandoned, opened_run
@@ -14,7 +14,7 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import FINAL, RunStatus
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra cancel last
@@ -26,29 +26,25 @@ Exit codes: 0; 2 if there is no such run.""",
 @run_argument
 @click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Is kept in the log.")
 @workspace_option
-def cancel(run: str, reason: str, folder: Path) -> int:
+async def cancel(run: str, reason: str, folder: Path) -> int:
     """Stop RUN. The process that drives it stops at once; a run nobody drives is marked as cancelled.
 
     What is recorded stays: `agentorchestra resume` can still go on.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run) as (workspace, record):
-            if record.status in FINAL or record.status is RunStatus.CANCELLED:
-                emit(f"{record.id} is over already ({record.status.value}); nothing was changed")
-                return 0
-            await workspace.cancel(record.id, reason=reason, by="cli")
-            now = await workspace.result(record.id)
-        if now.status is RunStatus.CANCELLED:
-            emit(f"{record.id} is cancelled; to go on after all: {command('resume', record.id, folder)}")
-        else:
-            emit(f"the process that drives {record.id} was asked to stop; see {command('show', record.id, folder)}")
-        return 0
-
-    return run_async(work)
+    async with opened_run(folder, run) as (workspace, record):
+        if record.status in FINAL or record.status is RunStatus.CANCELLED:
+            emit(f"{record.id} is over already ({record.status.value}); nothing was changed")
+            return 0
+        await workspace.cancel(record.id, reason=reason, by="cli")
+        now = await workspace.result(record.id)
+    if now.status is RunStatus.CANCELLED:
+        emit(f"{record.id} is cancelled; to go on after all: {command('resume', record.id, folder)}")
+    else:
+        emit(f"the process that drives {record.id} was asked to stop; see {command('show', record.id, folder)}")
+    return 0
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra pause last
@@ -60,36 +56,32 @@ Exit codes: 0; 2 if there is no such run.""",
 @run_argument
 @click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Is kept in the log.")
 @workspace_option
-def pause(run: str, reason: str, folder: Path) -> int:
+async def pause(run: str, reason: str, folder: Path) -> int:
     """Stop RUN before it asks a model or uses a tool again, wherever it is driven.
 
     What is under way ends and is recorded: nothing is interrupted, and nothing is paid twice. A run nobody drives is
     paused at once. It stays paused, also when its question is answered, until `agentorchestra resume`.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run) as (workspace, record):
-            now = await workspace.pause(record.id, reason=reason, by="cli")
-        go_on = command("resume", record.id, folder)
-        if record.status is RunStatus.PAUSED:
-            emit(f"{record.id} is paused already; to go on: {go_on}")
-        elif now is RunStatus.PAUSED:
-            emit(f"{record.id} is paused; to go on: {go_on}")
-        elif now in FINAL:
-            emit(f"{record.id} is over already ({now.value}); nothing was changed")
-        elif now in (RunStatus.RUNNING, RunStatus.WAITING):
-            emit(
-                f"the process that drives {record.id} was asked to pause: it ends what is under way first; "
-                f"see {command('show', record.id, folder)}"
-            )
-        else:
-            emit(f"{record.id} is not under way ({now.value}); nothing was changed; to go on: {go_on}")
-        return 0
-
-    return run_async(work)
+    async with opened_run(folder, run) as (workspace, record):
+        now = await workspace.pause(record.id, reason=reason, by="cli")
+    go_on = command("resume", record.id, folder)
+    if record.status is RunStatus.PAUSED:
+        emit(f"{record.id} is paused already; to go on: {go_on}")
+    elif now is RunStatus.PAUSED:
+        emit(f"{record.id} is paused; to go on: {go_on}")
+    elif now in FINAL:
+        emit(f"{record.id} is over already ({now.value}); nothing was changed")
+    elif now in (RunStatus.RUNNING, RunStatus.WAITING):
+        emit(
+            f"the process that drives {record.id} was asked to pause: it ends what is under way first; "
+            f"see {command('show', record.id, folder)}"
+        )
+    else:
+        emit(f"{record.id} is not under way ({now.value}); nothing was changed; to go on: {go_on}")
+    return 0
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra tell last "only count the open ones"
@@ -105,7 +97,7 @@ Exit codes: 0, or those of `agentorchestra run` if the run goes on here;
 @click.option("--no-resume", is_flag=True, help="Only record it; `agentorchestra resume` goes on later.")
 @mcp_option
 @workspace_option
-def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> int:
+async def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> int:
     """Tell RUN something while it works: TEXT counts as your own words, like the task.
 
     The top agent reads it at its next step. If nobody drives the run, it is read after a resume. With --to it is mail
@@ -113,21 +105,18 @@ def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> int:
     """
     going_on = bool(to) and not no_resume
 
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run, app=going_on) as (workspace, record):
-            if record.status in FINAL:
-                raise UsageError(f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run")
-            await workspace.tell(record.id, text, to=to, by="cli")
-            gone = await abandoned(workspace, record)
-            now = (await workspace.result(record.id)).status
-            if going_on and now is RunStatus.WAITING:
-                ask = record.manifest.on_ask != "deny"
-                result = await drive(workspace, record.id, stop, folder=folder, as_json=False, ask=ask)
-                return print_result(result, folder, as_json=False)
-        if now is RunStatus.RUNNING and not gone:
-            emit(f"told {record.id}; it is read at the next step")
-        else:
-            emit(f"told {record.id}; it is read when the run goes on: {command('resume', record.id, folder)}")
-        return 0
-
-    return run_async(work)
+    async with opened_run(folder, run, app=going_on) as (workspace, record):
+        if record.status in FINAL:
+            raise UsageError(f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run")
+        await workspace.tell(record.id, text, to=to, by="cli")
+        gone = await abandoned(workspace, record)
+        now = (await workspace.result(record.id)).status
+        if going_on and now is RunStatus.WAITING:
+            ask = record.manifest.on_ask != "deny"
+            result = await drive(workspace, record.id, Stop.of_command(), folder=folder, as_json=False, ask=ask)
+            return print_result(result, folder, as_json=False)
+    if now is RunStatus.RUNNING and not gone:
+        emit(f"told {record.id}; it is read at the next step")
+    else:
+        emit(f"told {record.id}; it is read when the run goes on: {command('resume', record.id, folder)}")
+    return 0

@@ -10,7 +10,7 @@ from typing import Any
 import click
 from rich.cells import cell_len
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, unknown_cost
 from agentorchestra.cli.view.model import Charge, RunView
@@ -26,19 +26,12 @@ _NO_LABEL = "(no label)"
 
 @dataclass
 class Row:
-    """What belongs to one label, model, agent, day or run.
+    """What belongs to one label, model, agent, day or run."""
 
-    Attributes:
-        usage: tokens by class, requests, dollars; the dollars are None if a price is unknown.
-        known_usd: the dollars of what has a price.
-        unpriced: charges whose price is unknown.
-        runs: the runs it comes from.
-    """
-
-    usage: Usage = field(default_factory=Usage)
-    known_usd: float = 0.0
-    unpriced: int = 0
-    runs: set[str] = field(default_factory=set)
+    usage: Usage = field(default_factory=Usage)  # its dollars are None if a price is unknown
+    known_usd: float = 0.0  # the dollars of what has a price
+    unpriced: int = 0  # charges whose price is unknown
+    runs: set[str] = field(default_factory=set)  # the runs it comes from
 
     def add(self, run: str, usage: Usage) -> None:
         """Add one more charge."""
@@ -66,7 +59,7 @@ _NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[str]]] = {
 }
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra cost
@@ -89,35 +82,31 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read;
 )
 @json_option("one object with the rows and the total")
 @workspace_option
-def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> int:
+async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> int:
     """Add up what the RUNs cost, all runs of the workspace without any: requests, tokens by class, US dollars.
 
     Where a model has no known price the cost says so and is never taken for zero. What attempts cost that reached
     the provider and brought no answer nobody knows: it stands apart, as "unknown, at most ...".
     """
-
-    async def work(stop: Stop) -> int:
-        charged: list[tuple[RunRecord, list[Charge]]] = []
-        sources: list[SourceTokens] = []
-        if exists(folder):
-            async with opened(folder, app=False) as workspace:
-                records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
-                for record in {one.id: one for one in records}.values():
-                    # One log after the other: all of them at once may be more than fits into memory.
-                    view = RunView.of(await workspace.events(record.id))
-                    charged.append((record, view.charges))
-                    sources += tokens_by_source(view.ledger) if by == "source" else ()
-        elif runs:
-            raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
-        if by == "source":
-            _print_sources(sources, len(charged), as_json=as_json)
-        else:
-            _print_costs(charged, by, as_json=as_json)
-        if not charged and not as_json:
-            say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
-        return 0
-
-    return run_async(work)
+    charged: list[tuple[RunRecord, list[Charge]]] = []
+    sources: list[SourceTokens] = []
+    if exists(folder):
+        async with opened(folder, app=False) as workspace:
+            records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
+            for record in {one.id: one for one in records}.values():
+                # One log after the other: all of them at once may be more than fits into memory.
+                view = RunView.of(await workspace.events(record.id))
+                charged.append((record, view.charges))
+                sources += tokens_by_source(view.ledger) if by == "source" else ()
+    elif runs:
+        raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
+    if by == "source":
+        _print_sources(sources, len(charged), as_json=as_json)
+    else:
+        _print_costs(charged, by, as_json=as_json)
+    if not charged and not as_json:
+        say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
+    return 0
 
 
 def _print_costs(charged: list[tuple[RunRecord, list[Charge]]], by: str, *, as_json: bool) -> None:

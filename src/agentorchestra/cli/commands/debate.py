@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import (
     WORDS,
     budget_options,
@@ -26,7 +26,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.spec import RunSpec
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra debate "Is the stock of AAPL a good investment?" \\
@@ -70,7 +70,7 @@ Exit codes: as for `agentorchestra run`.""",
 @preset_option
 @mcp_option
 @workspace_option
-def debate(
+async def debate(
     topic: str,
     experts: tuple[str, ...],
     rounds: int | None,
@@ -91,32 +91,27 @@ def debate(
     """
     options: dict[str, Any] = {"experts": [*experts], **({"rounds": rounds} if rounds is not None else {})}
 
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            spec = RunSpec(
-                task=topic,
-                system="debate",
-                files=files,
-                model=model,
-                roles=dict(roles),
-                budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
-                on_ask=on_ask,
-                options=options,
-            )
-            run_id = await workspace.create(spec)
-            result = await drive_new(
-                workspace,
-                run_id,
-                stop,
-                folder=folder,
-                as_json=as_json,
-                asks=(on_ask or workspace.settings.on_ask) != "deny",
-                budget_usd=budget_usd,
-                roles=roles,
-                talk=True,
-            )
-        if result.report and not as_json:
-            result = result.model_copy(update={"answer": ""})  # the report begins with it
-        return print_result(result, folder, as_json=as_json)
-
-    return run_async(work)
+    async with opened(folder) as workspace:
+        spec = RunSpec(
+            task=topic,
+            system="debate",
+            files=files,
+            model=model,
+            roles=dict(roles),
+            budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+            on_ask=on_ask,
+            options=options,
+        )
+        result = await drive_new(
+            workspace,
+            await workspace.create(spec),
+            folder=folder,
+            as_json=as_json,
+            asks=(on_ask or workspace.settings.on_ask) != "deny",
+            budget_usd=budget_usd,
+            roles=roles,
+            talk=True,
+        )
+    if result.report and not as_json:
+        result = result.model_copy(update={"answer": ""})  # the report begins with it
+    return print_result(result, folder, as_json=as_json)

@@ -37,19 +37,12 @@ NO_DISK_BYTES = 50_000_000
 
 @dataclass(frozen=True)
 class Check:
-    """One line of the report.
+    """One line of the report."""
 
-    Attributes:
-        name: what was looked at.
-        status: `ok`; `warn` (some runs will not work); `fail` (none will).
-        detail: what was found.
-        hint: what to do, "" where nothing is.
-    """
-
-    name: str
-    status: Level
-    detail: str
-    hint: str = ""
+    name: str  # what was looked at
+    status: Level  # `ok`; `warn` (some runs will not work); `fail` (none will)
+    detail: str  # what was found
+    hint: str = ""  # what to do, "" where nothing is
 
 
 @click.command(
@@ -121,9 +114,8 @@ def examine(folder: Path) -> list[Check]:
 
 def _python() -> list[Check]:
     version = ".".join(map(str, sys.version_info[:3]))
-    if sys.version_info < OLDEST_PYTHON:
-        return [Check("Python", "fail", version, "use Python 3.11 or later")]
-    return [Check("Python", "ok", version)]
+    old = sys.version_info < OLDEST_PYTHON
+    return [Check("Python", "fail", version, "use Python 3.11 or later") if old else Check("Python", "ok", version)]
 
 
 def _sqlite() -> list[Check]:
@@ -245,8 +237,7 @@ def _app(folder: Path, settings: Settings | None) -> tuple[Workspace[Any] | None
     try:
         workspace = open_workspace(folder)
     except AgentOrchestraError as exc:
-        hint = "correct it, or take `app` out of the settings"
-        return None, [Check("app", "fail", one_line(str(exc), 2000), hint)]
+        return None, [Check("app", "fail", one_line(str(exc), 2000), "correct it, or take `app` out of the settings")]
     return workspace, [Check("app", "ok", settings.app)] if settings.app is not None else []
 
 
@@ -439,8 +430,7 @@ def _prompts(folder: Path, workspace: Workspace[Any] | None) -> list[Check]:
 
     try:
         given = workspace.own.prompts if workspace is not None else ()
-        library = PromptLibrary(packaged_prompts(), folder / "prompts", given=given)
-        count = len(library.pins())
+        count = len(PromptLibrary(packaged_prompts(), folder / "prompts", given=given).pins())
         names = PromptLibrary(packaged_prompts(), given=given).names
     except AgentOrchestraError as exc:
         return [Check("prompts", "fail", one_line(str(exc), 2000), "correct the file, or reinstall agentorchestra")]

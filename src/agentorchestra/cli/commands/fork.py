@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import Stop, drive, run_async
+from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import (
     WORDS,
     Pair,
@@ -28,7 +28,7 @@ from agentorchestra.core.errors import ForkError
 _CHANGES = ("prompt:NAME=FILE", "outcome:KEY=JSON", "role:NAME=MODEL")
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra fork last --at 40
@@ -64,7 +64,7 @@ Exit codes: as for `agentorchestra run`.""",
 @json_option("one object with the result")
 @mcp_option
 @workspace_option
-def fork(
+async def fork(
     run: str,
     at: str,
     model: str | None,
@@ -84,41 +84,34 @@ def fork(
     """
     chosen = _changes(changes)
 
-    async def work(stop: Stop) -> int:
-        if unsafe_local:
-            warn_unsafe()
-        async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
-            new = await workspace.fork(
-                record.id,
-                at=None if at.strip() == "end" else at,
-                model=model,
-                budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
-                labels=dict(labels),
-                prompts=chosen["prompts"],
-                outcomes=chosen["outcomes"],
-                roles=chosen["roles"],
-            )
-            if no_resume:
-                if as_json:
-                    emit_json({"run_id": new, "parent_run": record.id})
-                else:
-                    say(f"run {new}, forked from {record.id}; to drive it: {command('resume', new, folder)}")
-                return 0
-            if not as_json:
-                say(f"run {new}, forked from {record.id}")
-            asks = record.manifest.on_ask != "deny"
-            result = await drive(workspace, new, stop, folder=folder, as_json=as_json, ask=asks)
-        return print_result(result, folder, as_json=as_json)
-
-    return run_async(work)
+    if unsafe_local:
+        warn_unsafe()
+    async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
+        new = await workspace.fork(
+            record.id,
+            at=None if at.strip() == "end" else at,
+            model=model,
+            budget=Budget(cost_usd=budget_usd, active_s=timeout_s),
+            labels=dict(labels),
+            prompts=chosen["prompts"],
+            outcomes=chosen["outcomes"],
+            roles=chosen["roles"],
+        )
+        if no_resume:
+            if as_json:
+                emit_json({"run_id": new, "parent_run": record.id})
+            else:
+                say(f"run {new}, forked from {record.id}; to drive it: {command('resume', new, folder)}")
+            return 0
+        if not as_json:
+            say(f"run {new}, forked from {record.id}")
+        asks = record.manifest.on_ask != "deny"
+        result = await drive(workspace, new, Stop.of_command(), folder=folder, as_json=as_json, ask=asks)
+    return print_result(result, folder, as_json=as_json)
 
 
 def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
-    """Return the arguments of `Workspace.fork`.
-
-    Raises:
-        ForkError: for what cannot be changed.
-    """
+    """Return the arguments of `Workspace.fork`; raise ForkError for what cannot be changed."""
     found: dict[str, dict[str, Any]] = {"prompts": {}, "outcomes": {}, "roles": {}}
     for what, value in given:
         kind, _, name = what.partition(":")

@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import ParamType, json_option, workspace_option
 from agentorchestra.cli.output import emit, emit_json
 from agentorchestra.cli.workspaces import exists, opened
@@ -39,7 +39,7 @@ class Span(ParamType):
         return timedelta(seconds=seconds)
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra gc --dry-run
@@ -70,7 +70,7 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @json_option("one object")
 @workspace_option
-def gc(
+async def gc(
     older_than: timedelta | None,
     keep: int | None,
     statuses: tuple[str, ...],
@@ -86,18 +86,15 @@ def gc(
     """
     retention = Retention(older_than, keep, frozenset(map(RunStatus, statuses)) or ENDED)
 
-    async def work(stop: Stop) -> int:
-        done = Collected(dry_run=dry_run)
-        if exists(folder):
-            async with opened(folder, app=False) as workspace:
-                done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
-        if as_json:
-            emit_json(asdict(done))
-        else:
-            emit(_said(done))
-        return 0
-
-    return run_async(work)
+    done = Collected(dry_run=dry_run)
+    if exists(folder):
+        async with opened(folder, app=False) as workspace:
+            done = await workspace.gc(retention, grace_s=grace.total_seconds(), dry_run=dry_run)
+    if as_json:
+        emit_json(asdict(done))
+    else:
+        emit(_said(done))
+    return 0
 
 
 def _said(done: Collected) -> str:
@@ -108,7 +105,8 @@ def _said(done: Collected) -> str:
         _count(done.files, "file"),
         _count(done.blobs, "blob"),
     ]
-    lines = [f"{verb} {', '.join(counts[:-1])} and {counts[-1]} ({_size(done.bytes)})"]
+    size = f"{done.bytes / 1e6:.1f} MB" if done.bytes >= 100_000 else f"{done.bytes} bytes"
+    lines = [f"{verb} {', '.join(counts[:-1])} and {counts[-1]} ({size})"]
     lines += [f"  {run}" for run in done.runs]
     if done.kept:
         lines.append(f"kept, because they are needed: {', '.join(done.kept)}")
@@ -117,7 +115,3 @@ def _said(done: Collected) -> str:
 
 def _count(number: int, what: str) -> str:
     return f"{number} {what}{'' if number == 1 else 's'}"
-
-
-def _size(number: int) -> str:
-    return f"{number / 1e6:.1f} MB" if number >= 100_000 else f"{number} bytes"

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, ParamType, workspace_option
 from agentorchestra.cli.output import CONTROL, emit, emit_bytes, emit_json, one_line, say
 from agentorchestra.cli.workspaces import exists, find_run, opened
@@ -56,7 +56,7 @@ class Since(ParamType):
             self.fail(f"{value!r} is no time; write 2h, 3d, 2026-11-05 or 2026-11-05T12:30", param, ctx)
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra log --run last --index 10..20
@@ -84,7 +84,7 @@ Exit codes: 0, also if nothing fits; 1 if the log cannot be read; 2 wrong usage.
 @click.option("--json", "as_json", is_flag=True, help="Print a list of objects on stdout, and nothing else there.")
 @click.option("--jsonl", "as_lines", is_flag=True, help="Print an object a line: whole logs can be imported again.")
 @workspace_option
-def log(
+async def log(
     names: tuple[str, ...],
     session: str | None,
     task: str | None,
@@ -112,29 +112,26 @@ def log(
     first, last = index or (None, None)
     wanted = LogQuery(session=session, record=record, first=first, last=last, types=types, actor=actor, since=since)
 
-    async def work(stop: Stop) -> int:
-        found = 0
-        waiting: list[Event] = []
-        if exists(folder):
-            async with opened(folder, app=False) as workspace:
-                runs = tuple([(await find_run(workspace, name)).id for name in names])
-                query = wanted.model_copy(update={"runs": runs}) if names else wanted
-                async for event in workspace.log(query, task=task, limit=limit):
-                    found += 1
-                    waiting.append(event)
-                    if len(waiting) >= _TOGETHER and not as_json:
-                        if not _print(waiting, lines=as_lines):
-                            return 0
-                        waiting = []
-        if as_json:
-            emit_json([event.model_dump(mode="json") for event in waiting])
-        elif waiting:
-            _print(waiting, lines=as_lines)
-        if not found and not as_json:
-            say(f"no events in {folder} fit")
-        return 0
-
-    return run_async(work)
+    found = 0
+    waiting: list[Event] = []
+    if exists(folder):
+        async with opened(folder, app=False) as workspace:
+            runs = tuple([(await find_run(workspace, name)).id for name in names])
+            query = wanted.model_copy(update={"runs": runs}) if names else wanted
+            async for event in workspace.log(query, task=task, limit=limit):
+                found += 1
+                waiting.append(event)
+                if len(waiting) >= _TOGETHER and not as_json:
+                    if not _print(waiting, lines=as_lines):
+                        return 0
+                    waiting = []
+    if as_json:
+        emit_json([event.model_dump(mode="json") for event in waiting])
+    elif waiting:
+        _print(waiting, lines=as_lines)
+    if not found and not as_json:
+        say(f"no events in {folder} fit")
+    return 0
 
 
 def _print(events: list[Event], *, lines: bool) -> bool:

@@ -8,7 +8,6 @@ import keyword
 import re
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from string import Template
@@ -99,19 +98,12 @@ def new(kind: str, name: str, folder: Path) -> int:
 
 @dataclass(frozen=True)
 class _Place:
-    """A folder with an application, or for one.
+    """A folder with an application, or for one."""
 
-    Attributes:
-        folder: the folder.
-        settings: its settings file, if there is one.
-        app: `module:attribute` of the settings, if they name one.
-        workspace: the application, if it can be loaded.
-    """
-
-    folder: Path
-    settings: Path | None
-    app: str | None
-    workspace: Workspace | None
+    folder: Path  # the folder
+    settings: Path | None  # its settings file, if there is one
+    app: str | None  # `module:attribute` of the settings, if they name one
+    workspace: Workspace | None  # the application, if it can be loaded
 
     @classmethod
     def of(cls, folder: Path) -> _Place:
@@ -127,11 +119,7 @@ class _Place:
 
 
 def _check_name(kind: str, name: str, place: _Place) -> None:
-    """Refuse a name that cannot be one, or that somebody has.
-
-    Raises:
-        UsageError: with the name, and why.
-    """
+    """Raise UsageError for a name that cannot be one, or that somebody has."""
     if not _NAME.fullmatch(name) or keyword.iskeyword(name):
         raise UsageError(
             f"{name!r} cannot be the name of {_a(kind)}: use lower case letters, digits and '_', the first a letter, "
@@ -161,19 +149,10 @@ def _registered(place: _Place) -> dict[str, str]:
 
 def _module_elsewhere(name: str, folder: Path) -> bool:
     """Return True if a module of this name is found outside the folder."""
-    if name in sys.stdlib_module_names:
-        return True
-    with _without(folder):
-        return importlib.util.find_spec(name) is not None
-
-
-@contextmanager
-def _without(folder: Path) -> Iterator[None]:
-    """Look for modules everywhere but in a folder."""
     before = sys.path[:]
     sys.path[:] = [one for one in before if Path(one or ".").resolve() != folder.resolve()]
     try:
-        yield
+        return name in sys.stdlib_module_names or importlib.util.find_spec(name) is not None
     finally:
         sys.path[:] = before
 
@@ -203,16 +182,11 @@ def _agent_prompt(name: str) -> str:
     text = re.sub(r"^name: .*$", f"name: {name}", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^version: .*$", "version: 1.0.0", text, count=1, flags=re.MULTILINE)
     text = re.sub(r"^description: .*$", f"description: System prompt of {name}.", text, count=1, flags=re.MULTILINE)
-    profile = _template("agent_profile.md").template
-    return _PROFILE.sub(lambda _: profile, text, count=1)
+    return _PROFILE.sub(lambda _: _template("agent_profile.md").template, text, count=1)
 
 
 def _write(folder: Path, files: dict[str, str]) -> None:
-    """Write all of the files, or none where one is there already.
-
-    Raises:
-        UsageError: with the file.
-    """
+    """Write all of the files, or raise UsageError where one is there already."""
     for path in files:
         if (folder / path).exists():
             raise UsageError(

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import click
-
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import json_option, pin_option, run_argument, workspace_option
 from agentorchestra.cli.output import emit, emit_json, plural
 from agentorchestra.cli.workspaces import opened_run
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra replay last
@@ -26,20 +24,16 @@ Exit codes: 0 identical, 1 diverged, 2 wrong usage.""",
 @pin_option
 @json_option("one object")
 @workspace_option
-def replay(run: str, pin: bool, as_json: bool, folder: Path) -> int:
+async def replay(run: str, pin: bool, as_json: bool, folder: Path) -> int:
     """Run today's code and prompts against the recording of RUN, and say whether they ask for the same.
 
     No model is asked and nothing is done: what the log holds is given back. The first difference is named. With
     --pin the prompts and tools are the ones the run was started with, so that only the rest of the code is tried.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run, app=True) as (workspace, record):
-            report = await workspace.replay(record.id, pin=pin)
-        if as_json:
-            emit_json({"identical": True, **report.model_dump(mode="json")})
-        else:
-            emit(f"identical: {plural(report.keys, 'key')} of {report.run_id} ({report.status.value})")
-        return 0
-
-    return run_async(work)
+    async with opened_run(folder, run, app=True) as (workspace, record):
+        report = await workspace.replay(record.id, pin=pin)
+    if as_json:
+        emit_json({"identical": True, **report.model_dump(mode="json")})
+    else:
+        emit(f"identical: {plural(report.keys, 'key')} of {report.run_id} ({report.status.value})")
+    return 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import Stop, drive, run_async
+from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import (
     WORDS,
     budget_options,
@@ -31,7 +31,7 @@ AT_ONCE = 8
 """Runs that `--due` drives at the same time."""
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra resume last
@@ -51,7 +51,7 @@ Exit codes: as for `agentorchestra run`; with --due 0, or 1 if one of them could
 @json_option("one object with the result; a list of them with --due")
 @mcp_option
 @workspace_option
-def resume(
+async def resume(
     run: str | None,
     due: bool,
     budget_usd: float | None,
@@ -71,15 +71,14 @@ def resume(
         raise UsageError("name a RUN or give --due, one of the two")
     budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
 
-    async def one(stop: Stop) -> int:
-        assert run is not None
-        if unsafe_local:
-            warn_unsafe()
+    if unsafe_local:
+        warn_unsafe()
+    if run is not None:
         async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
             result = await drive(
                 workspace,
                 record.id,
-                stop,
+                Stop.of_command(),
                 folder=folder,
                 as_json=as_json,
                 ask=record.manifest.on_ask != "deny",
@@ -87,30 +86,24 @@ def resume(
                 pin=pin,
             )
         return print_result(result, folder, as_json=as_json)
-
-    async def all_due(stop: Stop) -> int:
-        if unsafe_local:
-            warn_unsafe()
-        results: list[RunResult] = []
-        failed = False
-        if exists(folder):
-            async with opened(folder, unsafe_local=unsafe_local) as workspace:
-                waiting = await workspace.due()
-                presets = {one.id: one.manifest.preset for one in await workspace.runs() if one.id in waiting}
-                own = [run_id for run_id in waiting if presets[run_id] == workspace.settings.preset]
-                failed = await _resume_all(workspace, own, results, budget=budget, pin=pin, as_json=as_json)
-            for preset in sorted({presets[run_id] for run_id in waiting if run_id not in own}):
-                those = [run_id for run_id in waiting if presets[run_id] == preset]
-                async with opened(folder, unsafe_local=unsafe_local, preset=preset) as workspace:
-                    if await _resume_all(workspace, those, results, budget=budget, pin=pin, as_json=as_json):
-                        failed = True
-        if as_json:
-            emit_json([result.model_dump(mode="json") for result in results])
-        elif not results and not failed:
-            emit("no run is due")
-        return 1 if failed else 0
-
-    return run_async(all_due if due else one)
+    results: list[RunResult] = []
+    failed = False
+    if exists(folder):
+        async with opened(folder, unsafe_local=unsafe_local) as workspace:
+            waiting = await workspace.due()
+            presets = {one.id: one.manifest.preset for one in await workspace.runs() if one.id in waiting}
+            own = [run_id for run_id in waiting if presets[run_id] == workspace.settings.preset]
+            failed = await _resume_all(workspace, own, results, budget=budget, pin=pin, as_json=as_json)
+        for preset in sorted({presets[run_id] for run_id in waiting if run_id not in own}):
+            those = [run_id for run_id in waiting if presets[run_id] == preset]
+            async with opened(folder, unsafe_local=unsafe_local, preset=preset) as workspace:
+                if await _resume_all(workspace, those, results, budget=budget, pin=pin, as_json=as_json):
+                    failed = True
+    if as_json:
+        emit_json([result.model_dump(mode="json") for result in results])
+    elif not results and not failed:
+        emit("no run is due")
+    return 1 if failed else 0
 
 
 async def _resume_all(

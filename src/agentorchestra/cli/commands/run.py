@@ -7,7 +7,7 @@ from typing import Literal
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import (
     WORDS,
     Pair,
@@ -141,7 +141,7 @@ def run(
     if task == "-":
         task = task_on_stdin()
 
-    async def work(stop: Stop) -> int:
+    async def work() -> int:
         if unsafe_local:
             warn_unsafe()
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
@@ -161,11 +161,9 @@ def run(
                 memory=memory,
                 environments=environments,
             )
-            run_id = await workspace.create(spec)
             result = await drive_new(
                 workspace,
-                run_id,
-                stop,
+                await workspace.create(spec),
                 folder=folder,
                 as_json=as_json,
                 asks=(on_ask or workspace.settings.on_ask) != "deny",
@@ -174,4 +172,4 @@ def run(
             )
         return print_result(result, folder, as_json=as_json)
 
-    return run_async(work)
+    return run_async(work())

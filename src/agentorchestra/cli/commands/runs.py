@@ -8,14 +8,14 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import abandoned, exists, opened
 from agentorchestra.core.protocols import RunRecord
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra runs
@@ -29,37 +29,33 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read.""",
 @click.option("--session", metavar="S", type=WORDS, help="Only those of this session.")
 @json_option("a list of objects")
 @workspace_option
-def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) -> int:
+async def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) -> int:
     """List the runs of the workspace, newest first: id, status, start, system, model, task.
 
     "running (gone)" is a run whose process died: nobody drives it until it is resumed.
     """
-
-    async def work(stop: Stop) -> int:
-        records: list[RunRecord] = []
-        gone: set[str] = set()
-        until: dict[str, datetime] = {}
-        if exists(folder):
-            async with opened(folder, app=False) as workspace:
-                records = await workspace.runs(limit=limit if session is None else None)
-                if session is not None:
-                    records = [one for one in records if one.manifest.session == session][:limit]
-                gone = {one.id for one in records if await abandoned(workspace, one)}
-                until = await workspace.waiting_until()
-        if as_json:
-            emit_json([_row(one, gone=one.id in gone, until=until.get(one.id)) for one in records])
-        elif records:
-            emit(clean("\n".join(_line(one, gone=one.id in gone, until=until.get(one.id)) for one in records)))
-            for one in records:
-                if one.id in gone:
-                    say(f"the process that drove {one.id} is gone; to go on: {command('resume', one.id, folder)}")
-        elif session is not None:
-            say(f"no runs of the session {session!r} in {folder}")
-        else:
-            say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
-        return 0
-
-    return run_async(work)
+    records: list[RunRecord] = []
+    gone: set[str] = set()
+    until: dict[str, datetime] = {}
+    if exists(folder):
+        async with opened(folder, app=False) as workspace:
+            records = await workspace.runs(limit=limit if session is None else None)
+            if session is not None:
+                records = [one for one in records if one.manifest.session == session][:limit]
+            gone = {one.id for one in records if await abandoned(workspace, one)}
+            until = await workspace.waiting_until()
+    if as_json:
+        emit_json([_row(one, gone=one.id in gone, until=until.get(one.id)) for one in records])
+    elif records:
+        emit(clean("\n".join(_line(one, gone=one.id in gone, until=until.get(one.id)) for one in records)))
+        for one in records:
+            if one.id in gone:
+                say(f"the process that drove {one.id} is gone; to go on: {command('resume', one.id, folder)}")
+    elif session is not None:
+        say(f"no runs of the session {session!r} in {folder}")
+    else:
+        say(f'no runs in {folder} yet; start one with `agentorchestra run "..."`')
+    return 0
 
 
 def _row(record: RunRecord, *, gone: bool, until: datetime | None) -> dict[str, Any]:
@@ -84,6 +80,5 @@ def _line(record: RunRecord, *, gone: bool, until: datetime | None) -> str:
     manifest = record.manifest
     status = f"{record.status.value} (gone)" if gone else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
-    task = one_line(manifest.task, 60)
-    line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {task}"
+    line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {one_line(manifest.task, 60)}"
     return line if until is None else f"{line}  (until {local_time(until)})"

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import emit, emit_json
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra sandbox
@@ -24,7 +24,7 @@ Exit codes: 0 a program ran in it, 1 there is none here.""",
 @click.option("--dockerfile", is_flag=True, help="Print what the image for the Docker backend is built from.")
 @json_option("one object with what was found")
 @workspace_option
-def sandbox(dockerfile: bool, as_json: bool, folder: Path) -> int:
+async def sandbox(dockerfile: bool, as_json: bool, folder: Path) -> int:
     """Run a program in the sandbox that the workspace's settings name, and say what programs may import there.
 
     Code that a model wrote runs in a sandbox or not at all: bubblewrap on Linux, or Docker. Where there is none, this
@@ -43,29 +43,26 @@ def sandbox(dockerfile: bool, as_json: bool, folder: Path) -> int:
         return 0
     chosen = sandbox_for(settings)
 
-    async def work(_: object) -> int:
-        problem = 'the settings say sandbox.backend = "none"' if chosen is None else await chosen.problem()
-        missing = library_paths(libraries)[1]
-        if chosen is not None and not problem:
-            began = asyncio.get_running_loop().time()
-            ran = await chosen.run(Program("python", "6 * 7"), limits_for(settings))
-            took = asyncio.get_running_loop().time() - began
-            if ran.stdout.strip() != "42":
-                problem = f"a program did not run in it: {ran.detail or ran.stderr or ran.ending}"
-        if as_json:
-            found = {"ok": not problem, "sandbox": getattr(chosen, "name", "none"), "problem": problem}
-            emit_json({**found, "safe": bool(chosen and chosen.safe), "missing_libraries": list(missing)})
-            return int(bool(problem))
-        if problem or chosen is None:
-            emit(f"no sandbox: {problem}")
-            return 1
-        emit(f"{chosen.name}: a program ran in {took * 1000:.0f} ms")
-        if not chosen.safe:
-            emit("this isolates nothing: programs may do what you may")
-        present = [name for name in libraries if name not in missing]
-        emit(f"programs may import: the standard library{''.join(f', {name}' for name in present)}")
-        if missing:
-            emit(f"not installed: {', '.join(missing)}; pip install 'agentorchestra[sandbox]'")
-        return 0
-
-    return run_async(work)
+    problem = 'the settings say sandbox.backend = "none"' if chosen is None else await chosen.problem()
+    missing = library_paths(libraries)[1]
+    if chosen is not None and not problem:
+        began = asyncio.get_running_loop().time()
+        ran = await chosen.run(Program("python", "6 * 7"), limits_for(settings))
+        took = asyncio.get_running_loop().time() - began
+        if ran.stdout.strip() != "42":
+            problem = f"a program did not run in it: {ran.detail or ran.stderr or ran.ending}"
+    if as_json:
+        found = {"ok": not problem, "sandbox": getattr(chosen, "name", "none"), "problem": problem}
+        emit_json({**found, "safe": bool(chosen and chosen.safe), "missing_libraries": list(missing)})
+        return int(bool(problem))
+    if problem or chosen is None:
+        emit(f"no sandbox: {problem}")
+        return 1
+    emit(f"{chosen.name}: a program ran in {took * 1000:.0f} ms")
+    if not chosen.safe:
+        emit("this isolates nothing: programs may do what you may")
+    present = [name for name in libraries if name not in missing]
+    emit(f"programs may import: the standard library{''.join(f', {name}' for name in present)}")
+    if missing:
+        emit(f"not installed: {', '.join(missing)}; pip install 'agentorchestra[sandbox]'")
+    return 0

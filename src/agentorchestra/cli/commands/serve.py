@@ -8,20 +8,13 @@ from pathlib import Path
 
 import click
 
+from agentorchestra.cli.entry import OneLine
 from agentorchestra.cli.options import WORDS, mcp_option, preset_option, workspace_option
-from agentorchestra.cli.output import emit, one_line, say
+from agentorchestra.cli.output import emit, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import SettingsError
 
 TOKEN_VARIABLE = "AGENTORCHESTRA_TOKEN"
-
-
-class _OneLine(logging.Handler):
-    """What goes wrong in the background, a line each; tracebacks are for AGENTORCHESTRA_DEBUG=1."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Print it."""
-        say(f"{record.levelname.lower()}: {one_line(record.getMessage(), 2000)}")
 
 
 @click.command(
@@ -92,7 +85,7 @@ def serve(host: str, port: int, token: str | None, allow_hosts: tuple[str, ...],
                 await serve_app(app, listener)
 
     logger = logging.getLogger("agentorchestra.web")
-    handler = _OneLine()
+    handler = OneLine()
     logger.addHandler(handler)
     try:
         asyncio.run(work())

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
 from agentorchestra.cli.output import (
     OutputError,
@@ -37,7 +37,7 @@ _NAMED = "."
 """`--html` without a file: in the current folder, under the run's name."""
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra show last
@@ -61,7 +61,7 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
 )
 @json_option("one object with the run, its result and its events")
 @workspace_option
-def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
+async def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
     """Show the tree of agents and effects of RUN: keys, status, tokens and cost, then the answer and what is open.
 
     The answer stands there with its sources, an open question with the commands that settle it.
@@ -71,35 +71,32 @@ def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
     if page is not None and as_json:
         raise click.UsageError("--html and --json exclude each other; give one of them")
 
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run) as (workspace, record):
-            events = await workspace.events(record.id)
-            result = await workspace.result(record.id)
-            gone = await abandoned(workspace, record)
-            made_in = workspace.run_folder(record.id)
-        made = made_files(made_in)
-        view = RunView.of(events)
-        questions = () if record.status in FINAL else view.questions
-        if as_json:
-            emit_json(
-                {
-                    "run": record.model_dump(mode="json"),
-                    "abandoned": gone,
-                    "result": result.model_dump(mode="json"),
-                    "questions": [one.model_dump(mode="json") for one in questions],
-                    "folder": str(made_in) if made else None,
-                    "events": [event.model_dump(mode="json") for event in events],
-                }
-            )
-            return 0
-        if page is not None:
-            _write_page(page, view, record, result, gone=gone)
-            return 0
-        tail = [*_made(made_in, made), *_tail(view, result), *_open(questions, record, result, folder, gone=gone)]
-        emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *tail])))
+    async with opened_run(folder, run) as (workspace, record):
+        events = await workspace.events(record.id)
+        result = await workspace.result(record.id)
+        gone = await abandoned(workspace, record)
+        made_in = workspace.run_folder(record.id)
+    made = made_files(made_in)
+    view = RunView.of(events)
+    questions = () if record.status in FINAL else view.questions
+    if as_json:
+        emit_json(
+            {
+                "run": record.model_dump(mode="json"),
+                "abandoned": gone,
+                "result": result.model_dump(mode="json"),
+                "questions": [one.model_dump(mode="json") for one in questions],
+                "folder": str(made_in) if made else None,
+                "events": [event.model_dump(mode="json") for event in events],
+            }
+        )
         return 0
-
-    return run_async(work)
+    if page is not None:
+        _write_page(page, view, record, result, gone=gone)
+        return 0
+    tail = [*_made(made_in, made), *_tail(view, result), *_open(questions, record, result, folder, gone=gone)]
+    emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *tail])))
+    return 0
 
 
 def _open(

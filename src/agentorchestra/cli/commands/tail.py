@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import run_argument, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, question_lines, say, summary_line
 from agentorchestra.cli.progress import Progress
@@ -21,7 +21,7 @@ LOOK_S = 0.2
 _NOT_OVER = (RunStatus.CREATED, RunStatus.RUNNING)
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra tail last
@@ -34,42 +34,38 @@ process that drove it is gone; 130 after Ctrl-C, which does not touch the run.""
 @run_argument
 @click.option("--json", "as_json", is_flag=True, help="Print each event of the log as a JSON object in one line.")
 @workspace_option
-def tail(run: str, as_json: bool, folder: Path) -> int:
+async def tail(run: str, as_json: bool, folder: Path) -> int:
     """Print what RUN did so far, a line for each thing, and what it does from now on, until it ends or waits.
 
     Everything comes from the log, so any process can follow, and one that comes late misses nothing.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run) as (workspace, record):
-            progress = Progress()
-            seen = 0
-            while True:
-                # The status first: the events that led to it are then in the log.
-                now = await workspace.store.get_run(record.id)
-                if now is None:
-                    raise UnknownRunError(f"run {record.id} is no longer in {folder}")
-                gone = await abandoned(workspace, now)
-                for event in await workspace.events(record.id, after=seen):
-                    seen = event.seq
-                    if as_json:
-                        read = emit_json(event.model_dump(mode="json"), indent=None)
-                    else:
-                        line = progress.line(event)
-                        read = line is None or emit(clean(line))
-                    if not read:
-                        return 0  # whoever read has seen enough
-                if now.status not in _NOT_OVER or gone:
-                    break
-                await asyncio.sleep(LOOK_S)
-            result = await workspace.result(record.id)
-        if gone:
-            say(f"the process that drove {record.id} is gone; to go on: {command('resume', record.id, folder)}")
-            return exit_code(RunStatus.PAUSED)
-        if not as_json:
-            emit(summary_line(result))
-            for line in question_lines(result.questions, record.id, folder):
-                say(line)
-        return exit_code(result.status)
-
-    return run_async(work)
+    async with opened_run(folder, run) as (workspace, record):
+        progress = Progress()
+        seen = 0
+        while True:
+            # The status first: the events that led to it are then in the log.
+            now = await workspace.store.get_run(record.id)
+            if now is None:
+                raise UnknownRunError(f"run {record.id} is no longer in {folder}")
+            gone = await abandoned(workspace, now)
+            for event in await workspace.events(record.id, after=seen):
+                seen = event.seq
+                if as_json:
+                    read = emit_json(event.model_dump(mode="json"), indent=None)
+                else:
+                    line = progress.line(event)
+                    read = line is None or emit(clean(line))
+                if not read:
+                    return 0  # whoever read has seen enough
+            if now.status not in _NOT_OVER or gone:
+                break
+            await asyncio.sleep(LOOK_S)
+        result = await workspace.result(record.id)
+    if gone:
+        say(f"the process that drove {record.id} is gone; to go on: {command('resume', record.id, folder)}")
+        return exit_code(RunStatus.PAUSED)
+    if not as_json:
+        emit(summary_line(result))
+        for line in question_lines(result.questions, record.id, folder):
+            say(line)
+    return exit_code(result.status)

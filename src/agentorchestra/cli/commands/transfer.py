@@ -6,14 +6,14 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
 from agentorchestra.cli.output import emit, emit_json, plural, say
 from agentorchestra.cli.workspaces import opened, opened_run
 from agentorchestra.core.spec import RunStatus
 
 
-@click.command(
+@async_command(
     epilog="""\b
 Examples:
   agentorchestra export last
@@ -31,35 +31,31 @@ file is there already, or it would hold a secret.""",
 )
 @json_option("one object")
 @workspace_option
-def export(run: str, out: Path | None, files: bool, as_json: bool, folder: Path) -> int:
+async def export(run: str, out: Path | None, files: bool, as_json: bool, folder: Path) -> int:
     """Write RUN with everything that a replay on another machine needs into one file.
 
     Its events, blobs, prompts, the texts of its tools, the files given with the task, what it is pinned to, the
     settings and versions of this machine. Only you can read the file. It is not written if the value of a known
     secret would be in it; what the task, its files and results say is in it.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened_run(folder, run) as (workspace, record):
-            done = await workspace.export(record.id, out, files=files)
-        if as_json:
-            emit_json({**done._asdict(), "path": str(done.path)})
-        else:
-            emit(str(done.path))
-            say(
-                f"{done.run_id}: {plural(done.events, 'event')}, {plural(done.blobs, 'blob')}, "
-                f"{plural(done.files, 'file')}, {plural(done.size, 'byte')}, SHA-256 {done.sha256}"
-            )
-        if record.status is RunStatus.RUNNING:
-            say(f"the run was under way: the bundle ends with event {done.events}")
-        if record.parent_run:
-            say(f"forked from {record.parent_run} at event {record.fork_seq}; what it needs of it is in its own log")
-        return 0
-
-    return run_async(work)
+    async with opened_run(folder, run) as (workspace, record):
+        done = await workspace.export(record.id, out, files=files)
+    if as_json:
+        emit_json({**done._asdict(), "path": str(done.path)})
+    else:
+        emit(str(done.path))
+        say(
+            f"{done.run_id}: {plural(done.events, 'event')}, {plural(done.blobs, 'blob')}, "
+            f"{plural(done.files, 'file')}, {plural(done.size, 'byte')}, SHA-256 {done.sha256}"
+        )
+    if record.status is RunStatus.RUNNING:
+        say(f"the run was under way: the bundle ends with event {done.events}")
+    if record.parent_run:
+        say(f"forked from {record.parent_run} at event {record.fork_seq}; what it needs of it is in its own log")
+    return 0
 
 
-@click.command(
+@async_command(
     name="import",
     epilog="""\b
 Examples:
@@ -73,25 +69,21 @@ Exit codes: 0, also for a run that is here already with the same events;
 @click.argument("file", metavar="FILE", type=FilePath())
 @json_option("a list of objects")
 @workspace_option
-def import_(file: Path, as_json: bool, folder: Path) -> int:
+async def import_(file: Path, as_json: bool, folder: Path) -> int:
     """Take the run of a bundle, or whole logs that `log --jsonl` wrote, into this workspace.
 
     Everything in FILE is checked before anything is written, and nothing in it is executed: an imported run can be
     shown and replayed without the tools it used. To go on with it (`resume`), they must be here.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder, app=False) as workspace:
-            done = await workspace.import_file(file)
-        if as_json:
-            emit_json([{**one._asdict(), "status": one.status.value} for one in done])
-            return 0
-        for one in done:
-            if one.identical:
-                emit(f"{one.run_id} is here already, with the same {plural(one.events, 'event')}: nothing to do")
-            else:
-                forked = f", forked from {one.parent_run}" if one.parent_run else ""
-                emit(f"{one.run_id}  {one.status.value}  {plural(one.events, 'event')}{forked}")
+    async with opened(folder, app=False) as workspace:
+        done = await workspace.import_file(file)
+    if as_json:
+        emit_json([{**one._asdict(), "status": one.status.value} for one in done])
         return 0
-
-    return run_async(work)
+    for one in done:
+        if one.identical:
+            emit(f"{one.run_id} is here already, with the same {plural(one.events, 'event')}: nothing to do")
+        else:
+            forked = f", forked from {one.parent_run}" if one.parent_run else ""
+            emit(f"{one.run_id}  {one.status.value}  {plural(one.events, 'event')}{forked}")
+    return 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from functools import cache
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import urlsplit
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,9 +16,8 @@ from agentorchestra.cli.view.model import RunView, Span
 from agentorchestra.cli.view.tree import step_line, tree
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, text_of
-from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.errors import StoreError
-from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunResult
 from agentorchestra.trust.arguments import argument_rows
@@ -27,45 +26,8 @@ SHOWN_CHARS = 20_000
 """Characters of one text that the page shows; the log has all of it."""
 
 
-class Said(NamedTuple):
-    """A message of a request: who says it, its text with the origin of each block, its calls."""
-
-    role: str
-    about: str
-    blocks: list[tuple[str, str]]
-    calls: list[tuple[str, str]]
-
-
-class Asked(NamedTuple):
-    """A model request: how many messages it repeats, the new ones, the tools it offers, its parameters."""
-
-    model: str
-    repeated: int
-    messages: list[Said]
-    tools: list[str]
-    settings: str
-
-
-class Answered(NamedTuple):
-    """A model's response."""
-
-    model: str
-    text: str
-    thinking: str
-    calls: list[tuple[str, str]]
-    finish: str
-    usage: list[tuple[str, str]]
-
-
 def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> str:
-    """Return the page.
-
-    Args:
-        view: of the whole log.
-        record: the run's row.
-        result: as the log has it.
-        gone: the process that drove it died.
-    """
+    """Return the page; `gone`: the process that drove the run died."""
     page = _environment().get_template("run.html.j2")
     return page.render(
         run=record,
@@ -77,10 +39,6 @@ def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -
         agents=[agent for _, agent in view.root.walk() if agent.key is not None],
         budget=[(name, f"{value:g}") for name, value in view.budget.model_dump(exclude_none=True).items()],
         asked=lambda span: _asked(view, span),
-        answered=_answered,
-        result_blocks=_result_blocks,
-        arguments=_arguments,
-        argument_rows=argument_rows,
     ).replace("\r", "")
 
 
@@ -95,6 +53,9 @@ def _environment() -> Environment:
         lstrip_blocks=True,
     )
     environment.globals.update(step_line=step_line, plural=plural, number=number, bill=bill, usage_rows=_usage_rows)
+    environment.globals.update(
+        answered=_answered, of_blocks=_blocks, result_blocks=_result_blocks, argument_rows=argument_rows
+    )
     environment.filters.update(cut=_cut, link=_link, stamp=lambda at: f"{at:%Y-%m-%d %H:%M:%S} UTC", json=_json)
     return environment
 
@@ -161,55 +122,31 @@ def _blocks(blocks: tuple[Block, ...]) -> list[tuple[str, str]]:
     return [(_origin(block), text_of((block,))) for block in blocks]
 
 
-def _calls(message: Any) -> list[tuple[str, str]]:
-    return [(call.name, _json(call.arguments)) for call in message.tool_calls]
-
-
-def _said(message: Message) -> Said:
-    about = message.name or message.tool_call_id or ""
-    return Said(message.role, about, _blocks(message.content), _calls(message))
-
-
-def _asked(view: RunView, span: Span) -> Asked | None:
-    """Return an effect's request, with the messages that are new in it."""
+def _asked(view: RunView, span: Span) -> dict[str, Any] | None:
+    """Return an effect's request: how many messages it repeats, the new ones, the tools it offers, its parameters."""
     stored = span.effect.get("request")
     if not stored:
         return None
-    appended = len(stored.get("appended", ()))
     try:
         request = view.ledger.codec.decode(span.effect).request
     except StoreError:
         return None
     assert request is not None
-    repeated = len(request.messages) - appended
+    repeated = len(request.messages) - len(stored.get("appended", ()))
     settings = request.settings.model_dump(mode="json", exclude_defaults=True)
-    return Asked(
-        request.model,
-        repeated,
-        [_said(message) for message in request.messages[repeated:]],
-        [tool.name for tool in request.tools],
-        ", ".join(f"{name} {value}" for name, value in settings.items()),
-    )
+    return {
+        "model": request.model,
+        "repeated": repeated,
+        "messages": request.messages[repeated:],
+        "tools": [tool.name for tool in request.tools],
+        "settings": ", ".join(f"{name} {value}" for name, value in settings.items()),
+    }
 
 
-def _answered(span: Span) -> Answered | None:
+def _answered(span: Span) -> Outcome | None:
+    """Return the outcome that has a model's response."""
     outcome = span.record.outcome
-    if span.kind is not EffectKind.REQUEST_MODEL or outcome is None or not outcome.ok:
-        return None
-    response = outcome.response
-    return Answered(
-        response.model,
-        response.text,
-        response.thinking,
-        _calls(response),
-        response.finish_reason,
-        _usage_rows(outcome.usage),
-    )
-
-
-def _arguments(span: Span) -> str:
-    given = span.effect.get("arguments") or {}
-    return _json(given) if given else ""
+    return outcome if span.kind is EffectKind.REQUEST_MODEL and outcome is not None and outcome.ok else None
 
 
 def _result_blocks(span: Span) -> list[tuple[str, str]]:

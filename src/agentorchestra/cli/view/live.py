@@ -11,7 +11,6 @@ import contextlib
 import os
 import sys
 import termios
-from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
@@ -40,19 +39,11 @@ _KEPT = 2000
 _SHOW_CURSOR = "\x1b[?25h"
 
 
-class Display(ABC):
-    """Shows a run while it is driven. Nothing that goes wrong here stops the run.
-
-    Args:
-        workspace: open.
-        run_id: the run.
-
-    Attributes:
-        stays: what was shown last stays on the terminal; not for a run that is not driven here after all.
-    """
+class Display:
+    """Shows a run while it is driven. Nothing that goes wrong here stops the run."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
-        self.stays = True
+        self.stays = True  # what was shown last stays on the terminal; not for a run that is not driven here after all
         self._workspace = workspace
         self._run = run_id
         self._seen = 0
@@ -61,8 +52,7 @@ class Display(ABC):
     async def catch_up(self) -> None:
         """Take in what the log has that was not seen yet."""
         async with self._reading:
-            events = await self._workspace.events(self._run, after=self._seen)
-            for event in events:
+            for event in await self._workspace.events(self._run, after=self._seen):
                 self._seen = event.seq
                 self._event(event)
 
@@ -86,27 +76,21 @@ class Display(ABC):
         """Leave the terminal to a question."""
         yield
 
-    @abstractmethod
     def leave(self) -> None:
         """Put the terminal in order: the process ends at once."""
 
-    @abstractmethod
     async def _begin(self) -> None:
         """Prepare, before anything is driven."""
 
-    @abstractmethod
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         """Show what comes, until cancelled."""
 
-    @abstractmethod
     def _event(self, event: Event) -> None:
         """Take one more event of the log."""
 
-    @abstractmethod
     def _said(self, notices: list[Notice]) -> None:
         """Streamed text and progress."""
 
-    @abstractmethod
     def _end(self) -> None:
         """Finish, after the last event."""
 
@@ -119,14 +103,7 @@ def _taken(queue: asyncio.Queue[Notice]) -> list[Notice]:
 
 
 class PlainDisplay(Display):
-    """Lines on stderr.
-
-    Args:
-        workspace, run_id: see Display.
-        steps: decisions taken before.
-        before: the events that were there before.
-        talk: see Progress.
-    """
+    """Lines on stderr; of the events before only what later lines need, and their number of decisions."""
 
     def __init__(
         self, workspace: Workspace[Any], run_id: str, *, steps: int, before: Sequence[Event], talk: bool = False
@@ -137,15 +114,6 @@ class PlainDisplay(Display):
             self._progress.line(event)
         self._progress.steps = steps
         self._seen = before[-1].seq if before else 0
-
-    def leave(self) -> None:
-        """Lines leave nothing behind."""
-
-    async def _begin(self) -> None:
-        """Lines need no preparation."""
-
-    def _end(self) -> None:
-        """All lines are out."""
 
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         while True:
@@ -170,11 +138,7 @@ class PlainDisplay(Display):
 
 
 class LiveDisplay(Display):
-    """The tree of agents, drawn anew while the run goes on; its last state stays on the terminal.
-
-    Args:
-        workspace, run_id: see Display.
-    """
+    """The tree of agents, drawn anew while the run goes on; its last state stays on the terminal."""
 
     def __init__(self, workspace: Workspace[Any], run_id: str) -> None:
         from agentorchestra.cli.view.model import RunView
@@ -201,7 +165,9 @@ class LiveDisplay(Display):
             if waited >= LOOK_S or any(notice.kind == "event" for notice in notices):
                 waited = 0.0
                 await self.catch_up()
-            self._draw()
+            if self._live is not None:
+                with self._writing():
+                    self._live.refresh()
             await asyncio.sleep(FRAME_S)
 
     def _event(self, event: Event) -> None:
@@ -255,6 +221,7 @@ class LiveDisplay(Display):
         )
 
     def _start(self) -> None:
+        from rich.console import Group
         from rich.live import Live
 
         if self._live is not None or self._broken:
@@ -267,15 +234,10 @@ class LiveDisplay(Display):
                 auto_refresh=False,
                 transient=True,
                 # What a tool prints comes above the picture; a pipe gets it as it is.
-                redirect_stdout=_isatty(sys.stdout),
-                get_renderable=lambda: _lines(self._picture()),
+                redirect_stdout=is_terminal(sys.stdout),
+                get_renderable=lambda: Group(*self._picture()),
             )
             self._live.start(refresh=True)
-
-    def _draw(self) -> None:
-        if self._live is not None:
-            with self._writing():
-                self._live.refresh()
 
     def _stop(self) -> None:
         live, self._live = self._live, None
@@ -326,12 +288,6 @@ class _Echo:
         return os.isatty(terminal) and os.tcgetpgrp(terminal) == os.getpgrp()
 
 
-def _lines(lines: list[Text]) -> Any:
-    from rich.console import Group
-
-    return Group(*lines)
-
-
 def _console() -> Console:
     from rich.console import Console, ConsoleDimensions
 
@@ -361,10 +317,11 @@ def _console() -> Console:
 
 def live_here() -> bool:
     """Return True if there is a terminal that a picture can be drawn on."""
-    return _isatty(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
+    return is_terminal(sys.stderr) and os.environ.get("TERM", "") not in ("", "dumb", "unknown")
 
 
-def _isatty(stream: Any) -> bool:
+def is_terminal(stream: Any) -> bool:
+    """Return True for a terminal, False for a stream that is closed."""
     try:
         return bool(stream.isatty())
     except ValueError:  # closed

@@ -57,31 +57,18 @@ class Charge(NamedTuple):
 
 @dataclass(eq=False)
 class Span:
-    """One effect, from its mark to its record.
+    """One effect, from its mark to its record."""
 
-    Attributes:
-        key: where it stands in the run.
-        record: what the ledger knows of it.
-        actor: who asked for it.
-        agent: the agent on whose branch it is; None for the top agent itself.
-        began: when it was first started; None for pure effects, which have no mark.
-        ended: when its outcome was recorded.
-        opened: when its present attempt was started.
-        failures: its failed attempts, oldest first, over all resumes.
-        superseded: its outcome was taken back by a larger budget.
-        left: the process that had it under way is gone, or was stopped.
-    """
-
-    key: EffectKey
-    record: Record
-    actor: str
-    agent: AgentView | None
-    began: datetime | None = None
-    ended: datetime | None = None
-    opened: datetime | None = None
-    failures: list[Failure] = field(default_factory=list)
-    superseded: bool = False
-    left: bool = False
+    key: EffectKey  # where it stands in the run
+    record: Record  # what the ledger knows of it
+    actor: str  # who asked for it
+    agent: AgentView | None  # the agent on whose branch it is; None for the top agent itself
+    began: datetime | None = None  # when it was first started; None for pure effects, which have no mark
+    ended: datetime | None = None  # when its outcome was recorded
+    opened: datetime | None = None  # when its present attempt was started
+    failures: list[Failure] = field(default_factory=list)  # its failed attempts, oldest first, over all resumes
+    superseded: bool = False  # its outcome was taken back by a larger budget
+    left: bool = False  # the process that had it under way is gone, or was stopped
 
     @property
     def effect(self) -> dict[str, Any]:
@@ -112,36 +99,23 @@ class Span:
 
 @dataclass(eq=False)
 class AgentView:
-    """An agent of the run; the root of the tree is the run itself, with the top agent below it.
+    """An agent of the run; the root of the tree is the run itself, with the top agent below it."""
 
-    Attributes:
-        key: of its InvokeAgent or Spawn; None for the run.
-        name, role, system, task: as its caller named them.
-        model: the model it asked last.
-        parent: who invoked it, also through a tool.
-        children: the agents it invoked, in order.
-        span: its effect; None for the run.
-        plans: its plans, by the last outcome that wrote them.
-        steps: its own decisions.
-        usage: what it spent itself.
-        open: what it has under way. Pure effects have no mark, so they are never in it.
-        decided: the calls of its last decision that have no outcome yet, by the keys they get: those right after
-            the request's. Of pure effects this is all that is known before they have ended.
-    """
-
-    key: EffectKey | None
+    key: EffectKey | None  # of its InvokeAgent or Spawn; None for the run
     name: str
     role: str = ""
     system: str = ""
     task: str = ""
-    model: str = ""
-    parent: AgentView | None = None
-    children: list[AgentView] = field(default_factory=list)
-    span: Span | None = None
-    plans: Plans = field(default_factory=Plans)
-    steps: int = 0
-    usage: Usage = field(default_factory=Usage)
-    open: dict[EffectKey, Span] = field(default_factory=dict)
+    model: str = ""  # the model it asked last
+    parent: AgentView | None = None  # who invoked it, also through a tool
+    children: list[AgentView] = field(default_factory=list)  # the agents it invoked, in order
+    span: Span | None = None  # its effect; None for the run
+    plans: Plans = field(default_factory=Plans)  # its plans, by the last outcome that wrote them
+    steps: int = 0  # its own decisions
+    usage: Usage = field(default_factory=Usage)  # what it spent itself
+    open: dict[EffectKey, Span] = field(default_factory=dict)  # under way; never pure effects, which have no mark
+    # The calls of its last decision that have no outcome yet, by the keys they get: those right after the request's.
+    # Of pure effects this is all that is known before they have ended.
     decided: dict[EffectKey, ToolCall] = field(default_factory=dict)
 
     @property
@@ -164,10 +138,7 @@ class AgentView:
     @property
     def total(self) -> Usage:
         """What it and all agents below it spent."""
-        total = self.usage
-        for child in self.children:
-            total = total + child.total
-        return total
+        return sum((child.total for child in self.children), self.usage)
 
     @property
     def total_steps(self) -> int:
@@ -182,35 +153,22 @@ class AgentView:
 
 
 class RunView:
-    """A run, event by event: `view.apply(event)` for each event of its log in sequence.
-
-    Attributes:
-        run_id, manifest, created: of the run; the manifest is None before the first event.
-        status: as of the last event.
-        ended: the body of the last `run_ended`, None while it is driven.
-        root: the run, with its agents below.
-        agents: by the key of their effect.
-        spans: every effect by its key, in the order in which they were first seen.
-        notes: notes, warnings, what was told, what ended the budget, in order.
-        charges: everything that was paid.
-        told: how often the user added to the task.
-        last: the time of the last event.
-    """
+    """A run, event by event: `view.apply(event)` for each event of its log in sequence."""
 
     def __init__(self) -> None:
         self.ledger = Ledger()
         self.run_id = ""
-        self.manifest: RunManifest | None = None
+        self.manifest: RunManifest | None = None  # before the first event
         self.created: datetime | None = None
-        self.status = RunStatus.CREATED
-        self.ended: dict[str, Any] | None = None
-        self.root = AgentView(None, "run")
-        self.agents: dict[EffectKey, AgentView] = {}
-        self.spans: dict[EffectKey, Span] = {}
-        self.notes: list[Note] = []
-        self.charges: list[Charge] = []
-        self.told = 0
-        self.last: datetime | None = None
+        self.status = RunStatus.CREATED  # as of the last event
+        self.ended: dict[str, Any] | None = None  # the body of the last `run_ended`, None while it is driven
+        self.root = AgentView(None, "run")  # the run, with its agents below
+        self.agents: dict[EffectKey, AgentView] = {}  # by the key of their effect
+        self.spans: dict[EffectKey, Span] = {}  # every effect by its key, in the order in which they were first seen
+        self.notes: list[Note] = []  # notes, warnings, what was told, what ended the budget, in order
+        self.charges: list[Charge] = []  # everything that was paid
+        self.told = 0  # how often the user added to the task
+        self.last: datetime | None = None  # the time of the last event
         self.budget = Budget()
         self._owners: dict[str, AgentView] = {"/": self.root}
         self._active = 0.0
@@ -219,11 +177,7 @@ class RunView:
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> RunView:
-        """Return the view of a run's log.
-
-        Raises:
-            EventFormatError: for events this version cannot read.
-        """
+        """Return the view of a run's log; raise EventFormatError for events this version cannot read."""
         view = cls()
         for event in events:
             view.apply(event)
@@ -265,11 +219,7 @@ class RunView:
         return self._active + (0.0 if self._driving is None else max(0.0, (now - self._driving).total_seconds()))
 
     def apply(self, event: Event) -> None:
-        """Take the next event of the log into account.
-
-        Raises:
-            EventFormatError: if this version cannot read it.
-        """
+        """Take the next event of the log into account; raise EventFormatError if this version cannot read it."""
         paid = len(self.ledger.spent)
         self.ledger.apply(event)
         self.last = event.ts
@@ -419,10 +369,9 @@ class RunView:
 
     def _enter(self, key: EffectKey, span: Span, caller: AgentView) -> None:
         said = span.effect.get("arguments", {})
-        name = str(said.get("name", "agent"))
         agent = AgentView(
             key,
-            name,
+            str(said.get("name", "agent")),
             role=str(said.get("role", "agent")),
             system=str(said.get("system", "react")),
             task=str(said.get("instruction", "")),
@@ -441,8 +390,7 @@ class RunView:
         owner.decided.pop(key, None)
         effect = span.effect
         decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in _DECIDES
-        status = body["outcome"].get("status", "ok")
-        if decides and status != "limited":
+        if decides and body["outcome"].get("status", "ok") != "limited":
             owner.steps += 1
             outcome = span.record.outcome
             calls = outcome.response.tool_calls if outcome is not None and outcome.ok else ()

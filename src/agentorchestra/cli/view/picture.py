@@ -56,13 +56,10 @@ def picture(
     said: Mapping[str, str] | None = None,
     encoding: str = "utf-8",
 ) -> list[Text]:
-    """Return the run as it stands.
+    """Return the run as it stands, in lines of at most `width` columns, at most `height` of them.
 
     Args:
-        view: the run.
         now: the time, for what is under way.
-        width: columns; no line is longer.
-        height: lines; None for as many as there are.
         said: text that is streamed or said now, by the key of its effect.
         encoding: of the terminal; what it cannot show is escaped.
     """
@@ -132,8 +129,7 @@ def _agent(
         f"{plural(agent.total_steps, 'step')}, {number(agent.total.tokens)} tokens, {dollars(agent.total.cost_usd)}"
     )
     if width >= NARROW:
-        room = width - cell_len(figures) - 2
-        title.truncate(room, overflow="ellipsis", pad=True)
+        title.truncate(width - cell_len(figures) - 2, overflow="ellipsis", pad=True)
         title.append(f"  {figures}", style="dim")
         lines = [Line(about, title)]
     else:
@@ -142,8 +138,7 @@ def _agent(
     if agent.plan is not None:
         for step in agent.plan.steps:
             style = "green" if step.status == "completed" else "red" if step.status == "blocked" else ""
-            text = Text(f"{inner}{step_line(step)}", style=style)
-            lines.append(Line(_ENDED_PLAN if over else _PLAN, text))
+            lines.append(Line(_ENDED_PLAN if over else _PLAN, Text(f"{inner}{step_line(step)}", style=style)))
     for span in agent.open.values():
         lines += _call(span, inner, now, width, said)
     if status == "running":
@@ -218,8 +213,7 @@ def _fit(lines: list[Line], height: int) -> list[Line]:
 
 
 def _cut(text: Text, width: int, encoding: str) -> Text:
-    plain = clean(text.plain)
-    shown = plain.encode(encoding, "backslashreplace").decode(encoding)
+    shown = clean(text.plain).encode(encoding, "backslashreplace").decode(encoding)
     if shown != text.plain:
         text = Text(shown, style=text.style)
     # An ellipsis is not in every character set.

@@ -20,23 +20,14 @@ SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocke
 
 @dataclass
 class Node:
-    """An effect and what was performed inside it.
+    """An effect and what was performed inside it."""
 
-    Attributes:
-        name: its key; a branch, for the rival candidates of a step, which are no effect.
-        span: the effect; None for candidates.
-        agent: where it invoked one.
-        status: its outcome's, `answered`, `open`, `started` or `interrupted`; "" for candidates.
-        usage: with everything inside it.
-        inner: what was performed inside it.
-    """
-
-    name: str
-    span: Span | None = None
-    agent: AgentView | None = None
-    status: str = ""
-    usage: Usage = field(default_factory=Usage)
-    inner: list[Node] = field(default_factory=list)
+    name: str  # its key; a branch, for the rival candidates of a step, which are no effect
+    span: Span | None = None  # the effect; None for candidates
+    agent: AgentView | None = None  # where it invoked one
+    status: str = ""  # its outcome's, `answered`, `open`, `started` or `interrupted`; "" for candidates
+    usage: Usage = field(default_factory=Usage)  # with everything inside it
+    inner: list[Node] = field(default_factory=list)  # what was performed inside it
 
     @property
     def label(self) -> str:
@@ -72,10 +63,10 @@ def tree(view: RunView) -> list[Node]:
         for branch in sorted(branches.get(key, ()), key=_natural):
             inside = below(branch)
             if span is None:
-                made.inner.append(Node(branch, inner=inside, usage=_sum(inside)))
+                made.inner.append(Node(branch, inner=inside, usage=sum((one.usage for one in inside), Usage())))
             else:
                 made.inner += inside
-        made.usage = made.usage + _sum(made.inner)
+        made.usage = sum((one.usage for one in made.inner), made.usage)
         return made
 
     return below("/")
@@ -84,13 +75,6 @@ def tree(view: RunView) -> list[Node]:
 def _natural(branch: str) -> tuple[str, int]:
     head, _, last = branch.rpartition(".")
     return (head, int(last)) if last.isdigit() else (branch, 0)
-
-
-def _sum(nodes: list[Node]) -> Usage:
-    total = Usage()
-    for node in nodes:
-        total = total + node.usage
-    return total
 
 
 def _status(view: RunView, span: Span | None) -> str:
@@ -112,8 +96,7 @@ def step_line(step: PlanStep) -> str:
 
 def tree_lines(view: RunView) -> list[str]:
     """Return the tree as indented lines: key, what it did, status, figures; the plans of agents below them."""
-    lines = [line for node in tree(view) for line in _lines(node, "")]
-    return lines or ["(nothing recorded yet)"]
+    return [line for node in tree(view) for line in _lines(node, "")] or ["(nothing recorded yet)"]
 
 
 def _lines(node: Node, indent: str) -> Iterator[str]:

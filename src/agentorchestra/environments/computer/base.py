@@ -19,11 +19,13 @@ from agentorchestra.environments.computer.programs import Programs
 from agentorchestra.environments.computer.screen import Picture, Pointer
 from agentorchestra.environments.computer.windows import Windows, windows_of
 from agentorchestra.environments.folder import FILES
+from agentorchestra.environments.jobs import short
 from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.sandbox import Sandbox, SandboxLimits
 from agentorchestra.tea.calling.environment import ActionEnvironment
 
 T = TypeVar("T")
+_PRINTED_CHARS = 400
 
 
 class DesktopEnvironment(ActionEnvironment):
@@ -85,7 +87,6 @@ class DesktopEnvironment(ActionEnvironment):
         return self._desktop
 
     async def _do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
-        """Do something with the display; a failure is one sentence."""
         async with self._explained():
             return await self._open.do(work, seconds)
 
@@ -100,9 +101,8 @@ class DesktopEnvironment(ActionEnvironment):
             raise ToolError(before + await self._lost(str(exc))) from None
 
     async def _stuck(self, said: str) -> str:
-        running = [one for one in await self._programs.jobs() if one.state == "running"]
-        if running:
-            names = ", ".join(f"{one.job} ({descriptions.short(one.command, 40)})" for one in running[:8])
+        if running := [one for one in await self._programs.jobs() if one.state == "running"]:
+            names = ", ".join(f"{one.job} ({short(one.command, 40)})" for one in running[:8])
             return (
                 f"the desktop {said}: a program may hold it for itself. Stop the program "
                 f"that does, or try again; running: {names}"
@@ -116,7 +116,6 @@ class DesktopEnvironment(ActionEnvironment):
         return f"the desktop is gone ({why}), its windows and programs too; the next action begins with an empty one"
 
     async def state(self) -> tuple[Block, ...]:
-        """Describe screen, mouse, windows and programs."""
         return (self._text("\n".join(await self._described())),)
 
     async def state_for(self, ctx: Any) -> tuple[Block, ...]:
@@ -159,7 +158,8 @@ class DesktopEnvironment(ActionEnvironment):
             lines.append("programs:")
         for one in jobs[-descriptions.MOST_PROGRAMS :]:
             lines.append(f"  {descriptions.program_line(one)}")
-            printed = descriptions.last_words(await self._programs.printed(one.job))
+            printed = (await self._programs.printed(one.job)).strip()
+            printed = printed if len(printed) <= _PRINTED_CHARS else f"…{printed[-_PRINTED_CHARS:]}"
             lines += [f"    printed: {line}" for line in printed.splitlines()]
         self._running = {one.job for one in jobs if one.state == "running"}
         return lines

@@ -29,7 +29,6 @@ class Clipboard:
 
     @property
     def held(self) -> bool:
-        """Return True if programs can paste a text of ours."""
         return self._text is not None
 
     def write(self, text: str) -> None:
@@ -40,8 +39,7 @@ class Clipboard:
     def read(self) -> str | None:
         """Return the text in the clipboard, None for nothing; a ToolError if it cannot be had as text."""
         screen = self._screen
-        owner = screen.core.GetSelectionOwner(screen.atom("CLIPBOARD")).reply().owner
-        if not owner:
+        if not (owner := screen.core.GetSelectionOwner(screen.atom("CLIPBOARD")).reply().owner):
             return None
         if owner == self.window and self._text is not None:
             return self._text.decode()

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from agentorchestra.environments.computer.windows import Window, Windows
+from agentorchestra.environments.jobs import cut as cut
+from agentorchestra.environments.jobs import how, short
 from agentorchestra.sandbox import Job
 
 MOST_PROGRAMS = 12
-_COMMAND_CHARS = 120
-_PRINTED_CHARS = 400
 _CHANGES = 10
-_RESULT_CHARS = 16_000
 
 
 class Numbers:
@@ -43,7 +42,6 @@ def window_line(window: Window, number: int) -> str:
 
 
 def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
-    """List the windows, the frontmost first."""
     if not windows.shown:
         return ["windows: none"]
     lines = ["windows, the frontmost first:"]
@@ -54,7 +52,6 @@ def window_lines(windows: Windows, numbers: Numbers) -> list[str]:
 
 
 def what_changed(before: Windows, after: Windows, numbers: Numbers) -> list[str]:
-    """List the changes between two looks at the windows."""
     old = {one.window: one for one in before.shown}
     new = {one.window: one for one in after.shown}
     lines = []
@@ -83,37 +80,5 @@ def quoted(text: str) -> str:
     return '"' + text.replace('"', "'") + '"'
 
 
-def how(job: Job) -> str:
-    """Return how a program ended, or that it runs."""
-    if job.state == "flood":
-        return "stopped because it printed too much"
-    if job.state == "running":
-        return "running"
-    if job.exit_code is None:
-        return "ended"
-    return f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
-
-
 def program_line(job: Job) -> str:
     return f"{job.job}: {how(job)}: {short(job.command)}"
-
-
-def short(text: str, most: int = _COMMAND_CHARS) -> str:
-    """Return a text on one line, cut."""
-    flat = " ".join(text.split())
-    return flat if len(flat) <= most else f"{flat[:most]}…"
-
-
-def last_words(printed: str) -> str:
-    """Return the end of what a program printed."""
-    text = printed.strip()
-    return text if len(text) <= _PRINTED_CHARS else f"…{text[-_PRINTED_CHARS:]}"
-
-
-def cut(text: str) -> str:
-    """Return the beginning and the end of a long text."""
-    left = len(text) - _RESULT_CHARS
-    if left <= 0:
-        return text
-    half = _RESULT_CHARS // 2
-    return f"{text[:half]}\n[{left:,} characters left out here]\n{text[-half:]}"

@@ -43,7 +43,6 @@ class Connection:
         self.clipboard = Clipboard(self.screen)
 
     def managed(self, seconds: float = _CATCH_UP_S) -> bool:
-        """Return True if the window manager keeps up."""
         return manager_keeps_up(self.screen, self.clipboard.window, seconds)
 
 
@@ -72,12 +71,7 @@ class Desktop:
         return self.display
 
     async def do(self, work: Callable[[Connection], T], seconds: float = CALL_S) -> T:
-        """Do something with the display in a thread; the connection is cut after so many seconds.
-
-        Raises:
-            StuckError, LostError: see there.
-            ToolError: the display cannot be started or refuses what is asked.
-        """
+        """Do something with the display in a thread, in time; ToolError if it refuses, else StuckError, LostError."""
         async with self._one_call:
             display = await self.start()
             if self._thread is None:
@@ -110,7 +104,6 @@ class Desktop:
                 raise
 
     async def _gone(self, running: asyncio.Future[Any], said: str) -> Exception:
-        """Return the error for a connection that ended."""
         await self._cut(running)
         why = await self.display.ended() if self.display is not None else said
         if not why:
@@ -154,7 +147,6 @@ class Desktop:
         return False
 
     def serve(self) -> None:
-        """Let programs paste our text, until another one is copied."""
         if self._serving is None or self._serving.done():
             self._serving = asyncio.create_task(self._serve())
 

@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.environments.beneath import closing
 from agentorchestra.sandbox.base import MIB, SandboxLimits
 from agentorchestra.sandbox.bubblewrap import INSTALL, Bubblewrap
 from agentorchestra.sandbox.shell import Mount, Shell
@@ -26,11 +27,10 @@ from agentorchestra.sandbox.shell import Mount, Shell
 SOCKETS = "/tmp/.X11-unix"  # where X programs look for the socket; the cookie lies beside it
 COOKIE = f"{SOCKETS}/authority"
 _CONFIGURATION = "openbox.xml"
+# Of the server and the window manager together.
 _LIMITS = SandboxLimits(
     seconds=30, cpu_seconds=10_000_000, memory_bytes=1024 * MIB, processes=32, work_bytes=64 * MIB, files=1000
 )
-"""Of the server and the window manager together."""
-
 _START_S = 15.0
 _LOOK_S = 0.02
 _AUTHORITY = b"MIT-MAGIC-COOKIE-1"
@@ -41,8 +41,7 @@ def missing_program() -> str:
     """Return what has to be installed before there can be a display, "" for nothing."""
     if not sys.platform.startswith("linux"):
         return f"the desktop works on Linux only, and this is {sys.platform}"
-    missing = [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]
-    if not missing:
+    if not (missing := [name for name in ("Xvfb", "openbox") if shutil.which(name) is None]):
         return ""
     return f"the desktop needs {' and '.join(missing)} (Debian and Ubuntu: apt-get install xvfb openbox)"
 
@@ -140,8 +139,7 @@ class Display:
     def connect(self) -> socket.socket:
         """Connect to this display and no other, whatever lies in place of its socket; an OSError if it is silent."""
         # By its descriptor: no link is followed, and the name may be longer than an address can be.
-        found = os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
+        with closing(os.open(self.sockets / "X0", os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC)) as found:
             if not stat.S_ISSOCK(os.fstat(found).st_mode):
                 raise OSError("what lies there is no socket")
             made = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -151,11 +149,8 @@ class Display:
                 made.close()
                 raise
             return made
-        finally:
-            os.close(found)
 
     async def close(self) -> None:
-        """End it and remove its folder."""
         shell, self._shell = self._shell, None
         if shell is not None:
             await shell.close()

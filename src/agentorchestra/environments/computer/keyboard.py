@@ -28,9 +28,8 @@ _LOCK = 2
 _MEDIA_KEYS = range(0x10080000, 0x11000000)
 _UNICODE = 0x01000000
 _SETTLE_S = 0.1  # how long programs get to notice new keys before they are pressed
+# How long a program that cannot be asked gets to take in what was typed, before other characters get its keys.
 _PAUSE_S = 0.4
-"""How long a program that cannot be asked gets to take in what was typed, before other characters get its keys."""
-
 _NEW_AT_ONCE = 0.4  # of the keys that can be given away: so many are given away before programs get time again
 
 
@@ -74,8 +73,6 @@ def unknown_character(text: str) -> str:
 
 
 class Keyboard:
-    """The keys of a display."""
-
     def __init__(self, screen: Screen) -> None:
         self._screen = screen
         self._assigned: OrderedDict[int, int] = OrderedDict()  # keysym -> keycode, the longest unused first
@@ -113,7 +110,6 @@ class Keyboard:
                         self._layout.setdefault(symbol, (code, column == 1))
 
     def press(self, held: tuple[int, ...], key: int, count: int = 1) -> None:
-        """Press a key, others held meanwhile."""
         with self.held(held):
             self._assign([key])
             for _ in range(count):
@@ -121,7 +117,6 @@ class Keyboard:
 
     @contextmanager
     def held(self, keys: tuple[int, ...]) -> Iterator[None]:
-        """Hold modifiers within the block."""
         self.read_layout()
         self._assign(keys)
         self._send(PRESS, keys)
@@ -176,7 +171,6 @@ class Keyboard:
             self._screen.send(kind, self._layout[one][0] if one in self._layout else self._assigned[one])
 
     def _assign(self, symbols: Iterable[int]) -> None:
-        """Put symbols that have no key on keys."""
         new: dict[int, int] = {}
         for symbol in symbols:
             if symbol in self._layout:
@@ -192,13 +186,10 @@ class Keyboard:
                 raise ToolError("the display's keyboard has no key left that a character could be put on")
             self._assigned[symbol] = code
             new[code] = symbol
-        if new:
-            self._remap(new)
-
-    def _remap(self, new: dict[int, int]) -> None:
-        """Change keys (code to symbol); neighbours together, as every change makes every program look again."""
+        if not new:
+            return
         codes = sorted(new)
-        while codes:
+        while codes:  # neighbours together, as every change makes every program look again
             count = next((one for one in range(1, len(codes)) if codes[one] != codes[0] + one), len(codes))
             symbols = [symbol for code in codes[:count] for symbol in (new[code], new[code])]
             self._screen.core.ChangeKeyboardMapping(count, codes[0], 2, symbols)

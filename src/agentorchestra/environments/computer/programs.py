@@ -69,7 +69,6 @@ class Programs:
         return shell
 
     async def running(self) -> set[int]:
-        """Return the numbers of those that run."""
         return {one.job for one in await self.jobs() if one.state == "running"}
 
     async def jobs(self) -> list[Job]:

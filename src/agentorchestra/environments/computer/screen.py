@@ -40,12 +40,7 @@ class Pointer(NamedTuple):
 
 
 def library(name: str = "") -> Any:
-    """Import a module of xcffib.
-
-    Raises:
-        MissingExtraError: the extra `computer` is not installed.
-        ToolError: the C library below it is not.
-    """
+    """Import a module of xcffib; a MissingExtraError without the extra, a ToolError without the C library below it."""
     try:
         return importlib.import_module(f"xcffib.{name}" if name else "xcffib")
     except ImportError:
@@ -61,14 +56,9 @@ class GoneError(Exception):
 
 
 class Screen:
-    """A connection to a display.
+    """A connection to a display by a connected socket, which it takes over; a GoneError if the display refuses.
 
-    Args:
-        connected: a connection to its socket, which is this object's from here on.
-        authority: name and cookie, with a colon in between.
-
-    Raises:
-        GoneError: it refused.
+    `authority` is name and cookie, with a colon in between.
     """
 
     def __init__(self, connected: socket.socket, authority: bytes) -> None:
@@ -106,13 +96,11 @@ class Screen:
         self.connection.disconnect()
 
     def atom(self, name: str) -> int:
-        """Return the number of a name."""
         if name not in self._atoms:
             self._atoms[name] = self.core.InternAtom(False, len(name), name).reply().atom
         return self._atoms[name]
 
     def changed(self) -> bool:
-        """Return True if anything was drawn since the last call."""
         self._damage.Subtract(self._damaged, 0, 0)
         self.sync()  # what was drawn until now is known after any answer
         return any(isinstance(one, self.x.damage.NotifyEvent) for one in self.events())
@@ -140,10 +128,6 @@ class Screen:
         # The reply as it is: as xcffib's object, each byte would be a number in a list.
         data = bytearray(self.connection.wait_for_reply(asked.sequence).buf[_REPLY_BYTES:])
         data = data[: width * height * 4]
-        self._draw_pointer(data, x, y, width, height)
-        return Picture(width, height, bytes(data))
-
-    def _draw_pointer(self, data: bytearray, x: int, y: int, width: int, height: int) -> None:
         image = self._fixes.GetCursorImage().reply()
         left, top = image.x - image.xhot - x, image.y - image.yhot - y
         for index, pixel in enumerate(image.cursor_image):
@@ -151,13 +135,13 @@ class Screen:
             if pixel >> 24 >= 128 and 0 <= column < width and 0 <= row < height:
                 at = 4 * (row * width + column)
                 data[at : at + 4] = pixel.to_bytes(4, "little")
+        return Picture(width, height, bytes(data))
 
     def pointer(self) -> Pointer:
         found = self.core.QueryPointer(self.root).reply()
         return Pointer(found.root_x, found.root_y, found.mask)
 
     def send(self, kind: int, detail: int = 0, x: int = 0, y: int = 0) -> None:
-        """Make an event as a mouse or a keyboard would."""
         self._test.FakeInput(kind, detail, 0, self.root, x, y, 0)
 
     def move(self, x: int, y: int) -> None:
@@ -165,7 +149,6 @@ class Screen:
         self.sync()
 
     def click(self, button: int, count: int = 1) -> None:
-        """Press and release a button where the mouse is."""
         for _ in range(count):
             self.send(BUTTON_PRESS, button)
             self.send(BUTTON_RELEASE, button)

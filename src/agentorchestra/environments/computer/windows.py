@@ -42,7 +42,6 @@ class Windows(NamedTuple):
 
 
 def windows_of(screen: Screen) -> Windows:
-    """Return the windows, the frontmost first."""
     numbers, total = _numbers(screen, screen.root, "_NET_CLIENT_LIST_STACKING", MOST)
     active, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
     found = (_window(screen, one, one in active) for one in reversed(numbers))
@@ -79,29 +78,24 @@ def _text(screen: Screen, window: int, name: str, coding: str = "utf-8") -> str:
 
 
 def _message(screen: Screen, window: int, name: str, *values: int) -> bytes:
-    """Return a client message about a window."""
     return struct.pack("=BBHII5I", 33, 32, 0, window, screen.atom(name), *(*values, 0, 0, 0, 0, 0)[:5])
 
 
 def ask(screen: Screen, window: int, name: str, *values: int) -> None:
-    """Ask the window manager something about a window."""
     screen.core.SendEvent(False, screen.root, _STRUCTURE, _message(screen, window, name, *values))
     screen.sync()
 
 
 def raise_window(screen: Screen, window: int) -> None:
-    """Bring a window to the front and give it the keyboard; a minimized one too."""
     ask(screen, window, "_NET_ACTIVE_WINDOW", _PAGER)
 
 
 def place_window(screen: Screen, window: int, x: int, y: int, width: int, height: int) -> None:
-    """Move and resize a window's content."""
     static, every = 10, 0b1111 << 8
     ask(screen, window, "_NET_MOVERESIZE_WINDOW", static | every | _PAGER << 12, x, y, width, height)
 
 
 def close_window(screen: Screen, window: int) -> None:
-    """Ask a window to close, as its button would."""
     ask(screen, window, "_NET_CLOSE_WINDOW", 0, _PAGER)
 
 
@@ -121,10 +115,7 @@ def manager_keeps_up(screen: Screen, window: int, seconds: float) -> bool:
 
 
 def caught_up(screen: Screen, seconds: float) -> bool | None:
-    """Return True once the program with the keyboard has read its input, False if it has not in time.
-
-    It is asked as window managers ask; None where there is none, or it does not answer such questions.
-    """
+    """Return True once the program with the keyboard has read its input, False if late, None if it cannot be asked."""
     found, _ = _numbers(screen, screen.root, "_NET_ACTIVE_WINDOW", 1)
     ping = screen.atom("_NET_WM_PING")
     try:

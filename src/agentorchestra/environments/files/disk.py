@@ -35,13 +35,10 @@ from agentorchestra.environments.manifest import FolderLimits, place_file
 if TYPE_CHECKING:
     from agentorchestra.tools.files.documents import Document
 
-_SEARCHED = 5_000_000
-"""Bytes of a file that are searched for a text; larger ones are named."""
-
-_LINE = 300
-"""Characters of a line that a search shows."""
-
+_SEARCHED = 5_000_000  # bytes of a file that are searched for a text; larger ones are named
+_LINE = 300  # characters of a line that a search shows
 _CHUNK = 1 << 20
+_LINE_END = "(?:\r\n|\r|\n)"
 
 _TEMPORARY = Callable[[], Path]
 _T = TypeVar("_T")
@@ -49,19 +46,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True)
 class Place:
-    """A path an agent named.
-
-    Attributes:
-        root: the folder that it may not leave.
-        parts: its components below that.
-        shown: as the agent writes it.
-        given: whether it is one of the task's files.
-    """
-
-    root: Path
-    parts: tuple[str, ...]
-    shown: str
-    given: bool = False
+    root: Path  # the folder that it may not leave
+    parts: tuple[str, ...]  # its components below that
+    shown: str  # as the agent writes it
+    given: bool = False  # whether it is one of the task's files
 
 
 class Held(NamedTuple):
@@ -72,7 +60,6 @@ class Held(NamedTuple):
 
 
 def failure(error: Exception) -> ToolError:
-    """Return the sentence for the agent of an error of the disk."""
     if isinstance(error, ToolError):
         return error
     if not isinstance(error, OSError):
@@ -120,9 +107,6 @@ def place_of(path: str, folder: Path, files: Path | None) -> Place:
     return Place(folder, parts, "/".join(parts))
 
 
-# -- reading -----------------------------------------------------------------------------------------------------------
-
-
 def _open(place: Place) -> int:
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
@@ -161,7 +145,6 @@ def copied(place: Place, temporary: _TEMPORARY) -> Held:
 
 
 def forget(path: Path) -> None:
-    """Remove what `copied` made."""
     shutil.rmtree(path.parent, ignore_errors=True)
 
 
@@ -173,8 +156,7 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
     from agentorchestra.tools.files.read import Asked, read_blocks, room_for, span_of
     from agentorchestra.tools.files.readers import describe_media, read_document, source_sync
 
-    size = path.stat().st_size
-    if not size:
+    if not (size := path.stat().st_size):
         return [TextBlock(text=f"{name} is empty", trust=Trust.UNTRUSTED)]
     with path.open("rb") as file:
         media_type = sniff(file.read(65_536), path.name)
@@ -186,7 +168,8 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
         medium = MediaBlock(sha256=kept.sha256, media_type=media_type, name=name, size=size, source=source)
         return [medium, TextBlock(text=await describe_media(path), source=source, trust=Trust.UNTRUSTED)]
     document: Document
-    if _is_source(media_type, path.name):
+    as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
+    if as_text and not path.name.lower().endswith((".ipynb", ".pdf")):
         document = await asyncio.to_thread(source_sync, path)
     elif names_source(part, media_type):
         document = as_source(await asyncio.to_thread(source_sync, path))
@@ -194,12 +177,6 @@ async def shown(path: Path, name: str, part: str, ctx: Any, view_range: Sequence
         document = await read_document(path)
     asked = Asked(part, span_of(view_range), way=how_to_look(ctx), ranged=True, limit=room_for(ctx))
     return await asyncio.to_thread(read_blocks, document, name, asked)
-
-
-def _is_source(media_type: str, name: str) -> bool:
-    """Return True if a file is shown by its characters, not by what is made of them."""
-    as_text = media_type in ("text/plain", "text/markdown", "text/html", "application/xml", "application/json")
-    return as_text and not name.lower().endswith((".ipynb", ".pdf"))
 
 
 def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
@@ -227,22 +204,15 @@ def decoded(data: bytes, name: str) -> tuple[str, Callable[[str], bytes]]:
     return found.text, encoded
 
 
-_LINE_END = "(?:\r\n|\r|\n)"
-
-
 def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[str, int]:
-    """Return the text with a piece replaced, and how often; raise ToolError where it does not stand once.
-
-    A bare newline of `old` is any line end of the text.
-    """
+    """Return the text with a piece replaced (its newlines fit any line end), and how often; a ToolError for none."""
     if not old:
         raise ToolError("the text to replace is empty; give the text as it stands in the file")
     if old == new:
         raise ToolError("the old and the new text are the same; nothing was changed")
     loose = "\r" in text and "\r" not in old  # lines are shown without the ends that the file has
     found = re.compile(_LINE_END.join(map(re.escape, old.split("\n"))) if loose else re.escape(old))
-    starts = [match.start() for match in found.finditer(text)]
-    if not starts:
+    if not (starts := [match.start() for match in found.finditer(text)]):
         numbered = " without the numbers of the lines" if re.match(r"\d+\t", old) else ""
         raise ToolError(
             f"the text does not stand in {name}; read it and give the text exactly as it stands there{numbered}"
@@ -264,11 +234,10 @@ def replaced(text: str, old: str, new: str, *, every: bool, name: str) -> tuple[
     return found.sub(written, text), len(starts)
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------
-
-
 def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Found, Path]]:
-    """Yield everything below a place, with its path as the agent writes it; the whole folder has the task's files."""
+    """Yield everything below a folder, with its path as the agent writes it; the whole folder has the task's files."""
+    if not stat.S_ISDIR(status(place).st_mode):
+        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     prefix = f"{FILES}/" if place.given else ""
     own = files is not None and not place.given
     for found in walk(place.root, place.parts, depth=depth, skip=frozenset({FILES}) if own else frozenset()):
@@ -281,9 +250,6 @@ def _all(place: Place, files: Path | None, depth: int) -> Iterator[tuple[str, Fo
 
 
 def listing(place: Place, files: Path | None, *, depth: int, most: int) -> list[str]:
-    """Return the entries of a folder, a line each."""
-    if not stat.S_ISDIR(status(place).st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     lines = []
     for count, (path, found, root) in enumerate(_all(place, files, depth)):
         if count >= most:
@@ -299,11 +265,9 @@ def _line(path: str, found: Found, root: Path) -> str:
         note = " (the task's files, read only)" if path == FILES and root.name != "folder" else ""
         return f"{shown_path}/{note}"
     if found.kind == "link":
-        try:
-            with parent_of(root, parts_of(found.path)) as (at, name):
-                target = os.readlink(name, dir_fd=at)
-        except OSError:
-            target = "?"
+        target = "?"
+        with suppress(OSError), parent_of(root, parts_of(found.path)) as (at, name):
+            target = os.readlink(name, dir_fd=at)
         return f"{shown_path} -> {target[:200]} (a link; not followed)"
     if found.kind == "other":
         return f"{shown_path} (no file: a socket, a pipe or a device)"
@@ -311,15 +275,11 @@ def _line(path: str, found: Found, root: Path) -> str:
 
 
 def status(place: Place) -> os.stat_result:
-    """Return the status of what lies at a place, itself if it is a link."""
     with naming(place):
         return status_of(place.root, place.parts)
 
 
 def search(place: Place, files: Path | None, text: str, names: str, limit: int) -> str:
-    """Return names that fit, or lines that hold a text."""
-    if not stat.S_ISDIR(status(place).st_mode):
-        raise NotADirectoryError(errno.ENOTDIR, "this is no folder", place.shown)
     hits: list[str] = []
     large: list[str] = []
     wanted = text.casefold()
@@ -363,14 +323,8 @@ def _lines(path: str, found: Found, root: Path, wanted: str, most: int) -> list[
     return found_lines
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
-
-
 def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False) -> None:
-    """Write a file at once: whoever reads it sees the old or the new content; with `new`, replace nothing.
-
-    `temporary` makes an empty file on the same file system.
-    """
+    """Write a file in one step by way of a `temporary` one beside it; replace nothing if `new`."""
     if not place.parts:
         raise IsADirectoryError(errno.EISDIR, "this is a folder", place.shown or "the folder")
     made = temporary()
@@ -384,7 +338,6 @@ def write(place: Place, temporary: _TEMPORARY, data: bytes, *, new: bool = False
 
 
 def _mode_of(place: Place) -> int:
-    """Return the mode of the file that is there, or of a new one."""
     try:
         mode = status_of(place.root, place.parts).st_mode
     except (FileNotFoundError, NotADirectoryError):
@@ -397,7 +350,6 @@ def _mode_of(place: Place) -> int:
 
 
 def make_folder(place: Place) -> None:
-    """Make a folder and those on the way, if they are not there."""
     with opened(place.root, place.parts, make=True):
         pass
 
@@ -418,7 +370,6 @@ def move(source: Place, target: Place) -> None:
 
 
 def taken(place: Place) -> bool:
-    """Return True if something lies at a place."""
     with suppress(FileNotFoundError, NotADirectoryError):
         status_of(place.root, place.parts)
         return True
@@ -471,11 +422,7 @@ def _copy_file(source: Place, target: Place, temporary: _TEMPORARY) -> None:
         made.unlink(missing_ok=True)
 
 
-# -- from elsewhere ----------------------------------------------------------------------------------------------------
-
-
 def name_of(url: str) -> str:
-    """Return a name for what an address gives."""
     name = unquote(urlsplit(url).path).rstrip("/").rpartition("/")[2]
     name = "".join(char for char in name if char.isprintable() and char not in '/\\:*?"<>|')[:100].strip(". ")
     return name or "download"
@@ -492,10 +439,7 @@ def unpacked_name(name: str) -> str:
 
 
 async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: FolderLimits) -> tuple[int, list[str]]:
-    """Unpack an archive into a new folder; return the number of files, and what was left out and why.
-
-    A process that can be killed reads it, with bounded memory, time and output; that process writes nothing.
-    """
+    """Unpack an archive, read in a process that can be killed, into a new folder: how many files, what is left out."""
     from agentorchestra.tools.files.readers import unpacked
 
     if not target.parts:
@@ -510,8 +454,7 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
         count = 0
         for member in members:
             try:
-                parts = parts_of(member.name)
-                if not parts:
+                if not (parts := parts_of(member.name)):
                     raise OutsideError("it has no name")
                 place = Place(target.root, (*target.parts, *parts), member.name)
                 if member.folder:
@@ -530,10 +473,5 @@ async def unpack(path: Path, target: Place, temporary: _TEMPORARY, limits: Folde
 
 
 def set_mode(place: Place, mode: int) -> None:
-    """Set the mode of a file."""
-    with parent_of(place.root, place.parts) as (at, name):
-        descriptor = open_file(at, name)
-        try:
-            os.fchmod(descriptor, mode)
-        finally:
-            os.close(descriptor)
+    with parent_of(place.root, place.parts) as (at, name), os.fdopen(open_file(at, name)) as file:
+        os.fchmod(file.fileno(), mode)

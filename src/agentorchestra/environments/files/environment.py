@@ -22,23 +22,12 @@ from agentorchestra.trust.arguments import INSIDE
 if TYPE_CHECKING:
     from agentorchestra.environments.registry import EnvironmentParts
 
-MOST_WRITTEN = 10_000_000
-"""Characters of one `write`."""
-
-MOST_LISTED = 400
-"""Entries of one `list`."""
-
-MOST_HITS = 100
-"""Lines that one `search` gives."""
-
-SHOWN_DIFF = 40
-"""Lines of what changed that are told."""
-
-_STATE_ENTRIES = 60
-"""Entries that are shown to the agent in each step."""
-
-_SEEN = "agent:files:"
-"""Names of an agent's own state that hold which version of a file it last saw."""
+MOST_WRITTEN = 10_000_000  # characters of one `write`
+MOST_LISTED = 400  # entries of one `list`
+MOST_HITS = 100  # lines that one `search` gives
+SHOWN_DIFF = 40  # lines of what changed that are told
+_STATE_ENTRIES = 60  # entries that are shown to the agent in each step
+_SEEN = "agent:files:"  # names of an agent's own state that hold which version of a file it last saw
 
 
 class FilesEnvironment(FolderEnvironment):

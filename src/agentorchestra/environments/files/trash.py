@@ -4,25 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import os
-import stat
 from typing import Any
 
 from pydantic import JsonValue
 
 from agentorchestra.core.effects import ArtifactRef
 from agentorchestra.core.errors import ToolError
-from agentorchestra.environments.beneath import kind_of, parent_of, parts_of, remove, walk
+from agentorchestra.environments.beneath import Found, parent_of, parts_of, remove, walk
 from agentorchestra.environments.files import disk
 from agentorchestra.environments.files.disk import Place
 from agentorchestra.environments.folder import FolderGround
-from agentorchestra.environments.manifest import Entry, read_file
+from agentorchestra.environments.manifest import Entry, entry_of, read_file
 
-MOST_KEPT = 200
-"""Deletions that can be undone; older ones are forgotten."""
-
-MOST_ENTRIES = 20_000
-"""Files and folders of all of them together."""
-
+MOST_KEPT = 200  # deletions that can be undone; older ones are forgotten
+MOST_ENTRIES = 20_000  # files and folders of all of them together
 _NAME = "deleted"
 
 
@@ -37,19 +32,16 @@ class Trash:
     @staticmethod
     def listed(kept: dict[str, JsonValue]) -> list[str]:
         """Return the paths that can be brought back, the oldest first."""
-        deleted = kept.get(_NAME)
-        return [str(one["path"]) for one in deleted if isinstance(one, dict)] if isinstance(deleted, list) else []
+        return [str(one["path"]) for one in _deleted(kept) if isinstance(one, dict)]
 
     async def put(self, place: Place) -> int:
         """Delete what lies there; how many files, folders and links."""
         entries = await disk.in_thread(lambda: self._entries(place))
         kept: list[JsonValue] = []
         for entry in entries:
-            content = entry.content
-            size = entry.size
+            content, size = entry.content, entry.size
             if entry.kind == "file":
-                read = await asyncio.to_thread(read_file, place.root, entry.path, self._ground.limits)
-                if read is None:
+                if (read := await asyncio.to_thread(read_file, place.root, entry.path, self._ground.limits)) is None:
                     continue
                 content = (await self._ctx.artifact(entry.path, read.data)).sha256
                 size = len(read.data)
@@ -60,11 +52,7 @@ class Trash:
                 remove(at, name)
 
         await disk.in_thread(gone)
-        before = self._kept.get(_NAME)
-        deleted: list[JsonValue] = [
-            *(before if isinstance(before, list) else []),
-            {"path": place.shown, "entries": kept},
-        ]
+        deleted: list[JsonValue] = [*_deleted(self._kept), {"path": place.shown, "entries": kept}]
         while len(deleted) > MOST_KEPT or (len(deleted) > 1 and _count(deleted) > MOST_ENTRIES):
             deleted.pop(0)
         self._kept[_NAME] = deleted
@@ -72,27 +60,13 @@ class Trash:
 
     @staticmethod
     def _entries(place: Place) -> list[Entry]:
-        status = disk.status(place)
-        mode, kind = stat.S_IMODE(status.st_mode) & 0o777, kind_of(status.st_mode)
-        path = "/".join(place.parts)
-        if kind == "link":
-            with parent_of(place.root, place.parts) as (at, name):
-                return [Entry(path, "link", 0, 0, 0, os.readlink(name, dir_fd=at))]
-        if kind == "file":
-            return [Entry(path, "file", mode, status.st_mtime_ns, status.st_size, "")]
-        if kind == "other":
-            return []
-        found = [Entry(path, "folder", mode, 0, 0, "")]
-        for one in walk(place.root, place.parts):
-            found += Trash._entries(Place(place.root, parts_of(one.path), one.path)) if one.kind != "folder" else []
-            if one.kind == "folder":
-                found.append(Entry(one.path, "folder", stat.S_IMODE(one.status.st_mode) & 0o777, 0, 0, ""))
-        return found
+        itself = Found("/".join(place.parts), disk.status(place))
+        below = walk(place.root, place.parts) if itself.kind == "folder" else ()
+        return [entry for one in (itself, *below) if (entry := entry_of(place.root, one)) is not None]
 
     async def back(self, path: str, target: Place) -> None:
         """Put back what was deleted last under a path; raise ToolError if there is none, or the target is taken."""
-        before = self._kept.get(_NAME)
-        deleted = list(before) if isinstance(before, list) else []
+        deleted = _deleted(self._kept)
         index = max((i for i, one in enumerate(deleted) if isinstance(one, dict) and one["path"] == path), default=-1)
         if index < 0:
             listed = ", ".join(self.listed(self._kept)[-20:]) or "nothing"
@@ -122,6 +96,11 @@ class Trash:
                     os.symlink(entry.content, name, dir_fd=at)
 
             await disk.in_thread(link)
+
+
+def _deleted(kept: dict[str, JsonValue]) -> list[JsonValue]:
+    before = kept.get(_NAME)
+    return [*before] if isinstance(before, list) else []
 
 
 def _count(deleted: list[JsonValue]) -> int:

@@ -16,19 +16,12 @@ from urllib.parse import unquote, urlsplit
 from agentorchestra.core.errors import MissingKeyError, SettingsError, ToolError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import GitSettings
-from agentorchestra.environments.git.wire import ADVERTISED_BYTES, Remote, Service, one_line
+from agentorchestra.environments.git.wire import ADVERTISED_BYTES, QUIET, Remote, Service, one_line
 from agentorchestra.tools.web.addresses import Address, parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
 _SSH = re.compile(r"(?:ssh://)?(?:[\w.-]+@)?([A-Za-z0-9.-]+\.[A-Za-z0-9-]+)[:/](?!/)(.+)")
 EXAMPLE = "give one like https://github.com/owner/name.git"
-_QUIET = {
-    "GIT_CONFIG_NOSYSTEM": "1",
-    "GIT_CONFIG_GLOBAL": os.devnull,
-    "GIT_TERMINAL_PROMPT": "0",
-    "HOME": "/nonexistent",
-    "LC_ALL": "C",
-}
 
 
 class Remotes:
@@ -71,7 +64,9 @@ class Remotes:
         loopback = found.host == "localhost" or (found.ip is not None and found.ip.is_loopback)
         if variable and found.scheme != "https" and not loopback:
             raise ToolError(f"{found.url} is not encrypted, so its token cannot be sent; use https://")
-        token = _token(ctx, variable)
+        token = ""
+        with contextlib.suppress(MissingKeyError):
+            token = ctx.secret(variable) if variable else ""
         return HttpRemote(self._web, found, self._settings, variable, token, private=named or bool(variable))
 
     def _local(self, ctx: RunContext[Any], text: str) -> Remote:
@@ -97,36 +92,27 @@ class Remotes:
 
 
 class HttpRemote:
-    """A repository that a server has.
-
-    `private` says whether the user named the place, so that it may lie in a private network; `variable` holds `token`.
-    """
+    """A repository that a server has, if `private` in a place that the user named; `variable` holds `token`."""
 
     def __init__(
         self, web: WebClient, address: Address, settings: GitSettings, variable: str, token: str, *, private: bool
     ) -> None:
         self._web, self._address, self._settings = web, address, settings
-        self._base = address.url.rstrip("/")
+        self.shown = address.url.rstrip("/")
         self._variable, self._token = variable, token
         self._private = [address.place] if private else []
-
-    @property
-    def shown(self) -> str:
-        """Return its address."""
-        return self._base
 
     async def advertise(self, service: Service) -> bytes:
         """Return its refs. Where it moved to is where it is asked from here on."""
         tail = f"/info/refs?service={service}"
         answer = await self._asked("GET", tail, None, ADVERTISED_BYTES, service, "*/*")
         if answer.media_type != f"application/x-{service}-advertisement":
-            raise ToolError(f"{self._base} is no git repository (it answers with {answer.media_type or 'no type'})")
+            raise ToolError(f"{self.shown} is no git repository (it answers with {answer.media_type or 'no type'})")
         if answer.redirects and answer.url.endswith(tail):
-            self._base = answer.url.removesuffix(tail)
+            self.shown = answer.url.removesuffix(tail)
         return answer.body
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """Return the answer to a request."""
         accept = f"application/x-{service}-result"
         try:
             answer = await self._asked("POST", f"/{service}", body, max_bytes, service, accept)
@@ -137,7 +123,7 @@ class HttpRemote:
         if answer.media_type != accept:
             # It may have been sent on as a read, which moves nothing and answers something.
             raise ToolError(
-                f"{self._base} answered with {answer.media_type or 'no type'} in place of what git answers; fetch it "
+                f"{self.shown} answered with {answer.media_type or 'no type'} in place of what git answers; fetch it "
                 "to see how it stands, and check the address"
             )
         return answer.body
@@ -150,12 +136,12 @@ class HttpRemote:
             headers["content-type"] = f"application/x-{service}-request"
         # The token is for the host it was named for, wherever the repository moved to.
         secret = ""
-        if self._token and parse_address(self._base).origin == self._address.origin:
+        if self._token and parse_address(self.shown).origin == self._address.origin:
             secret = base64.b64encode(f"x-access-token:{self._token}".encode()).decode("ascii")
             headers["authorization"] = f"Basic {secret}"
         answer = await self._web.request(
             method,
-            self._base + tail,
+            self.shown + tail,
             headers=headers,
             data=body,
             allowed=self._private,
@@ -175,54 +161,42 @@ class HttpRemote:
             said = said.replace(one, f"secret:{name}") if one else said
         said = f' (it says "{one_line(said)}")' if said.strip() else ""
         if answer.status == 401 and not self._token:
-            how = (
-                f"export {name}=..."
-                if name
-                else f"the settings name its variable: git.tokens = {{ {self._host()!r} = ... }}"
-            )
-            return f"{self._base} wants a token for a {doing}{said}: {how}"
+            host = self._address.host if self._address.port in (80, 443) else self._address.place
+            setting = f"the settings name its variable: git.tokens = {{ {host!r} = ... }}"
+            how = f"export {name}=..." if name else setting
+            return f"{self.shown} wants a token for a {doing}{said}: {how}"
         if answer.status == 401:
-            return f"{self._base} does not accept the token in {name}{said}: whoever set it has to make a new one"
+            return f"{self.shown} does not accept the token in {name}{said}: whoever set it has to make a new one"
         if answer.status == 403:
-            return f"{self._base} lets the token in {name or 'use'} not {doing}{said}: it needs the permission"
+            return f"{self.shown} lets the token in {name or 'use'} not {doing}{said}: it needs the permission"
         if answer.status == 404:
             return (
-                f"there is no repository at {self._base}, or the token may not see it{said}: create it first, or check "
+                f"there is no repository at {self.shown}, or the token may not see it{said}: create it first, or check "
                 "owner and name"
             )
-        return f"{self._base} answered {answer.status} to a {doing}{said}: try again later"
-
-    def _host(self) -> str:
-        return self._address.host if self._address.port in (80, 443) else self._address.place
+        return f"{self.shown} answered {answer.status} to a {doing}{said}: try again later"
 
 
 class LocalRemote:
     """A bare repository of this machine that the user named; its own hooks run as they do for every push."""
 
     def __init__(self, path: Path, timeout_s: float) -> None:
-        self._path, self._timeout_s = path, timeout_s
-
-    @property
-    def shown(self) -> str:
-        """Return its path."""
-        return str(self._path)
+        self.shown, self._timeout_s = str(path), timeout_s
 
     async def advertise(self, service: Service) -> bytes:
-        """Return its refs."""
         return await self._git(service, ("--http-backend-info-refs",), b"", ADVERTISED_BYTES)
 
     async def exchange(self, service: Service, body: bytes, max_bytes: int) -> bytes:
-        """Return the answer to a request."""
         return await self._git(service, (), body, max_bytes)
 
     async def _git(self, service: Service, options: Sequence[str], data: bytes, max_bytes: int) -> bytes:
         command = service.removeprefix("git-")
         process = await asyncio.create_subprocess_exec(
-            *("git", command, "--stateless-rpc", *options, str(self._path)),
+            *("git", command, "--stateless-rpc", *options, self.shown),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             stderr=asyncio.subprocess.PIPE,
-            env={"PATH": os.environ.get("PATH", os.defpath), **_QUIET},
+            env={"PATH": os.environ.get("PATH", os.defpath), "HOME": "/nonexistent", "LC_ALL": "C", **QUIET},
             cwd="/",
             start_new_session=True,
         )
@@ -234,7 +208,7 @@ class LocalRemote:
                 await process.wait()
         except TimeoutError:
             raise ToolError(
-                f"{self._path} did not answer within {self._timeout_s:g} s (a hook there may hang); look before trying "
+                f"{self.shown} did not answer within {self._timeout_s:g} s (a hook there may hang); look before trying "
                 "again"
             ) from None
         finally:
@@ -244,7 +218,7 @@ class LocalRemote:
                 await asyncio.shield(process.wait())
         if process.returncode != 0 and not out:
             words = (said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
-            raise ToolError(f"{self._path} cannot be used: {one_line(words)}")
+            raise ToolError(f"{self.shown} cannot be used: {one_line(words)}")
         return out
 
 
@@ -266,13 +240,6 @@ async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
         stream.write(data)
         await stream.drain()
     stream.close()
-
-
-def _token(ctx: RunContext[Any], variable: str) -> str:
-    try:
-        return ctx.secret(variable) if variable else ""
-    except MissingKeyError:
-        return ""
 
 
 def _begins(address: Address, beginning: Address) -> bool:

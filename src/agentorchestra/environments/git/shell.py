@@ -12,13 +12,11 @@ from typing import NamedTuple
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.settings import GitSettings
 from agentorchestra.environments.beneath import OutsideError, open_file, opened, parts_of
-from agentorchestra.environments.git.wire import one_line
+from agentorchestra.environments.git.wire import QUIET, one_line
 from agentorchestra.environments.manifest import place_file
 from agentorchestra.sandbox.shell import Shell
 
-TRANSFER = ".git-transfer"
-"""Folder beside the repositories through which packs pass; there during one action only."""
-
+TRANSFER = ".git-transfer"  # folder beside the repositories through which packs pass; there during one action only
 _SAID_CHARS = 800
 _CONFIG = {
     "safe.directory": "*",  # files that this process put there belong to another user; the sandbox is what protects
@@ -59,8 +57,6 @@ _HINTS = (
 
 
 class Said(NamedTuple):
-    """Exit code and output of a command."""
-
     code: int
     out: str
     err: str
@@ -74,11 +70,7 @@ class GitShell:
         self._temporary = temporary
 
     async def run(self, repository: str, *words: str, ok: Sequence[int] = (0,), given: str | None = None) -> Said:
-        """Run `git WORDS` in a repository, with `given` as its input.
-
-        Raises:
-            ToolError: in one sentence with what to do next, for an exit code that is not in `ok`.
-        """
+        """Run `git WORDS` in a repository with `given` as its input; a ToolError for an exit code that is not `ok`."""
         reads = "" if given is None else f"printf %s {shlex.quote(given)} | "
         said = await self.script(repository, f"{reads}git {shlex.join(words)}", words[0])
         if said.code not in ok:
@@ -89,10 +81,7 @@ class GitShell:
         """Run a script in a repository; `what` names it in messages."""
         place = "/".join((self._shell.root.rstrip("/"), *path_of(repository)))
         above = place.rpartition("/")[0] or "/"
-        settings = {
-            "GIT_CONFIG_NOSYSTEM": "1",
-            "GIT_CONFIG_GLOBAL": os.devnull,
-            "GIT_TERMINAL_PROMPT": "0",
+        settings = QUIET | {
             "GIT_OPTIONAL_LOCKS": "0",
             "GIT_EDITOR": "true",
             "GIT_CEILING_DIRECTORIES": above,  # no other repository than the one that was named
@@ -134,7 +123,7 @@ class GitShell:
 
     async def place(self, name: str) -> str:
         """Return the path inside to which a script may write what is taken out."""
-        await self._clear(make=True)
+        await self.clear(make=True)
         return f"{self._shell.root.rstrip('/')}/{TRANSFER}/{name}"
 
     async def take(self, name: str, most: int) -> bytes:
@@ -156,11 +145,7 @@ class GitShell:
         await self.clear()
         return data
 
-    async def clear(self) -> None:
-        """Remove what passed through."""
-        await self._clear(make=False)
-
-    async def _clear(self, *, make: bool) -> None:
+    async def clear(self, *, make: bool = False) -> None:
         script = f"rm -rf -- {TRANSFER}" + (f" && mkdir {TRANSFER}" if make else "")
         said = await self.script("", script, "transfer")
         if said.code:
@@ -192,7 +177,6 @@ def revision_of(text: str) -> str:
 
 
 def failure(what: str, said: Said) -> str:
-    """Return the sentence of a command that failed."""
     words = shortened("\n".join(one for one in (said.err, said.out) if one.strip())) or f"status {said.code}"
     low = words.lower()
     hint = next((hint for sign, hint in _HINTS if sign in low), "correct it and try again")

@@ -8,15 +8,7 @@ from dataclasses import dataclass
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.git.shell import GitShell, failure, name_of
-from agentorchestra.environments.git.wire import (
-    NOTHING,
-    Refs,
-    Remote,
-    Update,
-    fetch_pack,
-    push_pack,
-    read_refs,
-)
+from agentorchestra.environments.git.wire import NOTHING, Refs, Remote, Update, fetch_pack, push_pack, read_refs
 
 MOST_BRANCHES = 2_000
 _PACK = "objects.pack"
@@ -24,42 +16,22 @@ _PACK = "objects.pack"
 
 @dataclass(frozen=True)
 class Fetched:
-    """Result of a fetch.
-
-    Attributes:
-        name: of the remote in the repository.
-        moved: branch or tag to its commit there, of those that are new or elsewhere than before.
-        branches: all that were fetched.
-        head: the remote's main branch, "" where it does not say.
-    """
-
-    name: str
-    moved: dict[str, str]
-    branches: dict[str, str]
-    head: str
+    name: str  # of the remote in the repository
+    moved: dict[str, str]  # branch or tag to its commit there, of those that are new or elsewhere than before
+    branches: dict[str, str]  # all that were fetched
+    head: str  # the remote's main branch, "" where it does not say
 
 
 async def fetch(
-    git: GitShell,
-    repository: str,
-    remote: Remote,
-    *,
-    branch: str = "",
-    depth: int = 0,
-    max_bytes: int,
+    git: GitShell, repository: str, remote: Remote, *, branch: str = "", depth: int = 0, max_bytes: int
 ) -> Fetched:
-    """Bring a remote's branches (or `branch` alone, without tags) to `refs/remotes/NAME/`, its tags to `refs/tags/`.
-
-    Raises:
-        ToolError: the remote refuses, or sends more than `max_bytes`.
-    """
+    """Bring a remote's branches (or `branch` alone, without tags) to `refs/remotes/NAME/`, its tags to `refs/tags/`."""
     refs = await read_refs(remote, "git-upload-pack")
     wanted = _wanted(refs, branch, remote)
     name = await _name_of_remote(git, repository, remote.shown)
     tags = {} if branch else refs.tags
     known = await _known(git, repository, [*wanted.values(), *tags.values()])
-    missing = [sha for sha in (*wanted.values(), *tags.values()) if sha not in known]
-    if missing:
+    if missing := [sha for sha in (*wanted.values(), *tags.values()) if sha not in known]:
         said = await git.run(repository, "rev-list", "--all", "--max-count=256")
         cut = await git.script(repository, 'cat "$(git rev-parse --git-dir)/shallow" 2>/dev/null', "rev-parse")
         pack, shallow = await fetch_pack(
@@ -126,21 +98,14 @@ async def push(
 ) -> dict[str, str]:
     """Give a remote a branch (as `to`) and tags; with `force` also where commits there would be lost.
 
-    Returns:
-        Each ref that was moved, and the commit it stands at now.
-
-    Raises:
-        ToolError: in one sentence that says what to do next.
+    Returns each ref that was moved, and the commit it stands at now.
     """
     locals_ = await _refs_here(git, repository)
-    wanted: dict[str, str] = {}
-    if branch:
-        sha = locals_.get(f"refs/heads/{branch}")
-        if sha is None:
-            here = sorted(one.removeprefix("refs/heads/") for one in locals_ if one.startswith("refs/heads/"))
-            what = f"its branches: {', '.join(here)}" if here else "commit something first"
-            raise ToolError(f"there is no branch {branch!r} to push; {what}")
-        wanted[f"refs/heads/{to or branch}"] = sha
+    if (sha := locals_.get(f"refs/heads/{branch}")) is None:
+        here = sorted(one.removeprefix("refs/heads/") for one in locals_ if one.startswith("refs/heads/"))
+        what = f"its branches: {', '.join(here)}" if here else "commit something first"
+        raise ToolError(f"there is no branch {branch!r} to push; {what}")
+    wanted = {f"refs/heads/{to or branch}": sha}
     for tag in tags:
         if f"refs/tags/{tag}" not in locals_:
             raise ToolError(f"there is no tag {tag!r} to push; make it with `git tag` in the terminal")
@@ -178,10 +143,8 @@ async def _check_forward(git: GitShell, repository: str, one: Update, known: set
             f"{remote.shown} has another {one.ref.removeprefix('refs/tags/')!r} already; tags are not moved: choose "
             "another name"
         )
-    newer = one.old not in known
-    if not newer:
-        newer = (await git.run(repository, "merge-base", "--is-ancestor", one.old, one.new, ok=(0, 1))).code == 1
-    if newer:
+    question = ("merge-base", "--is-ancestor", one.old, one.new)
+    if one.old not in known or (await git.run(repository, *question, ok=(0, 1))).code == 1:
         raise ToolError(
             f"the push to {one.ref.removeprefix('refs/heads/')} of {remote.shown} was not made: it has commits that "
             "are not in this branch; pull them (or fetch and merge), resolve conflicts, and push again"
@@ -231,7 +194,6 @@ async def _refs_here(git: GitShell, repository: str) -> dict[str, str]:
 
 
 async def _known(git: GitShell, repository: str, commits: Sequence[str]) -> set[str]:
-    """Return those of some commits that the repository has."""
     if not commits:
         return set()
     given = "".join(f"{sha}\n" for sha in dict.fromkeys(commits))

@@ -8,6 +8,7 @@ in git's documentation; version 0, which every server speaks).
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,6 +18,7 @@ from agentorchestra.core.errors import ToolError
 
 Service = Literal["git-upload-pack", "git-receive-pack"]
 
+QUIET = {"GIT_CONFIG_NOSYSTEM": "1", "GIT_CONFIG_GLOBAL": os.devnull, "GIT_TERMINAL_PROMPT": "0"}
 NOTHING = "0" * 40
 MOST_REFS = 50_000
 ADVERTISED_BYTES = 16 << 20
@@ -45,10 +47,7 @@ class Remote(Protocol):
 
 @dataclass(frozen=True)
 class Refs:
-    """Refs and capabilities of a remote.
-
-    `tips` has no `HEAD` and no peeled tags; `head` is the ref that HEAD stands for, "" where that is not said.
-    """
+    """Refs of a remote without HEAD and peeled tags; `head` is the ref that HEAD stands for, "" where not said."""
 
     tips: Mapping[str, str] = field(default_factory=dict)
     head: str = ""
@@ -56,12 +55,10 @@ class Refs:
 
     @property
     def branches(self) -> dict[str, str]:
-        """Return the branches by name."""
         return {ref.removeprefix("refs/heads/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/heads/")}
 
     @property
     def tags(self) -> dict[str, str]:
-        """Return the tags by name."""
         return {ref.removeprefix("refs/tags/"): sha for ref, sha in self.tips.items() if ref.startswith("refs/tags/")}
 
 
@@ -78,10 +75,8 @@ async def read_refs(remote: Remote, service: Service) -> Refs:
     """Return the refs of a remote; raise ToolError if it does not answer as git does."""
     data = await remote.advertise(service)
     lines = [line for line in _lines(data, remote) if line is not None]
-    if lines and lines[0].startswith(b"# service="):
-        lines = lines[1:]
-    if lines and lines[0].startswith(b"version 1"):
-        lines = lines[1:]
+    for head_line in (b"# service=", b"version 1"):
+        lines = lines[1:] if lines and lines[0].startswith(head_line) else lines
     tips: dict[str, str] = {}
     head = ""
     capabilities: frozenset[str] = frozenset()
@@ -120,31 +115,19 @@ async def fetch_pack(
 ) -> tuple[bytes, tuple[str, ...]]:
     """Return the objects behind `wants`, as a pack that nobody has looked into, and where histories were cut off.
 
-    Args:
-        remote, refs: as `read_refs` gave them.
-        wants: commits and tags of the remote.
-        haves: commits that are there already.
-        cut_at: those of them whose parents are not there.
-        depth: only so many commits of each history; 0 for all.
-        max_bytes: of the pack.
-
-    Raises:
-        ToolError: it is too large, or the remote does not answer as git does.
+    `haves` are commits that are there already, `cut_at` those of them without their parents; `depth` 0 is the whole
+    history. A ToolError for more than `max_bytes`, and for an answer that is not git's.
     """
     can = ["side-band-64k", "ofs-delta", "no-progress", *(["shallow"] if depth or cut_at else [])]
     asked = " ".join([one for one in can if one in refs.capabilities] + [_AGENT])
     if depth and "shallow" not in refs.capabilities:
         raise ToolError(f"{remote.shown} gives whole histories only; leave depth out")
-    body = b""
-    for number, want in enumerate(dict.fromkeys(wants)):
-        body += _line(f"want {want}{' ' + asked if number == 0 else ''}\n")
+    first, *others = dict.fromkeys(wants)
+    body = _line(f"want {first} {asked}\n") + b"".join(_line(f"want {want}\n") for want in others)
     if "shallow" in refs.capabilities:
         body += b"".join(_line(f"shallow {sha}\n") for sha in cut_at)
-    body += _line(f"deepen {depth}\n") if depth else b""
-    body += _FLUSH
-    for have in haves[:MOST_HAVES]:
-        body += _line(f"have {have}\n")
-    body += _line("done\n")
+    body += (_line(f"deepen {depth}\n") if depth else b"") + _FLUSH
+    body += b"".join(_line(f"have {have}\n") for have in haves[:MOST_HAVES]) + _line("done\n")
     answer = await remote.exchange("git-upload-pack", body, max_bytes + (max_bytes >> 6) + (1 << 20))
     pack, shallow = _unpacked(answer, remote, side_band="side-band-64k" in refs.capabilities)
     if len(pack) > max_bytes:
@@ -167,18 +150,11 @@ async def push_pack(remote: Remote, refs: Refs, updates: Sequence[Update], pack:
         body += _line(f"{one.old} {one.new} {one.ref}".encode() + (b"\0 " + asked.encode() if number == 0 else b""))
     body += _FLUSH + pack
     answer = await remote.exchange("git-receive-pack", body, 4 << 20)
-    said: list[str] = []
-    report = answer
+    report, told = answer, ""
     if "side-band-64k" in refs.capabilities:
-        report = b""
-        for line in _lines(answer, remote):
-            if line is None:
-                continue
-            if line[:1] == b"\x01":
-                report += line[1:]
-            elif line[:1] in (b"\x02", b"\x03"):
-                said.append(line[1:].decode("utf-8", "replace"))
-    told = "".join(said)
+        lines = [line for line in _lines(answer, remote) if line is not None]
+        report = b"".join(line[1:] for line in lines if line[:1] == b"\x01")
+        told = "".join(line[1:].decode("utf-8", "replace") for line in lines if line[:1] in (b"\x02", b"\x03"))
     if "report-status" not in refs.capabilities:
         return
     states = [line.decode("utf-8", "replace").rstrip("\n") for line in _lines(report, remote) if line is not None]
@@ -197,9 +173,8 @@ def _refusal(shown: str, ref: str, why: str, told: str) -> str:
     hints = {
         "non-fast-forward": "fetch it, merge what is new there, and push again",
         "fetch first": "fetch it, merge what is new there, and push again",
-        "pre-receive hook declined": "do what its rules ask for, then commit and push again",
-        "hook declined": "do what its rules ask for, then commit and push again",
         "protected branch hook declined": "push to another branch and ask for a merge",
+        "hook declined": "do what its rules ask for, then commit and push again",
         "failed to update ref": "somebody pushed at the same time: fetch, merge and push again",
         "incorrect old value provided": "somebody pushed at the same time: fetch, merge and push again",
         "branch is currently checked out": "push to another branch: this one is checked out there",
@@ -210,9 +185,6 @@ def _refusal(shown: str, ref: str, why: str, told: str) -> str:
 
 def _remarks(told: str) -> str:
     return f', it says "{one_line(told)}"' if told.strip() else ""
-
-
-# -- lines -----------------------------------------------------------------------------------------------------------
 
 
 def _line(text: str | bytes) -> bytes:
@@ -246,7 +218,6 @@ def _size(data: bytes, at: int, remote: Remote) -> tuple[int, int]:
 
 
 def _unpacked(answer: bytes, remote: Remote, *, side_band: bool) -> tuple[bytes, tuple[str, ...]]:
-    """Return the pack in an answer and the commits where histories are cut."""
     pieces: list[bytes] = []
     shallow: list[str] = []
     at = 0

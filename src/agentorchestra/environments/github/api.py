@@ -6,6 +6,7 @@ import asyncio
 import json
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -16,9 +17,7 @@ from agentorchestra.core.settings import GitHubSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.http import Answer, WebClient
 
-MOST_BYTES = 16 << 20
-"""Of one answer."""
-
+MOST_BYTES = 16 << 20  # of one answer
 PER_PAGE = 100
 _TRIES = 3
 _SAID_CHARS = 300
@@ -48,14 +47,9 @@ class GitHubApi:
         if base.scheme == "http" and not (base.ip is not None and base.ip.is_loopback) and base.host != "localhost":
             raise SettingsError(f"github.base_url is {settings.base_url!r}; the token goes over https:// only")
         self._settings = settings
-        self._base = base.url.rstrip("/")
+        self.base_url = base.url.rstrip("/")
         self._origin, self._place = base.origin, base.place
         self._web = web
-
-    @property
-    def base_url(self) -> str:
-        """Return the address, without a slash at the end."""
-        return self._base
 
     async def get(self, ctx: RunContext[Any], path: str, **query: str | int | None) -> Any:
         """Return the JSON at a path (quoted as by `parts`); a parameter that is None is left out."""
@@ -89,16 +83,13 @@ class GitHubApi:
 
     def token(self, ctx: RunContext[Any]) -> str | None:
         """Return the token, which the log knows as a secret from here on; None where none is set."""
-        if not self._settings.token_env:
-            return None
-        try:
-            return ctx.secret(self._settings.token_env)
-        except MissingKeyError:
-            return None
+        with suppress(MissingKeyError):
+            return ctx.secret(self._settings.token_env) if self._settings.token_env else None
+        return None
 
     def _url(self, path: str, query: Mapping[str, str | int | None]) -> str:
         given = urlencode({name: value for name, value in query.items() if value is not None})
-        return f"{self._base}{path}{'?' if given else ''}{given}"
+        return f"{self.base_url}{path}{'?' if given else ''}{given}"
 
     async def _asked(self, ctx: RunContext[Any], method: str, url: str, body: bytes | None) -> Answer:
         token = self.token(ctx)
@@ -118,8 +109,7 @@ class GitHubApi:
         waited = 0.0
         for again in range(_TRIES):
             answer = await self._answer(method, url, headers, body)
-            wait_s = _limited(answer)
-            if wait_s is None:
+            if (wait_s := _limited(answer)) is None:
                 break
             if again == _TRIES - 1 or waited + wait_s > self._settings.max_wait_s:
                 raise ToolError(
@@ -165,7 +155,7 @@ class GitHubApi:
             )
 
     def _sentence(self, method: str, url: str, answer: Answer, token: str | None) -> str:
-        path = url.removeprefix(self._base).partition("?")[0]
+        path = url.removeprefix(self.base_url).partition("?")[0]
         said = _said(answer.body)
         if token:
             said = said.replace(token, f"secret:{self._settings.token_env}")
@@ -219,7 +209,6 @@ def _json(answer: Answer, what: str) -> Any:
 
 
 def _said(body: bytes) -> str:
-    """Return what GitHub says went wrong, in one line."""
     try:
         told = json.loads(body)
     except (ValueError, RecursionError):

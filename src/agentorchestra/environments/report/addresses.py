@@ -54,7 +54,6 @@ def normalised_address(address: str) -> str:
 
 
 def file_address(path: str) -> str:
-    """Return the file:// address of an absolute path."""
     return f"file://{quote(os.path.normpath(path))}"
 
 
@@ -70,7 +69,12 @@ def usable_address(source: str) -> str:
     if _WEB.match(given):
         return "" if re.search(r"\s", given) else normalised_address(given)
     if given.lower().startswith("file:"):
-        return _of_file(given)
+        try:
+            parts = urlsplit(given)
+        except ValueError:
+            return ""
+        path = unquote(parts.path)
+        return file_address(path) if parts.netloc.lower() in ("", "localhost") and path.startswith("/") else ""
     if given.startswith("/") and not given.startswith("//") and "\n" not in given:
         return file_address(given)
     for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
@@ -82,18 +86,15 @@ def usable_address(source: str) -> str:
 
 def address_in(text: str) -> str:
     """Return the first address that stands in a description: of the web, a file, a DOI, a preprint; "" for none."""
-    found = _BARE.search(text)
-    if found is not None:
+    if (found := _BARE.search(text)) is not None:
         return usable_address(trimmed(found[0]))
     for pattern, made in ((_DOI, _doi), (_ARXIV, _arxiv)):
-        found = pattern.search(text)
-        if found is not None:
+        if (found := pattern.search(text)) is not None:
             return made(trimmed(found[1]))
     return ""
 
 
 def without_address(text: str) -> str:
-    """Return a description without the addresses in it."""
     rest = text
     for pattern in (_BARE, _DOI, _ARXIV):
         rest = pattern.sub(" ", rest)
@@ -101,10 +102,7 @@ def without_address(text: str) -> str:
 
 
 def trimmed(address: str) -> str:
-    """Return an address as it stands in a sentence, without the marks that end the sentence.
-
-    A closing parenthesis belongs to it only where it was opened in it.
-    """
+    """Return an address without the marks that end its sentence; a `)` belongs to it only where it was opened in it."""
     end = len(address)
     opened, closed = address.count("("), address.count(")")
     while end:
@@ -137,14 +135,3 @@ def _doi(name: str) -> str:
 
 def _arxiv(number: str) -> str:
     return f"https://arxiv.org/abs/{number.lower()}"
-
-
-def _of_file(given: str) -> str:
-    try:
-        parts = urlsplit(given)
-    except ValueError:
-        return ""
-    path = unquote(parts.path)
-    if parts.netloc.lower() not in ("", "localhost") or not path.startswith("/"):
-        return ""
-    return file_address(path)

@@ -25,23 +25,16 @@ from agentorchestra.tea.calling.structured_output import read_output
 
 EXTRACT, WRITE = "report_extract", "report_write"
 
+# Characters of all items that are shown to the model that writes, and of one to the model that reads it.
 MOST_SHOWN = 120_000
-"""Characters of all items that are shown to the model that writes, and of one to the model that reads it."""
-
-MOST_GROWN = 2 * MOST_CONTENT
-"""Characters to which the marks of a model's references may bring a text."""
-
+MOST_GROWN = 2 * MOST_CONTENT  # characters to which the marks of a model's references may bring a text
 _MOST_SUMMARY = 800
-_MOST_NAMED = 200
-"""Characters of a model's words in a note."""
-
-_MOST_STRUCK = 30
-"""Marks that name no source of which the author is told."""
-
+_MOST_NAMED = 200  # characters of a model's words in a note
+_MOST_STRUCK = 30  # marks that name no source of which the author is told
+# Places of one text at which the same words may cite a source: more often, they are words like others.
 _MOST_PLACES = 50
-"""Places of one text at which the same words may cite a source: more often, they are words like others."""
-
 _TEXT: dict[str, JsonValue] = {"type": "string"}
+# By which the reply is read: what of a reference does not apply may be missing.
 SCHEMA: dict[str, Any] = {
     "type": "object",
     "properties": {
@@ -56,23 +49,18 @@ SCHEMA: dict[str, Any] = {
     },
     "required": ["summary"],
 }
-"""By which the reply is read: what of a reference does not apply may be missing."""
 
 
 @dataclass(frozen=True)
 class Extracted:
-    """Citations of an item as its text has them (000, app. D.7).
+    """Citations of an item as its text has them (000, app. D.7)."""
 
-    `content` is Markdown with its citations as links, `notes` say what was left out, a sentence each.
-    """
-
-    content: str
+    content: str  # Markdown with its citations as links
     summary: str
     references: tuple[Reference, ...]
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # what was left out, a sentence each
 
     def told(self) -> dict[str, JsonValue]:
-        """Return the item as an action gives it."""
         listed: list[JsonValue] = [
             {"id": one.id, "description": one.description, "url": one.url} for one in self.references
         ]
@@ -95,10 +83,9 @@ async def asked_for(read: Read, ctx: Any) -> tuple[dict[str, Any], str]:
 
 
 def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) -> Extracted:
-    """Return what a model found in a text, as far as it stands there.
+    """Return what a model found in a text, as far as its words stand there.
 
-    A citation in words, such as `(Miller 2020)`, becomes a mark where the model copied it letter by letter; a
-    description is taken where its words stand in the text.
+    A citation in words, such as `(Miller 2020)`, becomes a mark where the model copied it letter by letter.
     """
     references = [*read.references]
     content = read.content
@@ -126,8 +113,7 @@ def checked(read: Read, summary: str, found: Sequence[Mapping[str, JsonValue]]) 
             notes.append(f"Left out, its words stand at {places:,} places of the text: {named}.")
             continue
         made = reference(len(references) + 1, url, description if described else written.strip("()[] "))
-        same = next((each for each in references if _same_source(made, each)), None)
-        if same is None:
+        if (same := next((each for each in references if _same_source(made, each)), None)) is None:
             references.append(made)
         content = outside_code(content, partial(_marked, written=written, one=same or made))
     said = closed_up(" ".join(CITATION.sub("", summary).split()))[:_MOST_SUMMARY] or summary_of(content)
@@ -152,10 +138,7 @@ def _words(text: str) -> set[str]:
 
 
 async def written_up(collected: Collected, title: str, ctx: Any) -> tuple[str, str]:
-    """Return the text of a report by a model; "" and a sentence where it gave none that can be taken.
-
-    Of marks that name no source, and of a text without any, its author is told once.
-    """
+    """Return a model's text of a report; "" and a sentence if it is no use. Of wrong marks the model is told once."""
     material = _shown(collected)
     text, why = await _asked(title, ctx, material)
     wrong = _wrong(text, collected) if text else ""
@@ -187,7 +170,6 @@ def _wrong(text: str, collected: Collected) -> str:
 
 
 def _uncited(text: str, collected: Collected) -> bool:
-    """Return whether there are sources and none of them is cited."""
     listed = collected.references
     return bool(listed) and len(finish(text, listed).uncited) == len(listed)
 

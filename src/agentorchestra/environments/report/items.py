@@ -9,28 +9,19 @@ from pydantic import BaseModel
 from agentorchestra.core.spec import Citation
 from agentorchestra.environments.report.addresses import address_in, usable_address, without_address
 
-MOST_DESCRIBED = 500
-"""Characters of a description."""
+MOST_DESCRIBED = 500  # characters of a description
+Where = Callable[[str], str]  # the address of a name that only the run knows, such as a file of the task; "" for others
 
 
 class Reference(BaseModel, frozen=True):
-    """A source as one item names it.
+    """A source as one item names it."""
 
-    Attributes:
-        id: its number in the item's text, from 1.
-        description: what it is, in words.
-        url: the address by which it is opened; "" for a source that has none.
-        source: as it was named: a file, an address.
-        place: `line 12`, `p. 3`.
-        quote: its words, verbatim.
-    """
-
-    id: int
-    description: str = ""
-    url: str = ""
-    source: str = ""
-    place: str = ""
-    quote: str = ""
+    id: int  # its number in the item's text, from 1
+    description: str = ""  # what it is, in words
+    url: str = ""  # the address by which it is opened; "" for a source that has none
+    source: str = ""  # as it was named: a file, an address
+    place: str = ""  # `line 12`, `p. 3`
+    quote: str = ""  # its words, verbatim
 
 
 class Cited(Citation):
@@ -44,27 +35,14 @@ class Cited(Citation):
 
 
 class Item(BaseModel, frozen=True):
-    """A piece of a report.
+    """A piece of a report."""
 
-    Attributes:
-        id: made of the effect that added it: the same effect adds nothing twice.
-        title: of it, "" for none.
-        content: Markdown; `[1](address)` behind what reference 1 says, `[1]` where that has no address.
-        summary: two or three sentences, "" until they are made.
-        references: in the order of their numbers.
-        by: the agent that added it.
-    """
-
-    id: str
-    title: str = ""
-    content: str = ""
-    summary: str = ""
-    references: tuple[Reference, ...] = ()
-    by: str = ""
-
-
-Where = Callable[[str], str]
-"""The address of a name that only the run knows, such as a file of the task; "" for others."""
+    id: str  # made of the effect that added it: the same effect adds nothing twice
+    title: str = ""  # of it, "" for none
+    content: str = ""  # Markdown; `[1](address)` behind what reference 1 says, `[1]` where that has no address
+    summary: str = ""  # two or three sentences, "" until they are made
+    references: tuple[Reference, ...] = ()  # in the order of their numbers
+    by: str = ""  # the agent that added it
 
 
 def nowhere(name: str) -> str:
@@ -75,10 +53,7 @@ def nowhere(name: str) -> str:
 def reference(
     number: int, source: str, description: str = "", *, place: str = "", quote: str = "", where: Where = nowhere
 ) -> Reference:
-    """Return a reference with its address: the source itself, or what stands in the description.
-
-    `where` gives the addresses of the run's own files; `place` and `quote` are where and what it says.
-    """
+    """Return a reference with its address: of a file of the run (`where`), of the source, or in the description."""
     named = " ".join(source.split())
     described = usable_address(description) or address_in(description)
     url = where(named) or usable_address(named) or address_in(named) or described
@@ -92,13 +67,8 @@ def reference(
     )
 
 
-def from_citations(citations: Sequence[Citation], where: Where = nowhere, first: int = 1) -> tuple[Reference, ...]:
-    """Citations as references, numbered from a first number."""
+def from_citations(citations: Sequence[Citation], where: Where = nowhere) -> tuple[Reference, ...]:
     return tuple(
-        reference(first + index, one.source, _title(one), place=one.place, quote=one.quote, where=where)
-        for index, one in enumerate(citations)
+        reference(number, one.source, getattr(one, "title", ""), place=one.place, quote=one.quote, where=where)
+        for number, one in enumerate(citations, start=1)
     )
-
-
-def _title(one: Citation) -> str:
-    return one.title if isinstance(one, Cited) else ""

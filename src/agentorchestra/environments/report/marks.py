@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from agentorchestra.environments.report.addresses import address_in, trimmed, without_address
 
+# A link, a mark such as `[2]`, `[1, 3]`, `[E4]`, `[^5]`, `[^note]`, an address, a DOI.
 CITATION = re.compile(
     r"(?<!\\)!?\[(?P<text>(?:\\[^\n]|[^\[\]\\\n]){0,400})\]\("
     r"\s{0,3}<?(?P<address>[^\s()<>]{1,2000}(?:\([^\s()<>]{0,500}\)[^\s()<>]{0,500}){0,5})>?"
@@ -21,8 +22,6 @@ CITATION = re.compile(
     r"|(?P<doi>\bdoi:\s{0,3}10\.\d{4,9}/[^\s\"<>\[\]]{1,300})",
     re.IGNORECASE,
 )
-"""A link, a mark such as `[2]`, `[1, 3]`, `[E4]`, `[^5]`, `[^note]`, an address, a DOI."""
-
 _BETWEEN = r"(?:\s?(?:[,;/&+–—-]|to|bis)|,?\s?(?:and|und))"
 _MARKS = rf"\^?E\s?\d{{1,4}}(?:{_BETWEEN}\s?\^?(?:E\s?)?\d{{1,4}}|\s?\^?E\d{{1,4}}){{0,20}}"
 _EVIDENCE = re.compile(
@@ -55,17 +54,9 @@ _FOOTNOTE = re.compile(r"^\s{0,3}\[(?P<id>\^[\w-]{1,40}|\d{1,3})\]:\s{1,4}(?P<re
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a list of references.
-
-    Attributes:
-        mark: by which the text names it, "" for none.
-        description: in words.
-        address: "" for none.
-    """
-
-    mark: str
-    description: str
-    address: str
+    mark: str  # by which the text names it, "" for none
+    description: str  # in words
+    address: str  # "" for none
 
 
 def outside_code(text: str, change: Callable[[str], str]) -> str:
@@ -145,10 +136,7 @@ def mark_name(written: str) -> str:
 
 
 def without_list(text: str) -> tuple[str, list[Entry]]:
-    """Return the text without its lists of references and its footnotes, and what stood in them.
-
-    A section is one where it has the heading of one and most of its lines are entries.
-    """
+    """Return the text without footnotes and lists of references (a heading and mostly entries), and what they held."""
     lines = text.split("\n")
     kept: list[str] = []
     entries: list[Entry] = []
@@ -174,11 +162,9 @@ def without_list(text: str) -> tuple[str, list[Entry]]:
 
 
 def _entry(line: str) -> Entry | None:
-    found = _ENTRY.match(line[:4_000])
-    if found is not None:
+    if (found := _ENTRY.match(line[:4_000])) is not None:
         return _described(found["id"] or found["number"], found["rest"])
-    plain = _PLAIN_ENTRY.match(line[:4_000])
-    if plain is not None:
+    if (plain := _PLAIN_ENTRY.match(line[:4_000])) is not None:
         return _described("", plain["rest"])
     return _described("", line[:4_000]) if address_in(line[:4_000]) else None
 

@@ -22,9 +22,7 @@ from agentorchestra.environments.report.marks import (
     without_list,
 )
 
-MOST_REFERENCES = 2_000
-"""Of one item; further addresses stay words of the text."""
-
+MOST_REFERENCES = 2_000  # of one item; further addresses stay words of the text
 _TEXTS = ("content", "text", "report", "answer", "body", "result")
 _LISTS = ("references", "sources", "citations")
 _ADDRESSES = ("url", "address", "source", "link", "href", "path")
@@ -33,15 +31,11 @@ _WORDS = ("description", "title", "name", "text")
 
 @dataclass(frozen=True)
 class Read:
-    """A text with the references that it names, numbered from 1.
-
-    `content` is Markdown with `[1](address)` behind what reference 1 says, without a list of references of its own;
-    `struck` are marks that name nothing and were taken out.
-    """
+    """A text as Markdown with `[1](address)` behind what reference 1 says, without its own list of references."""
 
     content: str
     references: tuple[Reference, ...]
-    struck: tuple[str, ...] = ()
+    struck: tuple[str, ...] = ()  # marks that name nothing and were taken out
 
 
 @dataclass
@@ -71,7 +65,6 @@ class _Parser:
         return f"[{number}]({escaped(address)})" if address else f"[{number}]"
 
     def replaced(self, found: re.Match[str]) -> str:
-        """Return a citation as the mark of its reference."""
         if found["mark"] is not None:
             return self._of_marks(found["mark"], found[0])
         if found["address"] is not None:
@@ -88,8 +81,7 @@ class _Parser:
         if not usable_address(address) and not self.where(address):
             return text if re.match(r"[a-z][\w+.-]*:", address, re.IGNORECASE) else whole
         is_mark = re.fullmatch(r"\^?E?\d{1,3}", text.strip()) is not None
-        number = self.number(address, title or ("" if is_mark else text))
-        if not number:
+        if not (number := self.number(address, title or ("" if is_mark else text))):
             return text
         if is_mark:
             self.marks.setdefault(mark_name(text), number)
@@ -109,16 +101,11 @@ class _Parser:
 
 
 def read_text(
-    text: str,
-    citations: Sequence[Citation] = (),
-    *,
-    where: Where = nowhere,
-    given: Sequence[tuple[str, str, str]] = (),
+    text: str, citations: Sequence[Citation] = (), *, where: Where = nowhere, given: Sequence[tuple[str, str, str]] = ()
 ) -> Read:
     """Find the citations of a text: links, addresses, DOIs, footnotes, and marks.
 
-    What a mark means says a list of references at its end, `given` (mark, source, description), or else the
-    `citations` that came with it, of which `[1]` is the first. `where` gives the addresses of the run's own files.
+    What a mark means says a list at its end, `given` (mark, source, description), or the `citations`, `[1]` the first.
     """
     references = [*from_citations(citations, where)]
     reading = _Parser(where, references)
@@ -190,8 +177,8 @@ def _said(value: Any) -> str:
 def summary_of(content: str, most: int = 320) -> str:
     """Return the first sentences of a text, at most three, without marks: where no model made a summary."""
     lines = [line for line in content[:8_000].split("\n") if not line.lstrip().startswith(("#", "```", "|", ">"))]
-    plain = " ".join(CITATION.sub(lambda one: _words_of(one), "\n".join(lines)).split())
-    plain = re.sub(r"\s+([.,;:!?])", r"\1", plain)
+    plain = CITATION.sub(lambda one: "" if (one["text"] or "0").isdigit() else one["text"], "\n".join(lines))
+    plain = re.sub(r"\s+([.,;:!?])", r"\1", " ".join(plain.split()))
     sentences = re.split(r"(?<=[.!?])\s+(?=[A-ZÄÖÜ0-9“\"])", plain)
     said = ""
     for sentence in sentences[:3]:
@@ -199,8 +186,3 @@ def summary_of(content: str, most: int = 320) -> str:
             break
         said = f"{said} {sentence}".strip()
     return said if len(said) <= most else f"{said[:most].rsplit(' ', 1)[0]}…"
-
-
-def _words_of(found: re.Match[str]) -> str:
-    text = found["text"]
-    return text if text and not text.isdigit() else ""

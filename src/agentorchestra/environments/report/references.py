@@ -20,51 +20,30 @@ from agentorchestra.environments.report.marks import (
     without_list,
 )
 
+# Where the mark of a source leads that has no address: to the list.
 NO_ADDRESS = "#references"
-"""Where the mark of a source leads that has no address: to the list."""
-
-_MOST_CITED = 50
-"""Citations of one source that are kept."""
-
-_MOST_QUOTES = 5
-"""Of one source that the list shows."""
+_MOST_CITED = 50  # citations of one source that are kept
+_MOST_QUOTES = 5  # of one source that the list shows
+_LINKED = r"\[\d{1,4}\]\([^()\s]{1,3000}\)"
 
 
 class Listed(BaseModel, frozen=True):
-    """A source of the report.
-
-    Attributes:
-        number: from 1, in the order in which the items name the sources.
-        url: its address, "" for none.
-        description: in words.
-        cited: what was cited of it, where and in which words.
-    """
-
-    number: int
-    url: str = ""
-    description: str = ""
-    cited: tuple[Citation, ...] = ()
+    number: int  # from 1, in the order in which the items name the sources
+    url: str = ""  # its address, "" for none
+    description: str = ""  # in words
+    cited: tuple[Citation, ...] = ()  # what was cited of it, where and in which words
 
     @property
     def address(self) -> str:
-        """Target of a mark."""
         return escaped(self.url) if self.url else NO_ADDRESS
 
 
 class Piece(BaseModel, frozen=True):
-    """An item as the report has it.
-
-    Attributes:
-        title, content, summary: of the item; its marks are the report's.
-        by: the agent that added it.
-        quoted: the content with marks of single quotes: `[2.1]` is the first of what is cited of reference 2; "" in
-            reports that were collected before there were any.
-    """
-
     title: str = ""
-    content: str = ""
+    content: str = ""  # its marks are the report's
     summary: str = ""
-    by: str = ""
+    by: str = ""  # the agent that added it
+    # The content with marks of single quotes, `[2.1]` for the first of what is cited of reference 2; "" in old reports.
     quoted: str = ""
 
 
@@ -85,10 +64,7 @@ class _Merged:
 
 
 def collect(items: Sequence[Item]) -> Collected:
-    """Gather the references of all items, merge those that are one, number them from 1.
-
-    What decides is the address; the words, where a source has none.
-    """
+    """Gather the references of all items, merge those of one address (or of the same words), number them from 1."""
     order: dict[str, int] = {}
     found: list[_Merged] = []
     pieces = []
@@ -164,27 +140,16 @@ def _renumbered(content: str, numbers: Mapping[int, str]) -> str:
 
 @dataclass(frozen=True)
 class Finished:
-    """A report.
-
-    Attributes:
-        text: Markdown; `[n](address)` behind the claims, the list of references at the end.
-        references: the sources as they are numbered in it.
-        struck: citations that name none of the sources and were taken out.
-        uncited: those that the text does not cite.
-    """
-
-    text: str
-    references: tuple[Listed, ...]
-    struck: tuple[str, ...]
-    uncited: tuple[Listed, ...]
+    text: str  # Markdown; `[n](address)` behind the claims, the list of references at the end
+    references: tuple[Listed, ...]  # the sources as they are numbered in it
+    struck: tuple[str, ...]  # citations that name none of the sources and were taken out
+    uncited: tuple[Listed, ...]  # those that the text does not cite
 
 
 @dataclass
 class _Numbering:
-    """Numbers by first use."""
-
     references: Sequence[Listed]
-    used: dict[int, int] = field(default_factory=dict)
+    used: dict[int, int] = field(default_factory=dict)  # numbers by first use
     struck: list[str] = field(default_factory=list)
     by_key: dict[str, int] = field(default_factory=dict)
 
@@ -226,7 +191,7 @@ class _Numbering:
 def finish(text: str, references: Sequence[Listed], *, every: bool = True) -> Finished:
     """Number a text by first use, strike out what names no source, and put the list of references at its end.
 
-    The text has marks `[2]` for reference 2, or links to sources. With `every`, the list also has what is not cited.
+    It has marks `[2]` for reference 2, or links to sources. With `every`, the list also has what is not cited.
     """
     numbering = _Numbering(references)
     body, _ = without_list(text)
@@ -255,9 +220,6 @@ def assembled(collected: Collected, title: str = "") -> str:
         heading = "" if not one.title or re.match(r"#{1,3}\s", one.content) else f"## {one.title}"
         parts.append("\n\n".join(part for part in (heading, one.content) if part))
     return "\n\n".join(part for part in parts if part)
-
-
-_LINKED = r"\[\d{1,4}\]\([^()\s]{1,3000}\)"
 
 
 def one_each(text: str) -> str:

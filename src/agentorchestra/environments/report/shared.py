@@ -20,12 +20,8 @@ from pathlib import Path
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.report.items import Item
 
-MOST_BYTES = 64 << 20
-"""Of the items of one report."""
-
-WAIT_S = 60.0
-"""For whoever else is writing."""
-
+MOST_BYTES = 64 << 20  # of the items of one report
+WAIT_S = 60.0  # for whoever else is writing
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,79}")
 
 
@@ -39,11 +35,8 @@ class SharedReport:
             )
         self.name = name
         self.place = folder / name
-
-    @property
-    def report(self) -> Path:
-        """The report as it was last completed."""
-        return self.place / "report.md"
+        self.report = self.place / "report.md"  # as it was last completed
+        self._items = self.place / "items.jsonl"
 
     def add(self, items: Sequence[Item]) -> int:
         """Put items at the end; those that are there are left out. How many there are then."""
@@ -62,7 +55,6 @@ class SharedReport:
             return len(known) + len(lines)
 
     def items(self) -> list[Item]:
-        """Return all items, in the order in which they were added."""
         if not self._items.exists():
             return []
         with self._locked():
@@ -71,10 +63,7 @@ class SharedReport:
         return [Item.model_validate_json(line) for line in lines]
 
     def write(self, data: bytes, *, made_of: int | None = None) -> bool:
-        """Replace the report, and return True; return False if there are more items than it was `made_of`.
-
-        Then somebody else's report may be made of them. None puts it there whatever was added meanwhile.
-        """
+        """Replace the report; False if there are more items than it was `made_of`: it may be of somebody else then."""
         with self._locked():
             if made_of is not None and len(self._ids()[0]) > made_of:
                 return False
@@ -91,10 +80,6 @@ class SharedReport:
                 made.unlink(missing_ok=True)
                 raise
         return True
-
-    @property
-    def _items(self) -> Path:
-        return self.place / "items.jsonl"
 
     def _ids(self) -> tuple[set[str], int]:
         """Return the ids that are there; remove a line that a killed process left half written."""

@@ -25,17 +25,13 @@ from agentorchestra.environments.report.shared import SharedReport
 from agentorchestra.log.folders import MAIN
 
 MOST_ITEMS = 1_000
-MOST_CONTENT = 200_000
-"""Characters of one item."""
-
+MOST_CONTENT = 200_000  # characters of one item
 _TEXTS = (".md", ".markdown", ".txt", ".json")
 _STATE_ITEMS = 40
-_STATE_CHARS = 240
-"""Items, and characters of each, that are shown to the agent in each step."""
+_STATE_CHARS = 240  # items, and characters of each, that are shown to the agent in each step
 
 
 def count(number: int, what: str = "reference") -> str:
-    """`1 reference`, `2 references`."""
     return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
@@ -56,11 +52,8 @@ class ReportStorage(FolderEnvironment):
         """Return True: a resume puts the folder back, and what is shared knows the effect that added it."""
         return True
 
-    # -- items -------------------------------------------------------------------------------------------------------
-
     @property
     def listed(self) -> list[dict[str, JsonValue]]:
-        """The items in short."""
         found = self.kept.get("items")
         return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
@@ -90,7 +83,6 @@ class ReportStorage(FolderEnvironment):
         return number or len(listed)
 
     async def item(self, ctx: Any, number: int) -> Item:
-        """Return an item by its number."""
         listed = self.listed
         if not 1 <= number <= len(listed):
             raise ToolError(f"there is no item {number}; the report has {count(len(listed), 'item')}")
@@ -110,19 +102,13 @@ class ReportStorage(FolderEnvironment):
             items = [await self._whole(ctx, one) for one in self.listed]
         return await asyncio.to_thread(collect, [*items, *more])
 
-    # -- shared ------------------------------------------------------------------------------------------------------
-
     def shared(self, name: str) -> SharedReport:
-        """Return a report of the workspace."""
         if self._reports is None:
             raise ToolError(f"the report {name!r} cannot be shared: there is no workspace here; leave the name out")
         return SharedReport(self._reports, name)
 
     async def publish(self, ctx: Any, shared: SharedReport) -> str:
-        """Add to a shared report what of this run belongs there and is not there yet.
-
-        A candidate of a step adds nothing: its items are there once it is chosen.
-        """
+        """Add what of this run belongs to a shared report and is not there; for a candidate, once it is chosen."""
         if getattr(ctx, "world", MAIN) != MAIN:
             return f"it is in the shared report {shared.name!r} as soon as this candidate is chosen"
         mine = [await self._whole(ctx, one) for one in self.listed if one.get("report") == shared.name]
@@ -133,8 +119,6 @@ class ReportStorage(FolderEnvironment):
         """Candidates of a step change nothing outside of their world."""
         if getattr(ctx, "world", MAIN) != MAIN:
             raise ToolError(f"a candidate of a step cannot {what}; do it when the step is taken")
-
-    # -- files -------------------------------------------------------------------------------------------------------
 
     def place(self, path: str) -> Place:
         """Return the place of a path; the task's files are seen below `files/`."""
@@ -182,7 +166,14 @@ class ReportStorage(FolderEnvironment):
         mine = dict(written) if isinstance(written, dict) else {}
 
         def write() -> Place:
-            for place in self._names(path):
+            first = self.place(path)
+            if first.given or not first.parts:
+                raise ToolError(
+                    f"the report cannot be written to {path!r}; name a file of the folder, such as report.md"
+                )
+            head, dot, ending = path.rpartition(".")
+            others = (self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))
+            for place in (first, *others):
                 before = disk.content_of(place)
                 if before is None or hashlib.sha256(before).hexdigest() == mine.get(place.shown):
                     disk.write(place, self._stands_on.temporary, data)
@@ -193,21 +184,11 @@ class ReportStorage(FolderEnvironment):
         self.kept["written"] = {**mine, place.shown: hashlib.sha256(data).hexdigest()}
         return place
 
-    def _names(self, path: str) -> Sequence[Place]:
-        place = self.place(path)
-        if place.given or not place.parts:
-            raise ToolError(f"the report cannot be written to {path!r}; name a file of the folder, such as report.md")
-        head, dot, ending = path.rpartition(".")
-        return [place, *(self.place(f"{head or path}-{n}{dot}{ending if head else ''}") for n in range(2, 50))]
-
-    # -- what agents see ---------------------------------------------------------------------------------------------
-
     def block(self, text: str) -> TextBlock:
         """Words of the report, which may be anybody's."""
         return TextBlock(text=text, source=Source(kind="environment", ref=self.name), trust=Trust.UNTRUSTED)
 
     async def state(self) -> tuple[Block, ...]:
-        """Return the items, a line each."""
         listed = self.listed
         lines = [count(len(listed), "item") if listed else "no items yet"]
         for number, one in enumerate(listed[:_STATE_ITEMS], start=1):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, JsonValue
@@ -13,20 +14,21 @@ from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import SandboxUnavailableError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.environments.jobs import cut
+from agentorchestra.environments.jobs import how as _how
+from agentorchestra.environments.jobs import short as _short
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Shell, ShellRan, ShellState
 from agentorchestra.sandbox.factory import shell_in
 from agentorchestra.tea.calling.environment import action
 
+# What is kept: the shell's state, what runs in the background, what ran there before the shell was lost.
 _SHELL, _JOBS, _GONE = "shell", "jobs", "gone"
-"""What is kept: the shell's state, what runs in the background, what ran there before the shell was lost."""
-
 _SHOWN_VARIABLES = 30
-_SHOWN_CHARS = 120
+# Lines of one command's output that whoever watches is told, and characters of a line.
 _PROGRESS_LINES, _PROGRESS_CHARS = 200, 500
-"""Lines of one command's output that whoever watches is told, and characters of a line."""
 _LOOK_S = 0.2
-_RESULT_CHARS = 16_000
+_cut = partial(cut, advice="; write the output to a file and look at parts of it")
 
 _EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 
@@ -326,29 +328,6 @@ class _Progress:
 
 def _listed(jobs: JsonValue) -> list[tuple[str, JsonValue]]:
     return list(jobs.items()) if isinstance(jobs, dict) else []
-
-
-def _cut(text: str) -> str:
-    """Return the beginning and the end of a text; what is cut later keeps the beginning only."""
-    left = len(text) - _RESULT_CHARS
-    if left <= 0:
-        return text
-    half = _RESULT_CHARS // 2
-    note = f"[{left:,} characters left out here; write the output to a file and look at parts of it]"
-    return f"{text[:half]}\n{note}\n{text[-half:]}"
-
-
-def _short(text: str) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= _SHOWN_CHARS else f"{flat[:_SHOWN_CHARS]}…"
-
-
-def _how(job: Job) -> str:
-    if job.state == "flood":
-        return "stopped because it printed too much"
-    if job.state == "running" or job.exit_code is None:
-        return job.state
-    return f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
 
 
 def _job_text(job: Job) -> str:

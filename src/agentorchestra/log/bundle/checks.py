@@ -41,12 +41,7 @@ _DAMAGED = (
 
 
 class Bundle:
-    """An open bundle in which everything fits together. Made by `opened`.
-
-    Attributes:
-        header: what it says of itself.
-        log: the run's row and events.
-    """
+    """An open bundle in which everything fits together. Made by `opened`."""
 
     def __init__(self, archive: zipfile.ZipFile, path: Path, packed: int, room: int) -> None:
         self._archive = archive
@@ -225,14 +220,9 @@ class Bundle:
 
 @contextmanager
 def opened(path: Path, room: int) -> Iterator[Bundle]:
-    """Open a bundle, once everything in it was checked.
+    """Open a bundle, once everything in it was checked; BundleError, in a sentence, where it does not fit.
 
-    Args:
-        path: the file.
-        room: bytes that may be unpacked (what is free on the disk).
-
-    Raises:
-        BundleError: in a sentence.
+    `room` is how many bytes may be unpacked (what is free on the disk).
     """
     with regular(path) as file:
         _check_directory(file, path)

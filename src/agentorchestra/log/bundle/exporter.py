@@ -40,19 +40,17 @@ async def export_run(
     secrets: Mapping[str, str],
     origin: Origin,
 ) -> Exported:
-    """Write one bundle.
+    """Write the bundle of a run; of one that is being driven, the events up to those of `record`.
 
     Args:
-        store: of the run.
-        record: the run's row; of a run that is being driven, the events up to this row's are taken.
-        out: the file to be made.
+        store, record, out: the log, the run's row, and the file to be made.
         kept: the files of the workspace; None leaves out those given with the task.
         secrets: name -> value; a bundle that would hold one is not written.
         origin: what is said of this machine.
 
     Raises:
-        BundleError: if the file is there already or cannot be written, or something secret would be in it.
-        StoreError: if a blob is missing or was changed.
+        BundleError: the file is there already or cannot be written, or something secret would be in it.
+        StoreError: a blob is missing or was changed.
     """
     if os.path.lexists(out):
         raise BundleError(f"{out} is there already; name another file with --out, or remove it")

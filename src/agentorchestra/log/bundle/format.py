@@ -73,26 +73,18 @@ class Git(BaseModel, frozen=True):
 
 
 class Header(BaseModel, frozen=True):
-    """`bundle.json`.
-
-    Attributes:
-        events: how many.
-        media_types: of the blobs, by hash.
-        files: whether the files given with the task are in it.
-        distribution: the version of agentorchestra it was made with.
-        git: None where there is no repository.
-    """
+    """`bundle.json`."""
 
     kind: str = KIND
     format: int = FORMAT
     run: str
     status: RunStatus
-    events: int
-    media_types: dict[str, str] = {}
-    files: bool = True
-    distribution: str = ""
+    events: int  # how many
+    media_types: dict[str, str] = {}  # of the blobs, by hash
+    files: bool = True  # whether the files given with the task are in it
+    distribution: str = ""  # the version of agentorchestra it was made with
     python: str = ""
-    git: Git | None = None
+    git: Git | None = None  # None where there is no repository
 
 
 class Sum(BaseModel, frozen=True, extra="forbid"):
@@ -115,28 +107,18 @@ class Exported(NamedTuple):
 
 
 class Imported(NamedTuple):
-    """The import of a run.
-
-    Attributes:
-        identical: it was there already, event for event, and nothing was written.
-        parent_run: what it was forked from; its own log holds what it needs of it.
-        left_out: whether the files given with its task were left out of the bundle.
-    """
+    """The import of a run."""
 
     run_id: str
     status: RunStatus
     events: int
-    identical: bool
-    parent_run: str | None = None
-    left_out: bool = False
+    identical: bool  # it was there already, event for event, and nothing was written
+    parent_run: str | None = None  # what it was forked from; its own log holds what it needs of it
+    left_out: bool = False  # whether the files given with its task were left out of the bundle
 
 
 def check_names(refs: tuple[FileRef, ...]) -> None:
-    """Refuse names of files that are not inside the run's folder, or in each other's place.
-
-    Raises:
-        BundleError: with the name.
-    """
+    """Raise BundleError for names of files that are not inside the run's folder, or in each other's place."""
     taken: set[str] = set()
     folders: set[str] = set()
     for ref in refs:
@@ -160,12 +142,7 @@ class KeptFiles(Protocol):
     """The files given with tasks, as a workspace keeps them (tools/files/storage.py)."""
 
     def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
-        """Open a file of a run.
-
-        Raises:
-            BundleError: if they are gone or changed.
-        """
-        ...
+        """Open a file of a run; BundleError if it is gone or changed."""
 
     def put(
         self, run_id: str, refs: tuple[FileRef, ...], reader: Callable[[FileRef], AbstractContextManager[IO[bytes]]]
@@ -176,8 +153,6 @@ class KeptFiles(Protocol):
             WorkspaceNotWritableError: if they cannot be kept.
             BundleError: if bytes do not match their hash.
         """
-        ...
 
     def remove(self, run_id: str) -> None:
         """Undo `put`."""
-        ...

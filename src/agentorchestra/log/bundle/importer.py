@@ -20,15 +20,7 @@ _TOGETHER_BYTES = 8 * 1024**2
 
 
 async def import_file(store: Store, path: Path, *, kept: KeptFiles, folder: Path, now: datetime) -> list[Imported]:
-    """Take the run of a bundle, or the runs of a file of events (`log --jsonl`), into a store.
-
-    Args:
-        store, kept, folder: the workspace's: the log, the files of tasks, and where there must be room.
-        path: the file.
-        now: when they come here.
-
-    Returns:
-        What was done with each run.
+    """Take the run of a bundle, or the runs of a file of events (`log --jsonl`), into a workspace's store and files.
 
     Raises:
         BundleError: for anything that does not fit, in a sentence; then nothing was imported.
@@ -71,11 +63,7 @@ async def _take(store: Store, log: Log, bundle: Bundle | None, kept: KeptFiles, 
 
 
 async def _is_there(store: Store, log: Log) -> bool:
-    """Return True if the run is there already, event for event.
-
-    Raises:
-        BundleError: if another run of that name is.
-    """
+    """Return True if the run is there already, event for event; BundleError if another run of that name is."""
     record = await store.get_run(log.record.id)
     if record is None:
         return False

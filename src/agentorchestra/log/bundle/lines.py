@@ -50,15 +50,7 @@ def to_line(event: Event) -> bytes:
 
 
 def from_line(line: bytes, where: str) -> Event:
-    """Return the event of a line, checked as far as one event can be.
-
-    Args:
-        line: with or without its end.
-        where: for messages.
-
-    Raises:
-        BundleError: in a sentence that begins with `where`.
-    """
+    """Return the event of a line, checked as far as one event can be; BundleError beginning with `where` otherwise."""
     try:
         value = json.loads(line.decode("utf-8", "surrogatepass"))
     except (ValueError, RecursionError) as exc:

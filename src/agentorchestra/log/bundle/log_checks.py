@@ -31,15 +31,11 @@ _MISFITS = (AgentOrchestraError, LookupError, TypeError, ValueError, AttributeEr
 
 @dataclass
 class Log:
-    """A whole log, checked.
-
-    Attributes:
-        epoch: the last one it was driven under.
-    """
+    """A whole log, checked."""
 
     record: RunRecord
     events: list[Event]
-    epoch: int
+    epoch: int  # the last one it was driven under
 
 
 def checked_log(
@@ -50,15 +46,9 @@ def checked_log(
     status: RunStatus | None = None,
     manifest: RunManifest | None = None,
 ) -> Log:
-    """Return a log that a store takes and a replay can read.
+    """Return a log that a store takes and a replay can read; BundleError, beginning with `where`, for any other.
 
-    Args:
-        events: of the run, in the order of the file.
-        where: for messages.
-        status, manifest: what is said of the run beside the log, None for nothing.
-
-    Raises:
-        BundleError: in a sentence.
+    `status` and `manifest` are what is said of the run beside the log, None for nothing.
     """
     keys: set[tuple[str, int, int, str]] = set()
     for seq, event in enumerate(events, 1):
@@ -129,10 +119,9 @@ def _check_shapes(events: Iterable[Event]) -> None:
 
 
 def logs_of_lines(path: Path) -> list[Log]:
-    """Return the logs in a file of events, each whole and in order; those of several runs may stand in any order.
+    """Return the logs in a file of events, each whole and in order; BundleError naming the line.
 
-    Raises:
-        BundleError: naming the line.
+    Those of several runs may stand in any order.
     """
     logs: dict[str, list[Event]] = {}
     with regular(path) as file:
@@ -158,11 +147,7 @@ def logs_of_lines(path: Path) -> list[Log]:
 
 @contextmanager
 def regular(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file for reading; no pipe, device or folder.
-
-    Raises:
-        BundleError: if it cannot be read.
-    """
+    """Open a file for reading; BundleError for a pipe, a device, a folder, or what cannot be read."""
     try:
         handle = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as exc:

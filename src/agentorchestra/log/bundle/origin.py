@@ -19,24 +19,19 @@ _GIT_S = 10.0
 
 
 class Origin(NamedTuple):
-    """A bundle's word on the machine it was made on.
+    """A bundle's word on the machine it was made on."""
 
-    Attributes:
-        settings: without what is secret.
-        packages: the installed distributions and their versions, by name.
-        distribution: the version of agentorchestra.
-        git: the revision of the program's folder, None where there is no repository.
-    """
-
-    settings: dict[str, Any]
-    packages: dict[str, str]
-    distribution: str
-    git: Git | None
+    settings: dict[str, Any]  # without database, secret values and passwords in addresses
+    packages: dict[str, str]  # versions of the installed distributions, by name
+    distribution: str  # the version of agentorchestra
+    git: Git | None  # the revision of the program's folder, None where there is no repository
 
 
 def origin_of(settings: Settings, distribution: str, folder: Path) -> Origin:
     """Return what is said of this machine and a folder on it. Blocks."""
-    return Origin(_without_secrets(settings), _packages(), distribution, _revision(folder))
+    secret = {name for name, value in settings if isinstance(value, SecretStr)}
+    shown = _without_passwords(settings.model_dump(mode="json", exclude={"database", *secret}))
+    return Origin(shown, _packages(), distribution, _revision(folder))
 
 
 def _packages() -> dict[str, str]:
@@ -85,14 +80,6 @@ def _revision(folder: Path) -> Git | None:
     if head is None or changed is None:
         return None
     return Git(revision=head.strip(), dirty=bool(changed.strip()))
-
-
-def _without_secrets(settings: Settings) -> dict[str, Any]:
-    """Return the settings without database, secret values and passwords in addresses."""
-    secret = {name for name, value in settings if isinstance(value, SecretStr)}
-    dumped = settings.model_dump(mode="json", exclude={"database", *secret})
-    shown: dict[str, Any] = _without_passwords(dumped)
-    return shown
 
 
 def _without_passwords(value: Any) -> Any:

@@ -27,14 +27,7 @@ def secret_variables(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 class Watch:
-    """Looks for secrets in bytes.
-
-    Args:
-        secrets: name -> value.
-
-    Attributes:
-        overlap: how many bytes of the end of one piece must be looked at again with the next one.
-    """
+    """Looks for secrets, given by name, in bytes."""
 
     def __init__(self, secrets: Mapping[str, str]) -> None:
         self._forms: list[tuple[bytes, str]] = []
@@ -45,14 +38,11 @@ class Watch:
             forms = {text.encode("utf-8", "surrogatepass") for text in texts}
             forms |= {value.encode(code, "surrogatepass") for code in ("utf-16-le", "utf-16-be")}
             self._forms += [(form, name) for form in sorted(forms)]
+        # Bytes of the end of one piece that must be looked at again with the next one.
         self.overlap = max((len(form) for form, _ in self._forms), default=1) - 1
 
     def check(self, data: bytes, where: str) -> None:
-        """Look at some bytes.
-
-        Raises:
-            BundleError: naming the secret and `where`.
-        """
+        """Look at some bytes; raise BundleError naming the secret and `where`."""
         for form, name in self._forms:
             if form in data:
                 raise BundleError(

@@ -17,12 +17,6 @@ _OWN_CHARACTERS = "/.-_~"
 class Address:
     """A database's address, as `database` in the settings gives it.
 
-    Attributes:
-        url: what the driver connects to.
-        shown: without the password.
-        password: the one in the address, "" where it comes from elsewhere.
-        name: of the database.
-
     Raises:
         SettingsError: if it is none.
         MissingExtraError: if the driver is not installed.
@@ -46,9 +40,8 @@ class Address:
                 "special characters of user and password as %XX"
             ) from None
         self.url = url
-        self.password = str(parts.get("password") or "")
         self.name = str(parts.get("dbname") or parts.get("user") or "")
-        self.shown = _shown(parts)
+        self.shown = _shown(parts)  # without the password
 
 
 def _shown(parts: dict[str, Any]) -> str:
@@ -63,11 +56,7 @@ def _shown(parts: dict[str, Any]) -> str:
 
 
 def check_schema(schema: str) -> str:
-    """Return the name if it can be that of a schema without quoting it everywhere.
-
-    Raises:
-        SettingsError: if not.
-    """
+    """Return the name if a schema can have it without being quoted everywhere; SettingsError if not."""
     if not _SCHEMA.fullmatch(schema) or schema.startswith("pg_"):
         raise SettingsError(
             f"database_schema is {schema!r}; a schema's name has small letters, digits and underscores, at most 48, "
@@ -77,11 +66,7 @@ def check_schema(schema: str) -> str:
 
 
 def load_driver() -> Any:
-    """Return the module `psycopg`.
-
-    Raises:
-        MissingExtraError: if it is not installed.
-    """
+    """Return the module `psycopg`; MissingExtraError if it is not installed."""
     try:
         import psycopg
         import psycopg.conninfo

@@ -87,11 +87,7 @@ class BlobFiles:
         return gone
 
     def write(self, sha256: str, data: bytes) -> None:
-        """Keep the bytes; they are durable when this returns, and count as written now.
-
-        Raises:
-            OSError: as the system says it.
-        """
+        """Keep the bytes; they are durable when this returns, and count as written now."""
         with self._gate(fcntl.LOCK_SH):
             self._write(sha256, data)
 
@@ -121,11 +117,7 @@ class BlobFiles:
         sync_folder(target.parent)
 
     def read(self, sha256: str) -> bytes:
-        """Return the bytes.
-
-        Raises:
-            StoreError: if the file is missing or its bytes are not those of the name.
-        """
+        """Return the bytes; StoreError if the file is missing or its bytes are not those of the name."""
         path = self.path(sha256)
         try:
             data = path.read_bytes()
@@ -138,11 +130,7 @@ class BlobFiles:
 
 
 def verified(sha256: str, data: bytes, place: str) -> bytes:
-    """Return the bytes if they are those of the hash.
-
-    Raises:
-        StoreError: if not.
-    """
+    """Return the bytes if they are those of the hash; StoreError if not."""
     found = hashlib.sha256(data).hexdigest()
     if found != sha256:
         raise StoreError(

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any, Generic, TypeVar
 
@@ -40,24 +40,16 @@ _CONFLICTS = 10
 
 
 class Patience:
-    """One wait of at most `limit_s` seconds for a database that is away, by a clock that nobody sets back.
-
-    Attributes:
-        began: when waiting began, None if it never had to.
-    """
+    """One wait of at most `limit_s` seconds for a database that is away, by a clock that nobody sets back."""
 
     def __init__(self, limit_s: float) -> None:
         self.limit_s = limit_s
-        self.began: float | None = None
+        self.began: float | None = None  # when waiting began
         self._pause_s = _FIRST_PAUSE_S
         self._conflicts = 0
 
     def wait(self, say: Callable[[], None]) -> bool:
-        """Pause before the next try; False when the time is over.
-
-        Args:
-            say: called once, when the waiting begins.
-        """
+        """Pause before the next try; False when the time is over. `say` is called once, when the waiting begins."""
         now = time.monotonic()
         if self.began is None:
             if self.limit_s <= 0:
@@ -77,30 +69,25 @@ class Patience:
         return self._conflicts <= _CONFLICTS
 
 
+@dataclass(slots=True, eq=False)
 class Append:
     """Events of one run in the writer's queue, written together."""
 
-    def __init__(self, run: str, epoch: int | None, new: tuple[Row, ...], status: RunStatus | None) -> None:
-        self.run = run
-        self.epoch = epoch
-        self.new = new
-        self.status = status
-        self.future: Landing[tuple[int, ...]] = Landing()
+    run: str
+    epoch: int | None
+    new: tuple[Row, ...]
+    status: RunStatus | None
+    future: Landing[tuple[int, ...]] = field(default_factory=Landing)
 
 
+@dataclass(eq=False)
 class Call(Generic[T]):
-    """Any other write. It checks before it writes: when it raises an AgentOrchestraError, it has written nothing.
+    """Any other write, of a run if it has one. It checks before it writes: an AgentOrchestraError wrote nothing."""
 
-    Attributes:
-        run: the run it writes to, if it is one's.
-        new: the events it adds.
-    """
-
-    def __init__(self, run: str | None, call: Callable[[Connection], T], new: tuple[Row, ...] = ()) -> None:
-        self.run = run
-        self.call = call
-        self.new = new
-        self.future: Landing[T] = Landing()
+    run: str | None
+    call: Callable[[Connection], T]
+    new: tuple[Row, ...] = ()
+    future: Landing[T] = field(default_factory=Landing)
 
 
 Operation = Append | Call[Any]
@@ -108,42 +95,30 @@ Operation = Append | Call[Any]
 
 @dataclass
 class Draw:
-    """Neighbouring appends of one run under one epoch, which draw their sequences together.
-
-    Attributes:
-        members: their places in the batch.
-        k: how many sequences.
-        status: the last one that was set.
-        next_seq: the run's next sequence after the draw; None where the epoch does not hold.
-    """
+    """Neighbouring appends of one run under one epoch, which draw their sequences together."""
 
     run: str
     epoch: int | None
-    members: list[int]
-    k: int = 0
-    status: str | None = None
-    next_seq: int | None = None
+    members: list[int]  # their places in the batch
+    k: int = 0  # how many sequences
+    status: str | None = None  # the last one that was set
+    next_seq: int | None = None  # after the draw; None where the epoch does not hold
 
 
 class Database(ABC):
     """A database that is open: the writer's connection, the readers', and what each kind of database does its own way.
 
-    Args:
-        place: the store in words, for messages.
-        workspace, file, option: the same in messages about its format: the workspace, what holds it, and the option
-            that names another one.
-
-    Attributes:
-        retry_s: how long writes and reads wait for a database that is away; 0: not at all.
-        secrets: what must not reach the log, by name.
+    `place` is the store in words, for messages; in those about its format `workspace`, `file` and `option` are the
+    workspace, what holds it, and the option for another one.
     """
 
     retry_s = 0.0
+    """How long writes and reads wait for a database that is away; 0: not at all."""
 
     def __init__(self, place: str, *, workspace: str, file: str, option: str) -> None:
         self.place = place
         self._workspace, self._file, self._option = workspace, file, option
-        self.secrets: dict[str, str] = {}
+        self.secrets: dict[str, str] = {}  # what must not reach the log, by name
         self._files: BlobFiles | None = None  # of large bytes; where there is none, the table `blobs` holds them all
         # Errors of the driver and of SQLAlchemy: of the disk, the lock or the connection, where it is no use to try
         # again with less; and of a row that does not fit.
@@ -164,11 +139,7 @@ class Database(ABC):
     # --- opening and closing ---------------------------------------------------------------------
 
     async def open(self) -> None:
-        """Create the workspace's database or bring it up to date; idempotent.
-
-        Raises:
-            WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError, StoreFullError, StoreError.
-        """
+        """Create the workspace's database or bring it up to date; idempotent. See `Store.open` for the errors."""
         with self._lock:
             if self._state == "open":
                 return
@@ -261,11 +232,7 @@ class Database(ABC):
         )
 
     def _revision(self, connection: Connection) -> str | None:
-        """Return the revision of the database, None for an empty one.
-
-        Raises:
-            WorkspaceCorruptError, WorkspaceNewerError.
-        """
+        """Return the revision of the database, None for an empty one; WorkspaceCorrupt- or WorkspaceNewerError."""
         tables = self._tables(connection)
         if not tables:
             return None

@@ -77,10 +77,7 @@ def delete_runs(connection: Connection, wanted: Sequence[str], now: ColumnElemen
 def garbage(connection: Connection, before: ColumnElement[float], read: Callable[[str], bytes]) -> dict[str, int]:
     """Return the blobs that were put before a time and that nothing refers to, with their sizes in bytes.
 
-    Args:
-        connection: sees what is committed, statement by statement.
-        before: in the database's time.
-        read: the bytes of a blob that are not in the table.
+    `before` is in the database's time; `read` gives the bytes of a blob that are not in the table.
     """
     statement = select(blobs.c.sha256, blobs.c.size).where(_unused_since(before))
     candidates = {str(sha256): int(size) for sha256, size in connection.execute(statement)}

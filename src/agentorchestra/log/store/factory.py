@@ -10,11 +10,7 @@ from agentorchestra.log.store.sql import SqlStore
 
 
 def store_for(settings: Settings, folder: Path) -> SqlStore:
-    """Return the store, not yet open. With a database the folder holds files only; it is made here.
-
-    Raises:
-        SettingsError, MissingExtraError, WorkspaceNotWritableError.
-    """
+    """Return the store, not yet open. With a database the folder holds files only; it is made here."""
     if settings.database is None:
         from agentorchestra.log.store.sqlite import SqliteStore
 

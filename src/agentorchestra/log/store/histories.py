@@ -16,11 +16,7 @@ Component = tuple[str, str]
 
 
 def encode(changes: Sequence[ComponentChange]) -> list[tuple[Any, ...]]:
-    """Return the rows in the order of `schema.components`' columns, as the entries are now.
-
-    Raises:
-        StoreError: if a body is not JSON, or a time has no zone.
-    """
+    """Return the rows in the order of `schema.components`' columns; StoreError if a body is not JSON, a time naive."""
     return [(one.kind, one.name, one.seq, stamp(one.ts), one.type, _body(one)) for one in changes]
 
 
@@ -47,14 +43,9 @@ def components_of(rows: Iterable[Sequence[Any]]) -> list[Component]:
 
 
 def check_places(rows: Iterable[Sequence[Any]], heads: Mapping[Component, int]) -> None:
-    """Refuse rows that are not the next ones of their histories.
+    """Raise ComponentConflictError for the first row that is not the next one of its history.
 
-    Args:
-        rows: entries of one component in the order of their places.
-        heads: the last place of each history; none for a component that has none yet.
-
-    Raises:
-        ComponentConflictError: for the first one that is not.
+    Rows of one component come in the order of their places; `heads` has the last place of each history there is.
     """
     last: dict[Component, int] = {}
     for kind, name, seq, *_ in rows:

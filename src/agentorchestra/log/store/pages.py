@@ -13,12 +13,9 @@ PAGE = 500
 
 
 async def selected_events(store: Store, wanted: LogQuery, limit: int | None = None) -> AsyncIterator[Event]:
-    """Yield the events of a query, in its order; without a limit never more than a page of them is in memory.
+    """Yield the events of a query (of any number of runs) in its order; with a limit only the last ones, so many.
 
-    Args:
-        store: where they are.
-        wanted: which ones; any number of runs.
-        limit: only the last ones, so many.
+    Without a limit never more than a page of them is in memory.
     """
     if limit is None:
         for part in _parts(wanted):

@@ -90,19 +90,12 @@ _log = logging.getLogger("agentorchestra.store")
 
 @dataclass(frozen=True)
 class Examined:
-    """The state of a database.
+    """The state of a database."""
 
-    Attributes:
-        version: of the server.
-        revision: the workspace's format, None where there is none yet.
-        runs: how many.
-        durable: whether the server syncs what it acknowledges.
-    """
-
-    version: int
-    revision: str | None
-    runs: int
-    durable: bool
+    version: int  # of the server
+    revision: str | None  # the workspace's format, None where there is none yet
+    runs: int  # how many
+    durable: bool  # whether the server syncs what it acknowledges
 
 
 class PostgresStore(SqlStore):
@@ -194,8 +187,7 @@ class PostgresStore(SqlStore):
     def _prepare(self) -> None:
         assert self._write_engine is not None
         connection = self._connection = self._write_engine.connect()
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         if raw.info.password:  # also from PGPASSWORD or .pgpass
             self.secrets["database"] = raw.info.password
         if raw.info.server_version < _OLDEST:
@@ -236,17 +228,12 @@ class PostgresStore(SqlStore):
         return set(connection.exec_driver_sql(named, (self.schema,)).scalars())
 
     def examine(self) -> Examined:
-        """Return what is there, without changing anything; for `doctor`.
-
-        Raises:
-            StoreError: as `open`.
-        """
+        """Return what is there, without changing anything; for `doctor`. StoreError as `open`."""
         try:
             engine = self._make_read_engine()
             try:
                 with engine.connect() as connection:
-                    raw = connection.connection.driver_connection
-                    assert raw is not None
+                    raw: Any = connection.connection.driver_connection
                     revision = self._revision(connection)
                     count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
                     fsync = connection.exec_driver_sql("SHOW fsync").scalar()
@@ -259,8 +246,7 @@ class PostgresStore(SqlStore):
     # --- the hot path ----------------------------------------------------------------------------
 
     def _draw(self, connection: Connection, draws: list[Draw]) -> None:
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         named = {draw.run: draw for draw in draws}
         columns = [[draw.run for draw in draws], [draw.epoch for draw in draws], [draw.k for draw in draws]]
         columns.append([draw.status for draw in draws])
@@ -272,8 +258,7 @@ class PostgresStore(SqlStore):
             raw.execute(f"NOTIFY {self._channel}")
 
     def _insert_events(self, connection: Connection, values: list[tuple[Any, ...]]) -> None:
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         with raw.cursor() as cursor, cursor.copy(_COPY) as copy:
             write = copy.write_row
             for row in values:
@@ -290,8 +275,7 @@ class PostgresStore(SqlStore):
             self._news = True
 
     def _changed(self, connection: Connection) -> bool:
-        raw = connection.connection.driver_connection
-        assert raw is not None
+        raw: Any = connection.connection.driver_connection
         raw.execute("SELECT 1")  # what was sent meanwhile comes with the answer
         news, self._news = self._news, False
         return news

@@ -41,12 +41,8 @@ def is_json(media_type: str) -> bool:
 def references(texts: Iterable[str | bytes], lookup: Lookup) -> set[str]:
     """Return the blobs that texts refer to, and those that the JSON among them refers to, and so on.
 
-    Args:
-        texts: the JSON of a manifest, of event bodies (as stored, or resolved), of the entries of components.
-        lookup: of the store; is asked for each name once, at most `BATCH` at a time.
-
-    Returns:
-        The hashes of blobs that are there.
+    Texts are the JSON of a manifest, of event bodies (as stored, or resolved), of the entries of components. `lookup`
+    is asked for each name once, at most `BATCH` at a time.
     """
     found: set[str] = set()
     asked: set[str] = set()

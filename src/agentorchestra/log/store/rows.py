@@ -32,15 +32,7 @@ NEEDED = frozenset({RunStatus.WAITING, RunStatus.PAUSED})
 
 
 class Row:
-    """A new event, encoded when it was appended, so that later changes to its body do not reach the log.
-
-    Attributes:
-        n: the effect's number, None takes the sequence.
-        head: branch.
-        tail: attempt, type, v, ts, span, parent_span, actor.
-        body: the JSON that goes into the row.
-        large: the JSON's bytes where they go into a blob; `body` is set by `to_blob`.
-    """
+    """A new event, encoded when it was appended, so that later changes to its body do not reach the log."""
 
     __slots__ = ("body", "branch", "large", "n", "sha256", "tail")
 
@@ -49,7 +41,7 @@ class Row:
         self.n = event.n
         ts = stamp(event.ts)
         self.tail = (event.attempt, event.type, event.v, ts, event.span, event.parent_span, event.actor)
-        self.large: bytes | None = None
+        self.large: bytes | None = None  # the JSON of a body that goes into a blob; `to_blob` sets `body` then
         self.sha256 = ""
         text = body_json(event)
         # Text with lone surrogates (providers do send halves of a pair) has no UTF-8. Escaping it would turn two
@@ -83,10 +75,9 @@ class Row:
 
 
 def body_json(event: NewEvent) -> str:
-    """Return the body as JSON (NaN and infinities as Python writes them: a record is kept as it was).
+    """Return the body as JSON; StoreError if it is none.
 
-    Raises:
-        StoreError: if it is not JSON.
+    NaN and infinities stand as Python writes them: a record is kept as it was.
     """
     if event.type in _WRITTEN_OUT:
         try:
@@ -120,11 +111,7 @@ def encodable(text: str) -> bool:
 
 
 def stamp(ts: datetime) -> str:
-    """Return a time as text of fixed width in UTC, which sorts as the times do.
-
-    Raises:
-        StoreError: for a naive time.
-    """
+    """Return a time as text of fixed width in UTC, which sorts as the times do; StoreError for a naive time."""
     if ts.tzinfo is not UTC:
         if ts.utcoffset() is None:
             raise StoreError(f"the time {ts} has no zone; events and manifests carry aware times in UTC")
@@ -171,11 +158,7 @@ def encode_append(epoch: int | None, events: Sequence[NewEvent], status: RunStat
 
 
 def encode_import(record: RunRecord, events: Sequence[Event]) -> tuple[Row, ...]:
-    """Return the rows of a run that was made elsewhere.
-
-    Raises:
-        StoreError: if the events are not its whole log in order, or a body is not JSON.
-    """
+    """Return the rows of a run made elsewhere; StoreError if the events are not its whole log in order."""
     for seq, event in enumerate(events, 1):
         if event.seq != seq or event.run != record.id:
             raise StoreError(

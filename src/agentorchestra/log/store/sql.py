@@ -26,11 +26,9 @@ from agentorchestra.log.store.writer import Writer
 
 
 class SqlStore(Writer, Reader, Store):
-    """`core.protocols.Store` over a database.
+    """`core.protocols.Store` over a database, usable from any thread and from several event loops at once.
 
-    Usable from any thread and from several event loops at once. Reads never see an append before it is durable.
-
-    For tests of crashes, subclasses override `before_commit` and `after_commit`.
+    Reads never see an append before it is durable.
     """
 
     async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:

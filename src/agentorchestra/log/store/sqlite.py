@@ -10,26 +10,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Double,
-    Engine,
-    Table,
-    create_engine,
-    event,
-    literal_column,
-)
+from sqlalchemy import ColumnElement, Connection, Double, Engine, Table, create_engine, event, literal_column
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from agentorchestra.core.errors import (
-    AgentOrchestraError,
-    StoreError,
-    StoreFullError,
-    WorkspaceNotWritableError,
-)
+from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError, WorkspaceNotWritableError
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
 from agentorchestra.log.store.database import READERS, Draw, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events

@@ -31,36 +31,22 @@ TOUCHED_S = 600.0
 
 
 class UnansweredError(Exception):
-    """The connection was lost while COMMIT was under way: whether it was carried out is to be looked up.
-
-    Attributes:
-        token: names the transaction to the database.
-        results: what its operations gave.
-    """
+    """The connection was lost while COMMIT was under way: whether it was carried out is to be looked up."""
 
     def __init__(self, token: str, results: list[Any]) -> None:
         super().__init__(token)
-        self.token = token
-        self.results = results
+        self.token = token  # names the transaction to the database
+        self.results = results  # what its operations gave
 
 
 class Writer(Database):
-    """Appends and other writes, in the order in which they came.
-
-    For tests of crashes, subclasses override `before_commit` and `after_commit`.
-    """
+    """Appends and other writes, in the order in which they came; tests of crashes override the two hooks."""
 
     def before_commit(self, runs: list[str]) -> None:
-        """Called in the writer thread just before COMMIT, with the runs that the transaction writes to.
-
-        An exception rolls the transaction back and fails its futures with StoreError.
-        """
+        """Called in the writer thread before COMMIT, with the runs it writes to; an exception rolls it back."""
 
     def after_commit(self, runs: list[str]) -> None:
-        """Called in the writer thread after COMMIT, before any future resolves.
-
-        An exception fails the futures with StoreError although everything was written.
-        """
+        """Called in the writer thread before any future resolves; an exception fails them although all was written."""
 
     def append(
         self, run: str, epoch: int | None, events: Sequence[NewEvent], *, status: RunStatus | None = None

@@ -32,8 +32,8 @@ def tell(name, function, arguments):
 
 
 @dataclass(frozen=True)
-class ProgramCall:
-    """A call that a program made, with what it printed of the result."""
+class Call:
+    """A call that was made, with its result ("" and no contents while it is not known)."""
 
     name: str
     arguments: dict[str, Any]
@@ -84,7 +84,7 @@ def program(calls: Sequence[tuple[str, dict[str, JsonValue]]]) -> str:
     return "\n".join([*([_HEAD] if lines else []), *lines, *ends])
 
 
-def printed_calls(text: str) -> list[ProgramCall]:
+def printed_calls(text: str) -> list[Call]:
     """Return the calls whose results a program printed."""
     if not text.startswith(_RESULT):
         return []
@@ -100,19 +100,19 @@ def printed_calls(text: str) -> list[ProgramCall]:
     return found
 
 
-def _call(said: dict[str, Any]) -> ProgramCall:
+def _call(said: dict[str, Any]) -> Call:
     name, arguments = str(said["call"]), said.get("arguments")
     given = arguments if isinstance(arguments, dict) else {}
     if "error" in said:
-        return ProgramCall(name, given, str(said["error"]), True, ())
+        return Call(name, given, str(said["error"]), True, ())
     result = said.get("result")
     listed = result if isinstance(result, list) else []
     if not listed or not all(isinstance(one, dict) and "text" in one for one in listed):
-        return ProgramCall(name, given, result if isinstance(result, str) else json.dumps(result), False, ())
+        return Call(name, given, result if isinstance(result, str) else json.dumps(result), False, ())
     contents = [
         RenderedContent(kind="file", ref=str(one["source"]), place=str(one["place"]), text=str(one["text"]))
         for one in listed
         if one.get("place")
     ]
     text = "\n".join(str(one["text"]) for one in listed if not one.get("place"))
-    return ProgramCall(name, given, text, False, tuple(pieces(contents)))
+    return Call(name, given, text, False, tuple(pieces(contents)))

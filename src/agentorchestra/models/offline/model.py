@@ -24,12 +24,12 @@ from agentorchestra.core.messages import Message, ModelRequest, ModelResponse, T
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.models.offline import code, rules, team
 from agentorchestra.models.offline.calls import agent_result, spelled_calls, unknown_calls
+from agentorchestra.models.offline.code import Call
 from agentorchestra.models.offline.passages import pieces
 from agentorchestra.models.render import RenderedContent, parse_contents, render_message, without_contents
 
 NOTE = "(offline model: rules, no language model)"
 
-MAX_SEARCHES = 3
 
 Arguments = dict[str, JsonValue]
 
@@ -80,44 +80,20 @@ class OfflineModel:
 
 
 @dataclass(frozen=True)
-class _Call:
-    """An earlier call with its result ("" and no contents while it is not known)."""
-
-    name: str
-    arguments: Mapping[str, Any]
-    text: str
-    is_error: bool
-    contents: tuple[RenderedContent, ...]
-
-
-@dataclass(frozen=True)
 class _View:
-    """The prompt, taken apart.
-
-    Attributes:
-        task: the task's text.
-        files: the names of its files.
-        tools: the parameters of each tool offered.
-        last: whether this step must be the answer.
-        calls: the calls made so far, in order.
-        contents: the pieces of files seen so far, in order, each once.
-        steps: decisions taken so far.
-        chars: the prompt's size.
-        system, first: the system prompt and the user's first message.
-        code: whether it acts by writing programs.
-    """
+    """The prompt, taken apart."""
 
     task: str
-    files: tuple[str, ...]
-    tools: Mapping[str, Mapping[str, Any]]
-    last: bool
-    calls: tuple[_Call, ...]
-    contents: tuple[RenderedContent, ...]
-    steps: int
-    chars: int
-    system: str
+    files: tuple[str, ...]  # the names of its files
+    tools: Mapping[str, Mapping[str, Any]]  # the parameters of each tool offered
+    last: bool  # whether this step must be the answer
+    calls: tuple[Call, ...]  # the calls made so far, in order
+    contents: tuple[RenderedContent, ...]  # the pieces of files seen so far, in order, each once
+    steps: int  # decisions taken so far
+    chars: int  # the prompt's size
+    system: str  # the system prompt; `first`: the user's first message
     first: str
-    code: bool
+    code: bool  # whether it acts by writing programs
 
     @classmethod
     def read(cls, request: ModelRequest) -> _View:
@@ -156,7 +132,7 @@ class _View:
             first=first,
         )
 
-    def made(self, name: str) -> list[_Call]:
+    def made(self, name: str) -> list[Call]:
         """Return the calls of one tool so far."""
         return [call for call in self.calls if call.name == name]
 
@@ -197,7 +173,7 @@ def _listed_files(text: str) -> tuple[str, ...]:
     return tuple(match["name"] for match in _FILE_LINE.finditer(text[start:end])) if 0 <= start < end else ()
 
 
-def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
+def _calls(rendered: list[tuple[Message, str]]) -> tuple[Call, ...]:
     """Return the calls in the history, each with its result."""
     results = {
         message.tool_call_id or "": (text, message.is_error) for message, text in rendered if message.role == "tool"
@@ -208,10 +184,9 @@ def _calls(rendered: list[tuple[Message, str]]) -> tuple[_Call, ...]:
             text, is_error = results.get(call.id, ("", False))
             arguments = call.arguments if isinstance(call.arguments, dict) else {}
             contents = tuple(pieces(parse_contents(text)))
-            calls.append(_Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
+            calls.append(Call(call.name, arguments, without_contents(text).strip(), is_error, contents))
     for message, text in rendered:
-        printed = code.printed_calls(text) if message.role == "user" else []
-        calls += [_Call(one.name, one.arguments, one.text, one.is_error, one.contents) for one in printed]
+        calls += code.printed_calls(text) if message.role == "user" else []
     return tuple(calls)
 
 
@@ -249,18 +224,12 @@ def _decide(view: _View) -> _Decision:
     if not view.files and not view.contents:
         return _without_files(view)
     if not question.terms:
-        return _finish(
-            view,
-            "I cannot answer this: the task names nothing that could be looked up in the files.",
-            (),
-            "no term to look for",
-            status="blocked",
-        )
+        sentence = "I cannot answer this: the task names nothing that could be looked up in the files."
+        return _finish(view, sentence, (), "no term to look for", status="blocked")
     direct = rules.best(question, view.contents)
     if direct is not None:
-        return _finish(
-            view, direct.answer, (direct,), f"{direct.source} ({direct.place}) holds every term of the question"
-        )
+        why = f"{direct.source} ({direct.place}) holds every term of the question"
+        return _finish(view, direct.answer, (direct,), why)
     pair = rules.split_question(question)
     if pair is not None:
         operation, left, right = pair
@@ -408,7 +377,7 @@ def _arithmetic(view: _View, expression: str) -> _Decision:
     return _finish(view, f"{value} = {expression} (computed by the python tool)", (), f"{expression} = {value}")
 
 
-def _last_number(call: _Call) -> str | None:
+def _last_number(call: Call) -> str | None:
     """Return the last number that a computing tool gave."""
     text = call.text or "\n".join(content.text for content in call.contents)
     numbers = re.findall(r"(?<![\w.])-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w])", text)
@@ -418,14 +387,11 @@ def _last_number(call: _Call) -> str | None:
 
 
 def _without_files(view: _View) -> _Decision:
-    return _finish(
-        view,
+    sentence = (
         "I cannot answer this: the offline model looks facts up in given files and does arithmetic. Give files with "
-        "--file, or name a language model with --model.",
-        (),
-        "neither files nor arithmetic",
-        status="blocked",
+        "--file, or name a language model with --model."
     )
+    return _finish(view, sentence, (), "neither files nor arithmetic", status="blocked")
 
 
 def _combine(view: _View, operation: rules.Operation, left: rules.Found, right: rules.Found) -> _Decision:
@@ -455,7 +421,7 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
     calls: list[tuple[str, Arguments]] = []
     asked = {str(call.arguments.get("query")) for call in made}
     for question in questions:
-        query = next((one for one in question.queries()[:MAX_SEARCHES] if one not in asked), None)
+        query = next((one for one in question.queries() if one not in asked), None)
         if query is not None:
             asked.add(query)
             calls.append(("search_files", {"query": query, **limit}))
@@ -464,13 +430,8 @@ def _look_up(view: _View, questions: list[rules.Question]) -> list[tuple[str, Ar
 
 def _not_found(view: _View, question: rules.Question) -> _Decision:
     if not view.calls and not view.contents:
-        return _finish(
-            view,
-            "Not found in the given files. They could not be searched: no tool for that is offered.",
-            (),
-            "no tool reads the files",
-            status="blocked",
-        )
+        sentence = "Not found in the given files. They could not be searched: no tool for that is offered."
+        return _finish(view, sentence, (), "no tool reads the files", status="blocked")
     errors = [call for call in view.calls if call.is_error]
     if errors and len(errors) == len(view.calls):
         sentence = f"Not found in the given files. They could not be searched: {errors[-1].text[:300]}"
@@ -489,11 +450,7 @@ def _judged(view: _View) -> str:
     last = view.calls[-1]
     if last.is_error:
         return f"Failure: {last.name} said: {last.text[:200]}"
-    return (
-        f"Success: {last.name} gave {len(last.contents)} passage(s)."
-        if last.contents
-        else f"Success: {last.name} answered."
-    )
+    return f"Success: {last.name} {f'gave {len(last.contents)} passage(s)' if last.contents else 'answered'}."
 
 
 # --- finishing ------------------------------------------------------------------------------------------------------

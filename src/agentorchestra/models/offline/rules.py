@@ -99,18 +99,12 @@ class Term:
 
 @dataclass(frozen=True)
 class Question:
-    """A question about files.
-
-    Attributes:
-        terms: what an answering passage must hold.
-        wants: the sort of answer: a number, a date, a name, or anything.
-        files: the files it speaks of, empty for any.
-    """
+    """A question about files."""
 
     text: str
-    terms: tuple[Term, ...]
-    wants: Literal["number", "date", "name", ""] = ""
-    files: tuple[str, ...] = ()
+    terms: tuple[Term, ...]  # what an answering passage must hold
+    wants: Literal["number", "date", "name", ""] = ""  # the sort of answer: a number, a date, a name, or anything
+    files: tuple[str, ...] = ()  # the files it speaks of, empty for any
 
     def queries(self) -> list[str]:
         """Return what to search for, in order: all terms, names and numbers, the other words."""
@@ -188,20 +182,14 @@ class Cell:
 
 @dataclass(frozen=True)
 class Found:
-    """An answer with where it stands.
+    """An answer with where it stands."""
 
-    Attributes:
-        answer: a sentence.
-        value: the bare value, where there is one.
-        score: for choosing among several.
-    """
-
-    answer: str
-    value: str
+    answer: str  # a sentence
+    value: str  # the bare value, where there is one
     source: str
     place: str
     quote: str
-    score: tuple[float, ...] = field(default=(), compare=False)
+    score: tuple[float, ...] = field(default=(), compare=False)  # for choosing among several
 
 
 _CELL_START = re.compile(r"(?:^|(?<=; ))([A-Z]{1,3}\d+) ")
@@ -229,10 +217,7 @@ _TABLE_HEAD = re.compile(r"row(?:,[A-Z]{1,3})+\n")
 
 
 def table_rows(content: RenderedContent) -> list[RenderedContent]:
-    """Return the rows of a table that was read, each as a search writes it out; anything else as it is.
-
-    A row is a piece of its own, as a passage is: its first line that is no row ends the table.
-    """
+    """Return the rows of a table that was read, each as a search writes it out; anything else as it is."""
     place = _TABLE_PLACE.match(content.place)
     if place is None or not _TABLE_HEAD.match(content.text):
         return [content]
@@ -374,14 +359,8 @@ def _in_row(question: Question, content: RenderedContent, cells: list[Cell]) -> 
         return None
     covered = sum(len(terms) / max(1, len(set(values[i]))) for i, terms in keyed.items())
     if target < 0:
-        return Found(
-            f"{content.text} ({content.place} of {content.ref})",
-            "",
-            content.ref,
-            content.place,
-            content.text,
-            (exact, covered, 0),
-        )
+        answer = f"{content.text} ({content.place} of {content.ref})"
+        return Found(answer, "", content.ref, content.place, content.text, (exact, covered, 0))
     cell = cells[target]
     about = ", ".join(f"{cells[i].header} {cells[i].value}" for i in sorted(keyed) if i != target)
     answer = f"{cell.value} ({cell.header} for {about}; {content.ref}, cell {cell.address})"
@@ -429,10 +408,7 @@ _JOINT = re.compile(r"\b(?:and|than|versus|vs\.?|to)\b", re.IGNORECASE)
 
 
 def split_question(question: Question) -> tuple[Operation, Question, Question] | None:
-    """Return a question about two values as an operation and a question for each; None for any other.
-
-    Without an operation only numbers are taken apart ("in 1950 and 1951"): two names may well be meant together.
-    """
+    """Return a question about two values as operation and two questions, else None; names need an operation."""
     low = question.text.lower()
     operation = next((name for name, pattern in _OPERATIONS if re.search(pattern, low)), None)
     terms = [term for term in question.terms if term.key not in _OPERATION_WORDS]

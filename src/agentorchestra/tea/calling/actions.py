@@ -24,14 +24,7 @@ def action_effect(
     invalid: str | None = None,
     declared: ToolSchema | None = None,
 ) -> Effect:
-    """Return the effect InvokeAction.
-
-    Args:
-        arguments: as they were written.
-        instance: the environment's ground by default, its name where it has none.
-        invalid: what is wrong with the arguments.
-        declared: the schema they were checked against.
-    """
+    """Return InvokeAction; `instance` is the environment's ground by default, `invalid` says what is wrong."""
     looks = action == STATE_ACTION
     composite = not looks and (is_composite(environment) or composes(environment, action))
     asked: dict[str, Any] = {"action": action} if looks else {"action": action, "arguments": dict(arguments)}

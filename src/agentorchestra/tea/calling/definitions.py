@@ -29,15 +29,7 @@ def tool_of_definition(name: str, description: str, parameters: dict[str, JsonVa
 
 
 def defined_tool(schema: ToolSchema, *, checked: bool = False) -> Tool[..., Any]:
-    """Return a tool that has a schema and no code.
-
-    Args:
-        schema: name, description and the JSON schema of its arguments; its words count as untrusted.
-        checked: whether it was looked at when it was registered, which takes a millisecond.
-
-    Raises:
-        ToolDefinitionError: for a name or schema that no tool can have.
-    """
+    """Return a tool with a schema and no code, or raise ToolDefinitionError; its words count as untrusted."""
 
     problem = "" if checked else _problem(schema)
     if problem:

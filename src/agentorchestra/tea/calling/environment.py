@@ -48,26 +48,16 @@ _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "
 
 @dataclass(frozen=True)
 class Action:
-    """A method that is an action; callable as that method.
-
-    Attributes:
-        function: the method.
-        schema: name, description and JSON schema of the arguments.
-        signature: turns a model's arguments into the method's.
-        mutates: whether it changes the state.
-        tags: what it touches besides the environment.
-        before, after: conditions whose `holds` takes the instance first.
-        composite: whether it does nothing but perform effects.
-    """
+    """A method that is an action; callable as that method."""
 
     function: Callable[..., Any]
-    schema: ToolSchema
-    signature: Signature
-    mutates: bool
-    tags: frozenset[Tag]
-    before: tuple[Condition, ...]
+    schema: ToolSchema  # name, description and JSON schema of the arguments
+    signature: Signature  # turns a model's arguments into the method's
+    mutates: bool  # whether it changes the state
+    tags: frozenset[Tag]  # what it touches besides the environment
+    before: tuple[Condition, ...]  # as of `after`, their `holds` takes the instance first
     after: tuple[Condition, ...]
-    composite: bool = False
+    composite: bool = False  # whether it does nothing but perform effects
 
     def __get__(self, instance: Any, owner: type) -> Any:
         """Return the method, bound to its object."""

@@ -32,11 +32,7 @@ def effect_for(
     provenance: tuple[Provenance, ...] = (),
     timeout: float | None = None,
 ) -> Effect:
-    """Return the effect of a call; one that does not fit is `invalid`: recorded and answered, never executed.
-
-    The arguments stay as they were written: defaults are not filled in, so that logs keep matching when a tool gets a
-    further parameter.
-    """
+    """Return a call's effect, `invalid` if it does not fit; defaults stay out: logs still match when there are more."""
     given, problem = parse_arguments(arguments, tool.name)
     if problem is not None:
         # What cannot be an argument object is kept as text, so that the log shows what was asked.
@@ -69,15 +65,7 @@ def effect_for(
 
 
 class ToolHandler:
-    """Executes InvokeTool.
-
-    Args:
-        tools: finds a tool by name.
-        called: tools by `name@version`, for calls of another version than the one the name means.
-        max_result_chars: longer results are cut before they are recorded; the whole becomes an artifact.
-        timeout_s: limit of one call, for tools that have none of their own and are not composite.
-        threads: where plain functions run; shared by all runs of a workspace, which closes it.
-    """
+    """Executes InvokeTool; `called` has tools by `name@version`; results over `max_result_chars` become artifacts."""
 
     def __init__(
         self,
@@ -223,10 +211,7 @@ class _Stopped(Exception):
 
 
 def _trust(tool: Tool, effect: Effect) -> Trust:
-    """Return the trust of a result: only of a pure tool that reads nothing it is that of what led to the call.
-
-    Any other may bring something from outside: what it read, a server's words, the name of a file.
-    """
+    """Return a result's trust: of a pure tool that reads nothing that of its causes; others may bring in anything."""
     if tool.mode is not Mode.PURE or Tag.READ in tool.tags:
         return Trust.UNTRUSTED
     return lowest(effect.lowest_trust, Trust.AGENT) if effect.provenance else Trust.AGENT

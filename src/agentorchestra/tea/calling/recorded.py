@@ -1,8 +1,4 @@
-"""Tools as a recording shows them: what a replay needs of tools that are not here, or are otherwise here.
-
-The log keeps the schema of every tool that a model was offered. That is all a replay asks of a tool whose calls are
-recorded: a stand-in has the schema and cannot be called.
-"""
+"""What a replay needs of tools that are not here: stand-ins with their recorded schemas, which cannot be called."""
 
 from __future__ import annotations
 
@@ -23,19 +19,12 @@ _UNSEEN: dict[str, Any] = {"type": "object", "properties": {}}
 def as_recorded(
     names: Iterable[str], here: Mapping[str, Tool[..., Any]], ledger: Ledger, kept: bytes = b"{}"
 ) -> dict[str, Tool[..., Any]]:
-    """Return the tools of a run as its log shows them.
-
-    That is this process's tool where its schema is the recorded one (or none was), else a stand-in. What was acted on
-    is an environment, whose rules no log holds: it has none.
-
-    Args:
-        kept: the schemas kept with the run (`RunManifest.schemas`): of tools that were described in words.
-    """
+    """Return this process's tools where their schemas are the recorded ones or in `kept`, else stand-ins."""
     schemas = _schemas(kept) | ledger.codec.schemas()
     acted = {_component(record.effect) for record in ledger.records.values() if _kind(record) == _ACTION}
     found: dict[str, Tool[..., Any]] = {}
     for name in names:
-        if name in acted and name not in here:
+        if name in acted and name not in here:  # an environment's action, whose rules no log holds
             continue
         schema, own = schemas.get(name), here.get(name)
         if own is not None and (schema is None or schema.digest == own.schema.digest):

@@ -39,18 +39,7 @@ def read_json(text: str) -> Any:
 
 
 def mended(arguments: dict[str, JsonValue] | str, parameters: Mapping[str, Any]) -> dict[str, JsonValue] | None:
-    """Return the arguments with values in the types that a schema wants, as far as that is the same value.
-
-    `"5"` becomes a number where a number is wanted, `"[1]"` a list, `"true"` a truth value; a program that was given
-    without JSON around it becomes the argument `code` of a tool that needs nothing else.
-
-    Args:
-        arguments: as the model wrote them.
-        parameters: the tool's schema.
-
-    Returns:
-        None for what cannot be read as an object.
-    """
+    """Return arguments in the types a schema wants, as far as that is the same value; None for what is no object."""
     if isinstance(arguments, str):
         try:
             arguments = read_json(arguments)
@@ -108,14 +97,10 @@ def harmless(effect: Effect) -> bool:
 
 
 def calls_in(text: str, names: Container[str]) -> tuple[str, list[tuple[str, dict[str, JsonValue] | str]]]:
-    """Return the words of a reply and the calls at its end that are written out in a form other than its provider's.
+    """Return a reply's words and the calls (of these `names`) at its end in another form than its provider's.
 
     These are `<tool_call>{"name": ..., "arguments": ...}</tool_call>`, `<function=NAME>...</function>`, or a reply that
     is nothing but such an object, or a list of them, with or without a fence.
-
-    Args:
-        text: of the reply.
-        names: what may be called; anything else is no call.
     """
     for pattern, read in ((_TAGGED, _tagged), (_FUNCTION, _function)):
         found = list(pattern.finditer(text))

@@ -62,15 +62,7 @@ class SchemaModel(BaseModel):
 
 
 def model_of(schema: dict[str, Any], name: str = "Arguments") -> type[BaseModel]:
-    """Return the pydantic model of an object's JSON schema (2020-12); names that Python cannot have are aliases.
-
-    Args:
-        schema: of an object; `$ref` may point into its `$defs`.
-        name: of the model.
-
-    Raises:
-        SourceError: for a schema that is not an object's, is nested too deeply, or refers to what it does not have.
-    """
+    """Return the model of an object's JSON schema (2020-12; `$ref` into its `$defs`), or raise SourceError."""
     if schema.get("type") != "object":
         raise SourceError(f"the schema of {name} is not an object's: its type must be 'object'")
     maker = _Maker(schema)

@@ -12,8 +12,8 @@ import types
 import typing
 import weakref
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NotRequired, Protocol, Required
+from dataclasses import dataclass
+from typing import Any, ClassVar, NotRequired, Required
 
 from pydantic import ConfigDict, Field, PydanticUserError, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError
@@ -32,27 +32,6 @@ _LONGEST = 300
 _MOST_PROBLEMS = 5
 
 
-class Arguments(Protocol):
-    """Checks the arguments of a call; made from a signature, or given with a schema from elsewhere."""
-
-    @property
-    def is_method(self) -> bool:
-        """True while the object of a method is still missing."""
-        ...
-
-    def check(self, arguments: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
-        """Return the keyword arguments, and what is wrong with them: nothing when the list is empty."""
-        ...
-
-    def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
-        """Return the call's positional and keyword arguments."""
-        ...
-
-    def bound(self) -> Arguments:
-        """Return the same for a method that got its object."""
-        ...
-
-
 class UntitledSchema(GenerateJsonSchema):
     """JSON schemas without the titles that pydantic derives from names: they cost tokens and say nothing new."""
 
@@ -63,21 +42,13 @@ class UntitledSchema(GenerateJsonSchema):
 
 @dataclass(frozen=True)
 class Signature:
-    """The arguments that a function takes.
+    """The arguments that a function takes."""
 
-    Attributes:
-        description: the docstring without its sections.
-        parameters: JSON schema of the arguments without the context.
-        context: the name of the parameter that takes the RunContext.
-        positional: names that may be given by position only, in order.
-        is_method: whether the first parameter is an unbound `self`.
-    """
-
-    description: str
-    parameters: dict[str, Any]
-    context: str | None
-    positional: tuple[str, ...]
-    is_method: bool
+    description: str  # the docstring without its sections
+    parameters: dict[str, Any]  # JSON schema of the arguments without the context
+    context: str | None  # the name of the parameter that takes the RunContext
+    positional: tuple[str, ...]  # names that may be given by position only, in order
+    is_method: bool  # whether the first parameter is an unbound `self`
     defaults: Mapping[str, Any]
     adapter: TypeAdapter[dict[str, Any]]
 
@@ -96,24 +67,14 @@ class Signature:
         first = [named.pop(name) if name in named else self.defaults[name] for name in self.positional]
         return first, named
 
-    def bound(self) -> Signature:
-        """Return the signature without `self`."""
-        return replace(self, is_method=False)
-
 
 @dataclass(frozen=True)
 class SchemaArguments:
-    """Arguments that are checked against a JSON schema and handed over as they are.
+    """Arguments that are checked against a JSON schema and handed over as they are."""
 
-    Attributes:
-        parameters: the schema, an object's.
-        checker: replaces the check: what is wrong, a phrase each.
-        context: whether the RunContext comes first, before the arguments: by position, since any name may be one of
-            the schema's.
-    """
-
-    parameters: dict[str, Any]
-    checker: Callable[[dict[str, Any]], list[str]] | None = None
+    parameters: dict[str, Any]  # the schema, an object's
+    checker: Callable[[dict[str, Any]], list[str]] | None = None  # replaces the check: what is wrong, a phrase each
+    # whether the RunContext comes first, before the arguments: by position, since any name may be one of the schema's
     context: bool = False
     is_method: ClassVar[bool] = False
 
@@ -126,22 +87,9 @@ class SchemaArguments:
         """Return all of them by name, behind the context."""
         return [ctx] if self.context else [], arguments
 
-    def bound(self) -> SchemaArguments:
-        """Itself."""
-        return self
-
 
 def read_signature(function: Callable[..., Any], name: str, namespace: Mapping[str, Any]) -> Signature:
-    """Return the signature of a function that is to become a tool.
-
-    Args:
-        name: the tool's name, for messages.
-        namespace: names that its annotations may use besides its module's: the locals where it is defined.
-
-    Raises:
-        ToolDefinitionError: for *args and **kwargs, parameters without a type, types without a JSON schema and
-            defaults that are not JSON.
-    """
+    """Return what a function takes, or raise ToolDefinitionError; `namespace`: locals that its annotations may use."""
     found = list(inspect.signature(function).parameters.values())
     bound = isinstance(function, functools.partial)
     if isinstance(function, functools.partial):

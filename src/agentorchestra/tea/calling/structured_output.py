@@ -14,11 +14,7 @@ _SHOWN = 80
 
 
 def read_output(text: str, schema: dict[str, Any]) -> JsonValue:
-    """Return the JSON value of a reply. Words and fences around it are forgiven, what does not fit the schema is not.
-
-    Raises:
-        OutputError: the reply holds no JSON, or none that fits. The model may be shown its sentence and be asked again.
-    """
+    """Return a reply's JSON without words or fences around it, or raise OutputError with a sentence for the model."""
     problems: list[str] = []
     for value in _values(text):
         problems = schema_problems(value, schema)

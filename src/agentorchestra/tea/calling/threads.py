@@ -39,11 +39,7 @@ class Threads:
         return len(self._running)
 
     async def run(self, function: Callable[[], T], *, name: str = "tool", limit_s: float | None = None) -> T:
-        """Return the function's result; it is called with this task's context variables, for `limit_s` seconds at most.
-
-        Raises:
-            NotStartedError, StillRunningError: the limit passed.
-        """
+        """Return the function's result within `limit_s` seconds, or raise NotStartedError or StillRunningError."""
         loop = asyncio.get_running_loop()
         ends = None if limit_s is None else loop.time() + limit_s
         try:

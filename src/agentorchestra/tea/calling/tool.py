@@ -43,8 +43,8 @@ from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import (
-    Arguments,
     SchemaArguments,
+    Signature,
     mistake,
     parse_arguments,
     read_signature,
@@ -62,46 +62,29 @@ EffectName = Literal["read", "write", "network", "execute", "spend", "send", "pu
 
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
-_PURE = "pure"
-_COMPOSITE = "composite"
-_NOT_PURE = frozenset({Tag.WRITE, Tag.NETWORK, Tag.SPEND, Tag.SEND})
+_NOT_TAGS = frozenset({"pure", "composite"})
 
 
 @dataclass(frozen=True)
 class Traits:
-    """The properties of a tool besides its signature.
+    """The properties of a tool besides its signature."""
 
-    Attributes:
-        version: `1.2.0`.
-        tags: what it touches.
-        mode: what a crash means for it.
-        timeout_s: seconds one call may take; None takes the workspace's limit (composite tools have none).
-        max_cost_usd: US dollars one call can cost at most; held against the budget while it runs.
-        thread: whether a plain function runs in a thread.
-        sequential: whether the calls of one decision run in listed order and see each other's `ctx.vars`.
-        cut: whether a long result is cut before it is recorded.
-        group: what sequential tools have in common, where their calls stay in order among each other too.
-        explicit: whether the version was written down, rather than left to the registry.
-        origin: where it came from, where it is not of this program: `mcp:NAME`.
-        distribution: what it came with, and its version: `weather-server 2.1.0 (protocol 2025-11-25)`.
-        invokers: who may call it (names of agents, `user` for calls outside of runs); None for everybody.
-        finishes: whether a call that holds ends the work of the agent that makes it; its value has the fields of
-            core's AgentResult.
-    """
-
-    version: str = "1.0.0"
-    tags: frozenset[Tag] = frozenset()
-    mode: Mode = Mode.ONCE
+    version: str = "1.0.0"  # `1.2.0`
+    tags: frozenset[Tag] = frozenset()  # what it touches
+    mode: Mode = Mode.ONCE  # what a crash means for it
+    # seconds one call may take; None takes the workspace's limit (composite tools have none)
     timeout_s: float | None = None
-    max_cost_usd: float = 0.0
-    thread: bool = True
-    sequential: bool = False
-    cut: bool = True
-    group: str = ""
-    explicit: bool = False
-    origin: str = ""
-    distribution: str = ""
+    max_cost_usd: float = 0.0  # US dollars one call can cost at most; held against the budget while it runs
+    thread: bool = True  # whether a plain function runs in a thread
+    sequential: bool = False  # whether the calls of one decision run in listed order and see each other's `ctx.vars`
+    cut: bool = True  # whether a long result is cut before it is recorded
+    group: str = ""  # what sequential tools have in common, where their calls stay in order among each other too
+    explicit: bool = False  # whether the version was written down, rather than left to the registry
+    origin: str = ""  # where it came from, where it is not of this program: `mcp:NAME`
+    distribution: str = ""  # what it came with, and its version: `weather-server 2.1.0 (protocol 2025-11-25)`
+    # who may call it (names of agents, `user` for calls outside of runs); None for everybody
     invokers: tuple[str, ...] | None = None
+    # whether a call that holds ends the work of the agent that makes it; its value has the fields of core's AgentResult
     finishes: bool = False
 
 
@@ -127,7 +110,13 @@ class Tool(Generic[P, R]):
     """
 
     def __init__(
-        self, function: Callable[P, R], schema: ToolSchema, arguments: Arguments, traits: Traits, *, source: str = ""
+        self,
+        function: Callable[P, R],
+        schema: ToolSchema,
+        arguments: Signature | SchemaArguments,
+        traits: Traits,
+        *,
+        source: str = "",
     ) -> None:
         self.name = schema.name
         self.schema = schema
@@ -213,18 +202,14 @@ class Tool(Generic[P, R]):
     def __get__(self, instance: Any, owner: type) -> Any:
         """Return a method's tool, bound to its object."""
         subject = owner if self.of_class else instance
-        if subject is None or not self._arguments.is_method:
+        if subject is None or not isinstance(self._arguments, Signature) or not self._arguments.is_method:
             return self
         function = self._function.__get__(subject, type(subject))
-        return Tool(function, self.schema, self._arguments.bound(), self.traits, source=self._source)
+        arguments = replace(self._arguments, is_method=False)
+        return Tool(function, self.schema, arguments, self.traits, source=self._source)
 
     def backed_by(self, carried: Any, uses: Iterable[str] = ()) -> Tool[P, R]:
-        """Return itself with what is behind it: an environment whose action it is, an agent that it asks.
-
-        Args:
-            carried: what the workspace takes in with it.
-            uses: what its calls may use although its caller may not.
-        """
+        """Return itself with what the workspace takes in with it, and what its calls, if not its caller, may use."""
         self.carried = carried
         self.uses = frozenset(uses)
         return self
@@ -417,21 +402,21 @@ def tool_from_schema(
 def _mode(name: str, effect: EffectName | Iterable[EffectName] | None, idempotent: bool) -> tuple[frozenset[Tag], Mode]:
     """Return tags and mode from what a tool says about itself (docs/door.md, "Effects")."""
     said = {effect} if isinstance(effect, str) else set(effect or ())
-    known = [tag.value for tag in Tag] + [_PURE, _COMPOSITE]
+    known = [tag.value for tag in Tag] + ["pure", "composite"]
     wrong = sorted(str(one) for one in said if one not in known)
     if wrong:
         raise ToolDefinitionError(
             f"tool {name!r} has the unknown effect {wrong[0]!r}; the effects: {', '.join(known)} (one, or several)"
         )
-    tags = frozenset(Tag(one) for one in said if one not in (_PURE, _COMPOSITE))
-    if _PURE in said and (_COMPOSITE in said or tags & _NOT_PURE):
-        other = sorted(said - {_PURE, "read", "execute"})
+    tags = frozenset(Tag(one) for one in said - _NOT_TAGS)
+    other = sorted(said - {"pure", "read", "execute"})
+    if "pure" in said and other:
         raise ToolDefinitionError(
             f"tool {name!r} cannot be pure and {', '.join(other)}: a pure tool touches only its arguments and ctx.vars"
         )
-    if _COMPOSITE in said:
+    if "composite" in said:
         return tags, Mode.COMPOSITE
-    if _PURE in said or tags == {Tag.READ}:
+    if "pure" in said or tags == {Tag.READ}:
         return tags, Mode.PURE
     if idempotent or tags == {Tag.READ, Tag.NETWORK}:
         return tags, Mode.REPEATABLE

@@ -42,5 +42,5 @@ class Toolkit(Protocol):
         ...
 
     async def close(self) -> None:
-        """Return leave nothing behind; idempotent."""
+        """Leave nothing behind; idempotent."""
         ...

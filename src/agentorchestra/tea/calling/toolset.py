@@ -30,13 +30,6 @@ class _Action:
     action: str
     schema: ToolSchema
 
-    def problem(self, given: Mapping[str, Any], unread: str | None) -> str | None:
-        """Return what is wrong with the arguments, a sentence."""
-        # An action takes what its schema names, whether the schema says so or not.
-        closed = {"additionalProperties": False, **self.schema.parameters}
-        problems = [unread] if unread is not None else schema_problems(dict(given), closed)
-        return mistake(self.schema.name, problems, self.schema.parameters) if problems else None
-
 
 @dataclass(frozen=True)
 class _Offer:
@@ -60,17 +53,7 @@ class Offered(Protocol):
 
 
 class AgentToolset:
-    """The tools, agents and environments that one agent may call.
-
-    Args:
-        tools: what it may call.
-        offered: further things with a schema and an effect of their own: agents as tools.
-        environments: instance -> environment (for schemas and rules; the runtime opens its own instances).
-        role: who calls.
-
-    Raises:
-        ToolDefinitionError: if two of them have one name.
-    """
+    """What one agent (`role`) may call: tools, `offered` agents, environments by instance; each name once."""
 
     def __init__(
         self,
@@ -150,16 +133,18 @@ class AgentToolset:
         given, unread = parse_arguments(call.arguments, call.name)
         if unread is not None:
             given = {"raw": str(call.arguments)}
-        elif found is not None:
-            given = given_of(given, found.schema.parameters)
-        if isinstance(found, _Offer):
-            problems = [unread] if unread is not None else schema_problems(dict(given), found.schema.parameters)
-            effect = found.one.effect({} if problems else dict(given), session, provenance)
-            if problems:
-                problem = mistake(call.name, problems, found.schema.parameters)
-                effect = effect.model_copy(update={"invalid": problem})
-            return effect
         if found is not None:
+            parameters = found.schema.parameters
+            problems = [unread] if unread is not None else []
+            if unread is None:
+                given = given_of(given, parameters)
+                # An action takes what its schema names, whether the schema says so or not.
+                closed = {"additionalProperties": False} if isinstance(found, _Action) else {}
+                problems = schema_problems(dict(given), {**closed, **parameters})
+            invalid = mistake(call.name, problems, parameters) if problems else None
+            if isinstance(found, _Offer):
+                effect = found.one.effect({} if problems else dict(given), session, provenance)
+                return effect.model_copy(update={"invalid": invalid}) if invalid else effect
             return action_effect(
                 found.environment,
                 found.action,
@@ -167,7 +152,7 @@ class AgentToolset:
                 instance=found.instance if found.instance != found.environment.name else "",
                 role=self._role,
                 provenance=provenance,
-                invalid=found.problem(given, unread),
+                invalid=invalid,
                 declared=found.schema,
             )
         # Of very many names the nearest is looked for elsewhere (`Discovery`), and of a very long one there is none.

@@ -25,12 +25,8 @@ this agent in all runs of the workspace, those without a session too; of all age
 
 SCOPES: tuple[Scope, ...] = get_args(Scope)
 
-NONE = "none"
-"""The name of no memory at all."""
-
-LONGEST_ENTRY = 4_000
-"""Characters of one entry; the rest is left out."""
-
+NONE = "none"  # the name of no memory at all
+LONGEST_ENTRY = 4_000  # characters of one entry; the rest is left out
 _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
@@ -79,17 +75,11 @@ class Entry(BaseModel, frozen=True):
 
 
 class Happening(NamedTuple):
-    """Something that happens to an agent, before anybody wrote it down.
+    """Something that happens to an agent, before anybody wrote it down."""
 
-    Attributes:
-        text: in words.
-        trust: the lowest of what it consists of.
-        closes: whether a part of the task was finished in it: a step of the plan, or all of it.
-    """
-
-    text: str
-    trust: Trust
-    closes: bool = False
+    text: str  # in words
+    trust: Trust  # the lowest of what it consists of
+    closes: bool = False  # whether a part of the task was finished in it: a step of the plan, or all of it
 
 
 class Memory(Protocol):
@@ -197,11 +187,9 @@ def newest(entries: Sequence[Entry], most_chars: int) -> list[Entry]:
     return found
 
 
-MemoryFactory = Callable[[], MemorySystem]
-"""Makes a system for one task: its class, or a function."""
+MemoryFactory = Callable[[], MemorySystem]  # makes a system for one task: its class, or a function
 
 MEMBERS = ("name", "version", "description", "begin", "step", "end")
-"""The members of a memory system."""
 
 
 class MemoryDescription(NamedTuple):

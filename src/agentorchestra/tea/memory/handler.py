@@ -20,23 +20,18 @@ from pydantic import JsonValue, ValidationError
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.protocols import BaseHandler
-from agentorchestra.tea.memory.base import LONGEST_ENTRY, SCOPES, Entry, EntryKind
+from agentorchestra.tea.memory.base import LONGEST_ENTRY, SCOPES, Entry, EntryKind, newest
 from agentorchestra.tea.memory.insights import standing
 from agentorchestra.tea.memory.records import Reader, entries_of
 from agentorchestra.tea.retrieval.index import Described, Index, words_of
 
-MOST_READ = 200
-MOST_CHARS = 40_000
-"""Entries and characters that one reading gives."""
-
+MOST_READ = 200  # entries that one reading gives
+MOST_CHARS = 40_000  # characters that one reading gives
 MOST_SEARCHED = 200_000
 """Characters of entries that are searched for a query, the newest: building their index takes about a second."""
 
-MOST_WRITTEN = 50
-"""Entries that one writing takes."""
-
-NEAR = 0.4
-"""The least part of the best one's score that an entry must have to fit a query."""
+MOST_WRITTEN = 50  # entries that one writing takes
+NEAR = 0.4  # the least part of the best one's score that an entry must have to fit a query
 
 
 class MemoryHandler(BaseHandler):
@@ -84,7 +79,7 @@ class MemoryHandler(BaseHandler):
         limit = asked.get("limit")
         most = min(limit if isinstance(limit, int) and limit > 0 else 20, MOST_READ)
         query = str(asked.get("query") or "")
-        found = await asyncio.to_thread(fitting, held, query, most) if query else _newest(held, most)
+        found = await asyncio.to_thread(fitting, held, query, most) if query else newest(held[-most:], MOST_CHARS)
         value: list[JsonValue] = [one.model_dump(mode="json", exclude_defaults=True) for one in found]
         # What is remembered is trusted as what it was made of; to have nothing is the framework's word.
         return Outcome(value={"entries": value}, trust=lowest(*(one.trust for one in found)))
@@ -119,18 +114,6 @@ def _of_run(records: Any) -> Iterator[Entry]:
     for _, record in records:
         if record.effect.get("kind") == EffectKind.WRITE_MEMORY and record.outcome is not None and record.outcome.ok:
             yield from entries_of(record.effect, {}, "", record.outcome.ended_at)
-
-
-def _newest(entries: Sequence[Entry], most: int, *, most_chars: int = MOST_CHARS) -> list[Entry]:
-    """Return the last ones that have room, in their order."""
-    found: list[Entry] = []
-    chars = 0
-    for one in reversed(entries):
-        chars += len(one.text)
-        if len(found) == most or chars > most_chars:
-            break
-        found.append(one)
-    return found[::-1]
 
 
 def fitting(entries: Sequence[Entry], query: str, most: int) -> list[Entry]:

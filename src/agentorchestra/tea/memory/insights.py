@@ -66,16 +66,13 @@ def stands_for(entries: Iterable[Entry]) -> list[tuple[Entry, tuple[str, ...]]]:
             if earlier is not None and earlier.entry.trust.rank <= one.trust.rank:
                 earlier.misled[one.task] = one
     whole = {id(each): each for each in known.values()}
-    found = [*others, *((each.place, _counted(each), _all_of(each)) for each in whole.values())]
+    found = [*others, *((each.place, *_counted(each)) for each in whole.values())]
     return [(entry, refs) for _, entry, refs in sorted(found, key=lambda one: one[0])]
 
 
-def _counted(known: _Known) -> Entry:
+def _counted(known: _Known) -> tuple[Entry, tuple[str, ...]]:
+    """Return the entry, and what is forgotten with it: whatever it stands for, and what was said against it."""
     why = [one.text for one in known.misled.values()]
     update = {"times": len(known.tasks), "misled": len(why), "why": why[-1] if why else ""}
-    return known.entry.model_copy(update=update)
-
-
-def _all_of(known: _Known) -> tuple[str, ...]:
-    """Return what is forgotten with it: whatever it stands for, and what was said against it."""
-    return tuple(dict.fromkeys([*known.refs, *(one.ref for one in known.misled.values())]))
+    refs = dict.fromkeys([*known.refs, *(one.ref for one in known.misled.values())])
+    return known.entry.model_copy(update=update), tuple(refs)

@@ -9,7 +9,6 @@ from typing import Any
 from agentorchestra.tea.memory.base import MEMBERS, MemoryFactory, describe_memory
 from agentorchestra.tea.programs.sources import class_text
 from agentorchestra.tea.registry.config import ComponentConfig
-from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
 from agentorchestra.tea.registry.kinds import ENVIRONMENT, class_name, code_variables, made_factory
 
@@ -30,14 +29,6 @@ def _describe(name: str, factory: MemoryFactory, builtin: bool) -> ComponentConf
     )
 
 
-def _fits(thing: Any) -> bool:
-    return all(hasattr(thing, part) for part in _METHODS) if inspect.isclass(thing) else callable(thing)
-
-
-def _make(name: str, maker: Maker, text: str) -> MemoryFactory:
-    return made_factory("memory system", maker, text, _METHODS)
-
-
 def _variables(factory: MemoryFactory, made: Made | None) -> list[Variable]:
     role = " ".join(factory().description.split())[:500]
     return code_variables(made, class_name(factory), "memory code", role)
@@ -50,7 +41,7 @@ MEMORY: Kind[MemoryFactory] = replace(
     name="memory",
     plural="memories",
     describe=_describe,
-    fits=_fits,
-    make=_make,
+    fits=lambda one: all(hasattr(one, part) for part in _METHODS) if inspect.isclass(one) else callable(one),
+    make=lambda name, maker, text: made_factory("memory system", maker, text, _METHODS),
     variables=_variables,
 )

@@ -110,17 +110,7 @@ async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Ent
 
 
 async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str = "") -> list[str]:
-    """Have entries never be read again, with everything that each stands for; return their references.
-
-    The log keeps them.
-
-    Args:
-        refs: of entries (`RUN:ENTRY`), or `ENTRY` alone where only one run has it.
-        by: who wants it.
-
-    Raises:
-        UsageError: for one that there is not; nothing is forgotten then.
-    """
+    """Have entries (`RUN:ENTRY` or `ENTRY`) and all that each stands for never be read again, or raise UsageError."""
     known = {one.ref: all_ for one, all_ in await remembered(store, ("event", "summary", "insight"))}
     gone: dict[str, list[str]] = {}
     for ref in refs:

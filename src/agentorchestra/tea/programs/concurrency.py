@@ -12,8 +12,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-Span = tuple[int, int]
-"""The place of a call: from byte to byte of the program's UTF-8 text."""
+Span = tuple[int, int]  # the place of a call: from byte to byte of the program's UTF-8 text
 
 _ADDS = ("append", "extend", "insert")
 

@@ -20,8 +20,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.imports import Completed, complete_imports, parse_source
 
-PREFIX = "agentorchestra_source_"
-"""Of the names of virtual modules; the hash of the text follows."""
+PREFIX = "agentorchestra_source_"  # of the names of virtual modules; the hash of the text follows
 
 _loading = threading.RLock()
 
@@ -29,18 +28,10 @@ _loading = threading.RLock()
 def load_module(
     text: str, *, name: str | None = None, package: str = "", where: str = "the source"
 ) -> types.ModuleType:
-    """Return the virtual module of a source text. The same text under the same name is loaded once.
+    """Execute a text of the workspace's user; return its module, or raise SourceError with the line.
 
-    The module stands in `sys.modules`, and `inspect.getsource` finds the source of what it defines. A text that fails
-    leaves nothing behind.
-
-    Args:
-        text: Python, of the workspace's user: it is executed in this process.
-        name: of the module; made of the text's hash by default.
-        package: for relative imports in it.
-
-    Raises:
-        SourceError: for text that is no Python, or raises while it is executed; the sentence has the line.
+    The module stands in `sys.modules`, and `inspect.getsource` finds the source of what it defines. The same text under
+    the same name is loaded once; one that fails leaves nothing behind. `package` is for relative imports.
     """
     return _load(Completed(text), name or f"{PREFIX}{sha256_text(text)[:16]}", package, where)
 
@@ -104,17 +95,7 @@ def member(module: types.ModuleType, name: str, *, where: str = "the source") ->
 
 
 def tools_from_source(text: str, *, name: str | None = None, package: str = "") -> list[Tool[..., Any]]:
-    """Return the tools that a source text of the workspace's user defines; it is executed in this process.
-
-    Args:
-        name: of the one tool or plain function that is wanted. Without it: all its `@tool` functions, or where it has
-            none all its public functions.
-        package: for relative imports in it.
-
-    Raises:
-        SourceError: for text that cannot be loaded or defines no such tool.
-        ToolDefinitionError: for a plain function whose signature makes no tool.
-    """
+    """Execute a text of the user's; return its tool `name`, all its `@tool`s, or its public functions."""
     module = load_source(text, package=package)
     if name is not None:
         return [_tool_named(module, name)]
@@ -140,15 +121,7 @@ def _tool_named(module: types.ModuleType, name: str) -> Tool[..., Any]:
 
 
 def class_from_source(text: str, name: str | None = None, *, has: tuple[str, ...] = (), package: str = "") -> type[Any]:
-    """Return a class (an environment, a memory system) that a source text of the workspace's user defines.
-
-    Args:
-        name: of the class; where the text defines one class with the members it `has` it need not be named.
-        package: for relative imports in it.
-
-    Raises:
-        SourceError: for text that cannot be loaded, defines no such class, or one that lacks members.
-    """
+    """Execute a text of the user's; return its class `name`, or its only one with the members it `has`."""
     module = load_source(text, package=package)
     if name is None:
         own = [one for one in vars(module).values() if inspect.isclass(one) and one.__module__ == module.__name__]

@@ -26,19 +26,12 @@ from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.programs.handler import given
 from agentorchestra.tea.programs.imports import FOREIGN_MODULES, check_imports, complete_imports
 
-TIMEOUT_S = 60.0
-"""Seconds that one call may take."""
-
-LONGEST_RESULT = 500_000
-"""Characters of JSON that one call may return."""
-
-LONGEST_WORDS = 8_000
-"""Characters of a docstring that are read."""
-
+TIMEOUT_S = 60.0  # seconds that one call may take
+LONGEST_RESULT = 500_000  # characters of JSON that one call may return
+LONGEST_WORDS = 8_000  # characters of a docstring that are read
 _GIVE = "_give"
 
-TOOLS = "tools"
-"""Under this name code has the tools that it may call."""
+TOOLS = "tools"  # under this name code has the tools that it may call
 
 
 class Programs(Protocol):
@@ -78,18 +71,11 @@ def foreign_tool(
     may_import: Collection[str] = (),
     trial_s: float | None = None,
 ) -> Tool[..., Any]:
-    """Return a tool from source that the workspace's user did not write.
+    """Return a tool from source that the workspace's user did not write: nothing of it is executed here.
 
-    Args:
-        text: Python, of which nothing is executed here; imports that it lacks are added where they are known.
-        name: of the function; it takes JSON values by name.
-        programs: where its calls run.
-        version: of the component.
-        timeout_s: seconds that one call may take.
-        may_call: tools that its code may call as `tools.NAME(argument=value)`, each time through the door, where
-            whoever calls it may call them too.
-        may_import: modules that it may import besides those of every such code.
-        trial_s: seconds that its program may take, for a trial of it: the sandbox ends it, and the call says so.
+    Its code may call the tools `may_call` as `tools.NAME(argument=value)`, each time through the door, where whoever
+    calls it may call them too; `may_import` are modules besides those of every such code. A trial ends after `trial_s`
+    seconds, in the sandbox, and says so. Missing imports are added where they are known.
 
     Raises:
         SourceError: for text that is no Python, imports what it may not, lacks the function, or has a signature that
@@ -102,7 +88,36 @@ def foreign_tool(
     schema = read_schema(text, name, allowed=allowed)
 
     async def call(ctx: Any, **arguments: Any) -> ToolResult:
-        return await _called(ctx, programs, source, name, arguments, called, trial_s)
+        """Run one call as a program of its own, whose only word to us is its result."""
+
+        async def answer(_: Any, asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
+            said = asked.get("arguments")
+            values = said if isinstance(said, dict) else {}
+            if asked.get("name") == _GIVE:
+                raise _Given(values)
+            outcome = await ctx.call_tool(str(asked.get("name")), **values)
+            return (
+                {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
+            )
+
+        # The program's text is an argument of the effect: a changed byte in that file lets recorded runs diverge.
+        inside = (importlib.resources.files(__package__) / "_foreign_call.py").read_text("utf-8")
+        code = f"{inside}\n\n_call({_GIVE}, {source!r}, {name!r}, {canonical_json(arguments)!r}, {LONGEST_RESULT})\n"
+        try:
+            outcome = await programs.run(
+                ctx, "python", code, called, functions=(_GIVE,), answer=answer, seconds=trial_s
+            )
+        except _Given as result:
+            error = result.arguments.get("error")
+            if error is not None:
+                raise ToolError(f"{name} failed: {str(error)[:2500]}") from None
+            return ToolResult(content=result.arguments.get("value"), trust=Trust.UNTRUSTED)
+        if not outcome.ok or not isinstance(outcome.value, dict):
+            raise ToolError(outcome.error or f"{name} gave no result")
+        said = outcome.value
+        ending, words = str(said.get("ending")), str(said.get("stderr") or "").strip().splitlines()
+        how = str(said.get("detail") or "") or (words[-1] if words else f"exit code {said.get('exit_code')}")
+        raise ToolError(f"{name} ended without a result ({'it exited' if ending == 'exited' else ending}: {how[:500]})")
 
     return tool_from_schema(
         call,
@@ -124,58 +139,11 @@ def called_tools(tree: ast.AST) -> frozenset[str]:
     )
 
 
-async def _called(
-    ctx: Any,
-    programs: Programs,
-    source: str,
-    name: str,
-    arguments: dict[str, Any],
-    tools: Sequence[str],
-    seconds: float | None,
-) -> ToolResult:
-    """Run one call as a program of its own, whose only word to us is its result."""
-
-    async def answer(_: Any, asked: dict[str, JsonValue]) -> dict[str, JsonValue]:
-        said = asked.get("arguments")
-        values = said if isinstance(said, dict) else {}
-        if asked.get("name") == _GIVE:
-            raise _Given(values)
-        outcome = await ctx.call_tool(str(asked.get("name")), **values)
-        return {"value": given(outcome)} if outcome.ok else {"error": outcome.error or f"it ended as {outcome.status}"}
-
-    # The program's text is an argument of the effect: a changed byte in that file lets recorded runs diverge.
-    inside = (
-        importlib.resources.files("agentorchestra.tea.programs")
-        .joinpath("_foreign_call.py")
-        .read_text(encoding="utf-8")
-    )
-    last = f"_call({_GIVE}, {source!r}, {name!r}, {canonical_json(arguments)!r}, {LONGEST_RESULT})"
-    try:
-        code = f"{inside}\n\n{last}\n"
-        outcome = await programs.run(ctx, "python", code, tools, functions=(_GIVE,), answer=answer, seconds=seconds)
-    except _Given as result:
-        error = result.arguments.get("error")
-        if error is not None:
-            raise ToolError(f"{name} failed: {str(error)[:2500]}") from None
-        return ToolResult(content=result.arguments.get("value"), trust=Trust.UNTRUSTED)
-    if not outcome.ok or not isinstance(outcome.value, dict):
-        raise ToolError(outcome.error or f"{name} gave no result")
-    said = outcome.value
-    ending, words = str(said.get("ending")), str(said.get("stderr") or "").strip().splitlines()
-    how = str(said.get("detail") or "") or (words[-1] if words else f"exit code {said.get('exit_code')}")
-    raise ToolError(f"{name} ended without a result ({'it exited' if ending == 'exited' else ending}: {how[:500]})")
-
-
 # -- what a function takes, from its text ------------------------------------------------------------------------------
 
 
 def read_schema(text: str, name: str, *, allowed: Collection[str] = FOREIGN_MODULES) -> ToolSchema:
-    """Return name, description and parameters of a function, read from its text; its words are untrusted.
-
-    Raises:
-        SourceError: for text that is no Python, no such function, or a signature that is more than JSON values by name;
-            the sentence has the line.
-    """
+    """Return name, description and parameters of a function, read from its text, or raise SourceError with the line."""
     where = f"the source of {name!r}"
     function = _function(text, name, where, allowed)
     described: dict[str, str]

@@ -22,15 +22,7 @@ _TAKEN = frozenset(dir(builtins)) | {"ToolError"}
 
 
 class Functions:
-    """The tools, agents and actions of an agent as functions.
-
-    Args:
-        tools: what it may call.
-        only: the names of some of them; all by default.
-
-    Raises:
-        ToolDefinitionError: if two of them would have one name in Python.
-    """
+    """Tools, agents and actions as functions (`only` some); ToolDefinitionError if two have one name in Python."""
 
     def __init__(self, tools: AgentToolset, only: Sequence[str] | None = None) -> None:
         self.tools = tools

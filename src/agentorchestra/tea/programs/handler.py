@@ -24,22 +24,12 @@ from agentorchestra.tea.programs.interpreter import Call, Interpreter, Ran, Repl
 from agentorchestra.tea.programs.monty import MODULES
 
 NAME = "program"
-DONE = "done"
-"""Where the value of an outcome has what the finishing tool gave back, whatever that is called."""
-
-STATE = f"{PRIVATE}program"
-"""The variables that a program left: the hash of a blob, an agent's own."""
-
-MOST_CALLS = 200
-"""Calls that one program may make."""
-
-MOST_PRINTED = 100_000
-FLOOD = 2_000_000
-"""Characters of output that are kept, and that end a program."""
-
-MOST_STATE = 8_000_000
-"""Bytes of variables that are kept for the next program."""
-
+DONE = "done"  # where the value of an outcome has what the finishing tool gave back, whatever that is called
+STATE = f"{PRIVATE}program"  # the variables that a program left: the hash of a blob, an agent's own
+MOST_CALLS = 200  # calls that one program may make
+MOST_PRINTED = 100_000  # characters of output that are kept
+FLOOD = 2_000_000  # characters of output that end a program
+MOST_STATE = 8_000_000  # bytes of variables that are kept for the next program
 _MOST_MEDIA = 8
 
 

@@ -15,8 +15,7 @@ from dataclasses import dataclass
 
 from agentorchestra.core.errors import SourceError
 
-LONGEST = 1_000_000
-"""Characters of one source text."""
+LONGEST = 1_000_000  # characters of one source text
 
 
 def _words(text: str) -> list[str]:
@@ -55,9 +54,7 @@ KNOWN: Mapping[str, str] = {
 """The imports that bind a name; only these are added."""
 
 _OF_DATETIME = frozenset({"datetime", "date", "time", "timedelta", "timezone", "tzinfo", "UTC", "MINYEAR", "MAXYEAR"})
-_ALSO_FUNCTIONS = frozenset({"copy", "pprint"})
-"""Modules with a function of their own name."""
-
+_ALSO_FUNCTIONS = frozenset({"copy", "pprint"})  # modules with a function of their own name
 FOREIGN_MODULES = frozenset(
     _words(
         "__future__ abc array ast asyncio base64 binascii bisect calendar cmath collections colorsys contextlib copy "
@@ -76,17 +73,11 @@ _IMPORTERS = frozenset({"__import__", "__builtins__", "__loader__"})
 
 @dataclass(frozen=True)
 class Completed:
-    """A source text with the imports it lacked.
+    """A source text with the imports it lacked."""
 
-    Attributes:
-        text: what is loaded.
-        added: the statements that were added.
-        after: the line of the given text behind which they stand, in one line.
-    """
-
-    text: str
-    added: tuple[str, ...] = ()
-    after: int = 0
+    text: str  # what is loaded
+    added: tuple[str, ...] = ()  # the statements that were added
+    after: int = 0  # the line of the given text behind which they stand, in one line
 
     def line(self, number: int) -> int:
         """Return the line of the given text that a line of the completed one was."""
@@ -109,13 +100,7 @@ def parse_source(text: str, *, where: str = "the source") -> ast.Module:
 
 
 def complete_imports(text: str, *, known: Mapping[str, str] = KNOWN, where: str = "the source") -> Completed:
-    """Return a source text with imports for the names that it uses and never binds, as far as they are known.
-
-    A name that the text binds stays what it is; a text with a star import, which may bind any, is left alone.
-
-    Raises:
-        SourceError: for text that is no Python.
-    """
+    """Add known imports for names that a text uses and never binds; one with a star import stays as it is."""
     tree = parse_source(text, where=where)
     try:
         free = _free_names(text, tree)
@@ -213,11 +198,7 @@ def _names(annotation: ast.expr) -> Iterator[str]:
 
 
 def check_imports(text: str, *, allowed: Collection[str] = FOREIGN_MODULES, where: str = "the source") -> ast.Module:
-    """Return the tree of a text that imports nothing but what is allowed; `a.b` allows no other part of `a`.
-
-    Raises:
-        SourceError: for a forbidden import, with its line, and for text that is no Python.
-    """
+    """Return a text's tree, or raise SourceError with the line of a forbidden import; `a.b` allows no other."""
     tree = parse_source(text, where=where)
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -64,10 +64,7 @@ class Host(Protocol):
         ...
 
     async def calls(self, calls: Sequence[Call]) -> list[Reply]:
-        """Do what the program called: one call, or several that it waits for together, in the program's order.
-
-        Whatever this raises ends the program and goes up.
-        """
+        """Do one call, or several awaited together, in the program's order; what this raises ends the program."""
         ...
 
     def print(self, text: str) -> None:
@@ -77,18 +74,12 @@ class Host(Protocol):
 
 @dataclass(frozen=True)
 class Ran:
-    """How a program ended.
+    """How a program ended."""
 
-    Attributes:
-        value: its last expression's as Python writes it, None where it has none.
-        error: the exception with its line, None where it ran to its end.
-        state: the program's variables for the next one, None where they cannot be kept.
-        chance: what it printed since its last call depends on how fast the machine is: it was ended by the clock.
-    """
-
-    value: str | None = None
-    error: str | None = None
-    state: bytes | None = None
+    value: str | None = None  # its last expression's as Python writes it, None where it has none
+    error: str | None = None  # the exception with its line, None where it ran to its end
+    state: bytes | None = None  # the program's variables for the next one, None where they cannot be kept
+    # what it printed since its last call depends on how fast the machine is: it was ended by the clock
     chance: bool = False
 
 
@@ -105,15 +96,7 @@ class Interpreter(Protocol):
         ...
 
     async def run(self, code: str, host: Host, *, now: datetime, seed: int, state: bytes | None = None) -> Ran:
-        """Run a program. The same program with the same replies does the same again.
-
-        Args:
-            code: the program.
-            host: its functions, and who takes what it prints.
-            now: what its clock shows, from the beginning to the end.
-            seed: of its `random`.
-            state: of an earlier program, whose variables it sees.
-        """
+        """Run a program that sees the variables of `state`; with equal replies, `now` and `seed` it does the same."""
         ...
 
     async def aclose(self) -> None:
@@ -123,19 +106,12 @@ class Interpreter(Protocol):
 
 @dataclass(frozen=True)
 class ProgramLimits:
-    """Limits of a program in Monty.
+    """Limits of a program in Monty."""
 
-    Attributes:
-        seconds: of computing, between two calls.
-        memory: bytes of its heap.
-        depth: nested calls.
-        processes: interpreters that compute at the same time; further programs wait.
-    """
-
-    seconds: float = 10.0
-    memory: int = 64_000_000
-    depth: int = 500
-    processes: int = 4
+    seconds: float = 10.0  # of computing, between two calls
+    memory: int = 64_000_000  # bytes of its heap
+    depth: int = 500  # nested calls
+    processes: int = 4  # interpreters that compute at the same time; further programs wait
 
 
 class MontyInterpreter:
@@ -171,14 +147,10 @@ class MontyInterpreter:
 
 @dataclass
 class _State:
-    """Variables of a program as bytes, with what is known of the programs that made them.
+    """Variables of a program as bytes, with what is known of the programs that made them."""
 
-    Attributes:
-        programs: how many there were: functions they defined may still be called.
-        awaited: of each, by its number, the places of the calls that it awaits.
-    """
-
-    programs: int = 0
+    programs: int = 0  # how many there were: functions they defined may still be called
+    # of each, by its number, the places of the calls that it awaits
     awaited: dict[int, frozenset[Span]] = field(default_factory=dict)
 
     def with_dump(self, dump: bytes) -> bytes:

@@ -148,17 +148,11 @@ def _forgives(handler: ast.ExceptHandler) -> bool:
 
 @dataclass
 class _Look:
-    """A walk over a program's tree, outer nodes first.
+    """A walk over a program's tree, outer nodes first."""
 
-    Attributes:
-        assigned: names that the program assigns.
-        tried: ids of the nodes whose failed imports the program handles.
-        modules: names bound to modules.
-    """
-
-    assigned: frozenset[str]
-    tried: set[int] = field(default_factory=set)
-    modules: dict[str, str] = field(default_factory=dict)
+    assigned: frozenset[str]  # names that the program assigns
+    tried: set[int] = field(default_factory=set)  # ids of the nodes whose failed imports the program handles
+    modules: dict[str, str] = field(default_factory=dict)  # names bound to modules
 
     def at(self, node: ast.AST) -> Iterator[str]:
         """Yield what is missing for one node."""

@@ -45,20 +45,14 @@ def texts_of(tools: Iterable[Any]) -> dict[str, str]:
 
 
 def schemas_text(tools: Iterable[Tool[..., Any]]) -> str:
-    """Return the schemas of tools by name, as JSON; equal ones give equal text.
-
-    The log has the schemas that models were offered natively; where tools are described in the prompt it has none.
-    """
+    """Return tools' schemas by name as JSON: the log has none of those that are described in the prompt."""
     shown = {one.name: one.schema.model_dump(mode="json", exclude_defaults=True) for one in tools}
     # The order inside a schema stays: it is that of the arguments where a tool is described in words.
     return json.dumps(dict(sorted(shown.items())), separators=(",", ":"))
 
 
 def module_text(one: Tool[..., Any]) -> str:
-    """Return the text of the module that a tool is defined in, as it was imported.
-
-    It is "" for a tool that its module does not name (a method's, one made inside a function or at a prompt).
-    """
+    """Return the text of the module that defines a tool, "" for a tool that its module does not name."""
     function = inspect.unwrap(one)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
     if module is None or not symbol_of(one):
@@ -105,8 +99,7 @@ def _text_of(file: str, module: str) -> str:
     return held[1]
 
 
-_TEXTS: dict[tuple[str, str], tuple[object, str]] = {}
-"""The text of each module, with what it was imported by."""
+_TEXTS: dict[tuple[str, str], tuple[object, str]] = {}  # the text of each module, with what it was imported by
 
 
 def pinned_tool(name: str, pin: Pinned, text: str, *, package: str = "") -> Tool[..., Any]:

@@ -28,8 +28,7 @@ from agentorchestra.core.errors import PromptError
 from agentorchestra.core.spec import Pinned
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 
-Resource = Path | Traversable
-"""A file or folder, of the disk or of a package."""
+Resource = Path | Traversable  # a file or folder, of the disk or of a package
 
 
 def load_prompt(file: Resource) -> Prompt:
@@ -40,21 +39,15 @@ def load_prompt(file: Resource) -> Prompt:
 
 @dataclass(frozen=True)
 class _Source:
-    """A prompt's file before it is composed.
-
-    Attributes:
-        file: its name, "" for a text that lies in none.
-        name: that the prompt must have, "" for the file's.
-        given: the variables of the prompt that it replaces, None where it replaces none.
-        checked: that its template is right is known: every packaged one is looked at by the tests, and a process that
-            starts need not do it again.
-    """
+    """A prompt's file before it is composed."""
 
     text: str
     where: str
-    file: str = ""
-    name: str = ""
-    given: tuple[str, ...] | None = None
+    file: str = ""  # its name, "" for a text that lies in none
+    name: str = ""  # that the prompt must have, "" for the file's
+    given: tuple[str, ...] | None = None  # the variables of the prompt that it replaces, None where it replaces none
+    # that its template is right is known: every packaged one is looked at by the tests, and a process that starts need
+    # not do it again
     checked: bool = False
 
 
@@ -82,14 +75,9 @@ _PACKAGED: dict[tuple[tuple[str, _Source], ...], dict[str, Prompt]] = {}
 class PromptLibrary:
     """Packaged prompts, and the workspace's own in their place. Files are read once, when the library is made.
 
-    Args:
-        packaged: folders of `NAME.md` files; of two with one name, the later holds.
-        overrides: the workspace's folder of prompts; a file there replaces the packaged prompt of its name, and may
-            use that one's variables, or is a new prompt.
-        given: the application's folders of prompts, which must be there; the overrides replace theirs as well.
-
-    Raises:
-        PromptError: for a file that is no prompt, or an override with other variables than it is given.
+    Of two packaged folders with one name, the later holds. The application's folders (`given`) must be there; a file of
+    the workspace's (`overrides`) replaces either and may use that prompt's variables, or is a new prompt. A file that
+    is no prompt, or uses other variables than it is given, raises PromptError.
     """
 
     def __init__(
@@ -174,7 +162,11 @@ class PromptLibrary:
 
     def pins(self) -> dict[str, Pinned]:
         """Return version, content hash and the hash of the text (the same one) by name, for the manifest."""
-        return {name: _pin(self._prompts[name]) for name in self.names}
+        prompts = {name: self._prompts[name] for name in self.names}
+        return {
+            name: Pinned(version=one.version, content_hash=one.content_hash, source=one.content_hash)
+            for name, one in prompts.items()
+        }
 
     def texts(self) -> dict[str, str]:
         """Return the text of every prompt by SHA-256."""
@@ -189,23 +181,12 @@ class PromptLibrary:
         return other
 
     def with_texts(self, texts: Mapping[str, str]) -> PromptLibrary:
-        """Return a library in which some prompts have the given texts.
-
-        Args:
-            texts: by name; a name that this library does not have is a new prompt.
-
-        Raises:
-            PromptError: for a text that is no prompt, has another name, or uses what that prompt is not given.
-        """
+        """Return a library in which some prompts, new ones too, have these texts, or raise PromptError."""
         other = copy(self)
         other._sources = dict(self._sources)
         where = "the text given for the prompt"
         other._override({name: _Source(text, f"{where} {name!r}", name=name) for name, text in texts.items()})
         return other
-
-
-def _pin(prompt: Prompt) -> Pinned:
-    return Pinned(version=prompt.version, content_hash=prompt.content_hash, source=prompt.content_hash)
 
 
 def _fitted(prompt: Prompt, source: _Source) -> Prompt:

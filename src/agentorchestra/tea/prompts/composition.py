@@ -37,8 +37,7 @@ _MARK = re.compile(
 )
 _PART = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 
-LONGEST = 1_000_000
-"""Characters of a composed prompt."""
+LONGEST = 1_000_000  # characters of a composed prompt
 
 
 class _Body(Protocol):
@@ -54,11 +53,7 @@ B = TypeVar("B", bound=_Body)
 
 
 def composed(template: str, modules: Callable[[str], B] | None, *, where: str) -> tuple[str, tuple[B, ...]]:
-    """Return a template with its includes replaced, and what was put in, each once, in order.
-
-    Raises:
-        PromptError: for a module that is not there.
-    """
+    """Return a template with its includes replaced, and what was put in, each once, in order, or raise PromptError."""
     found: dict[str, B] = {}
     left = LONGEST - len(template)
 

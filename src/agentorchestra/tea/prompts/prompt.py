@@ -22,33 +22,22 @@ _VERSION = re.compile(r"\d+\.\d+\.\d+(?:[-+][0-9A-Za-z.-]+)?")
 _NAME = re.compile(r"[a-zA-Z_][a-zA-Z0-9_-]{0,63}")
 _USER = re.compile(r"^[ \t]{0,99}\{# user #\}[ \t]{0,99}\n?", re.MULTILINE)
 """Behind this line stands what goes into the user's message: the task, and what changes from request to request."""
-_SHORT = 4_000
-"""Characters of front matter that no nesting makes dangerous."""
+_SHORT = 4_000  # characters of front matter that no nesting makes dangerous
 
 
 @dataclass(frozen=True)
 class Prompt:
-    """A prompt.
+    """A prompt."""
 
-    Attributes:
-        name, version, description: from its front matter.
-        variables: what `render` must be given.
-        template: the body, a Jinja2 template.
-        content_hash: hex SHA-256 of the text.
-        text: the file's text; with modules put in where it has any, so that it is whole.
-        trainable: names of the parts that may be rewritten.
-        modules: `name@version` of the prompts that it includes, theirs too.
-    """
-
-    name: str
+    name: str  # as version and description from its front matter
     version: str
     description: str
-    variables: tuple[str, ...]
-    template: str
-    content_hash: str
-    text: str = ""
-    trainable: tuple[str, ...] = ()
-    modules: tuple[str, ...] = ()
+    variables: tuple[str, ...]  # what `render` must be given
+    template: str  # the body, a Jinja2 template
+    content_hash: str  # hex SHA-256 of the text
+    text: str = ""  # the file's text; with modules put in where it has any, so that it is whole
+    trainable: tuple[str, ...] = ()  # names of the parts that may be rewritten
+    modules: tuple[str, ...] = ()  # `name@version` of the prompts that it includes, theirs too
 
     @property
     def component(self) -> str:
@@ -61,16 +50,7 @@ class Prompt:
         return parts_of(self.template, self.trainable, where=f"the prompt {self.name!r}")
 
     def with_part(self, name: str, text: str, *, version: str = "") -> Prompt:
-        """Return the prompt with another text for one trainable part.
-
-        Args:
-            name: of the part.
-            text: a template by itself: it may use the prompt's variables.
-            version: of the new prompt; this one's by default.
-
-        Raises:
-            PromptError: for a part that is not trainable, or a text that breaks the template or uses unknown variables.
-        """
+        """Return the prompt with another text (itself a template) for a trainable part, or raise PromptError."""
         import jinja2
 
         where = f"the prompt {self.name!r}"
@@ -88,22 +68,12 @@ class Prompt:
         return parse_prompt(head + with_parts(self.template, {name: text}, where=where), where=where)
 
     def render(self, **values: Any) -> str:
-        """Return the prompt's text, without white space around it.
-
-        Raises:
-            PromptError: for a missing or unknown variable, or a template that fails.
-        """
+        """Return the prompt's text, stripped; PromptError for missing or unknown variables and failing templates."""
         self._check(values)
         return self._rendered(self.template, values)
 
     def messages(self, **values: Any) -> tuple[str, str]:
-        """Return the texts of the system message and of the user's message, "" where it has none.
-
-        The line `{# user #}` parts the two; neither half may end inside a block of the other.
-
-        Raises:
-            PromptError: as `render`.
-        """
+        """Return the system's and the user's text, parted by the line `{# user #}`, in no block; raise as `render`."""
         self._check(values)
         rules, *told = _USER.split(self.template, maxsplit=1)
         return self._rendered(rules, values), self._rendered(told[0], values) if told else ""
@@ -152,18 +122,7 @@ def _normal(text: str) -> str:
 def parse_prompt(
     text: str, *, where: str, modules: Callable[[str], Prompt] | None = None, check: bool = True
 ) -> Prompt:
-    """Return a prompt from the text of its file.
-
-    Args:
-        text: front matter and template.
-        where: the file, for messages.
-        modules: finds the prompts that it includes.
-        check: look at the template too; False for one that is known to be right.
-
-    Raises:
-        PromptError: if the front matter is missing, is not YAML, lacks a field or has a wrong one; if the template
-            does not parse or uses a variable that is not declared; if a module is not there.
-    """
+    """Return a prompt from its file's text, or raise PromptError; `where` is for messages, `modules` finds includes."""
     import yaml
 
     lines = _normal(text).split("\n")

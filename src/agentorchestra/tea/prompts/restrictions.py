@@ -10,9 +10,7 @@ from __future__ import annotations
 from agentorchestra.core.errors import PromptError
 from agentorchestra.tea.prompts.prompt import parse_prompt
 
-MAX_CHARS = 256 * 1024
-"""Of the text of a prompt that came from elsewhere."""
-
+MAX_CHARS = 256 * 1024  # of the text of a prompt that came from elsewhere
 _MAX_LOOPS = 50
 
 _NODES = frozenset(
@@ -30,15 +28,7 @@ _FILTERS = frozenset(
 
 
 def check_plain(text: str, name: str) -> None:
-    """Refuse a prompt whose template could take more than a few passes over what it is given.
-
-    Args:
-        text: of its file.
-        name: of the prompt, for messages.
-
-    Raises:
-        PromptError: naming what it uses.
-    """
+    """Raise PromptError for a template that could take more than a few passes over what it is given."""
     from jinja2 import TemplateSyntaxError, nodes
     from jinja2.sandbox import ImmutableSandboxedEnvironment
 

@@ -130,8 +130,7 @@ def parameter_lines(schema: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-_DEEPEST = 10
-"""So deep a type is told; schemas come from elsewhere too."""
+_DEEPEST = 10  # so deep a type is told; schemas come from elsewhere too
 
 
 def _type(schema: Any, depth: int = 0) -> str:

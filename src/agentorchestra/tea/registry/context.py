@@ -66,9 +66,6 @@ P = ParamSpec("P")
 R = TypeVar("R")
 ManagerT = TypeVar("ManagerT", bound="ContextManager[Any]")
 
-_RUN_COMPONENTS = 1000
-"""So many components that were at hand for one run are remembered with their identities."""
-
 
 class Found(BaseModel, frozen=True):
     """A component that fits a query; scores lie between 0 and 1, comparable within one answer only."""
@@ -96,20 +93,16 @@ class Difference(BaseModel, frozen=True):
 
 
 class Access(NamedTuple):
-    """The parts of a workspace that its managers use.
+    """The parts of a workspace that its managers use."""
 
-    Attributes:
-        ready: opens what is not open yet, reads what was registered since, and takes it into use.
-        invoke_tool, invoke_action, state_of, invoke_agent: calls outside of a run; each is recorded.
-        environments: every environment there is, by name.
-    """
-
+    # opens what is not open yet, reads what was registered since, and takes it into use
     ready: Callable[[], Awaitable[None]]
+    # calls outside of a run; each is recorded
     invoke_tool: Callable[[Tool[..., Any], Mapping[str, JsonValue]], Awaitable[Outcome]]
     invoke_action: Callable[[str, str, Mapping[str, JsonValue]], Awaitable[Outcome]]
     state_of: Callable[[str], Awaitable[tuple[Block, ...]]]
     invoke_agent: Callable[[str, str, dict[str, Any]], Awaitable[RunResult]]
-    environments: Callable[[], Mapping[str, Any]]
+    environments: Callable[[], Mapping[str, Any]]  # every environment there is, by name
 
 
 class _Watched(NamedTuple):
@@ -141,14 +134,6 @@ class ContextManager(Generic[T]):
     Every operation that changes something takes `author` (`user` by default), `reason` and `run`: they stand in the
     history of the component. Names and texts are checked before anything is written; what cannot be made is not
     registered.
-
-    Args:
-        kind: see Kind.
-        registry: the histories; of all kinds.
-        given: the components at hand, by name.
-        access: see Access.
-        builtin: names of those that come with the package.
-        distribution: the package's version.
     """
 
     def __init__(
@@ -222,11 +207,7 @@ class ContextManager(Generic[T]):
         self._settled = (self.registry.count, self.registry.handed)
 
     async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
-        """Return what is at hand for one run only, under the versions it has; its names mean nothing elsewhere.
-
-        Raises:
-            VersionError: for an explicit version that is known with other content.
-        """
+        """Return what is at hand for one run only, under its versions; VersionError for one with other content."""
 
         def plan() -> Iterable[Entry]:
             for name, one in components.items():
@@ -272,7 +253,7 @@ class ContextManager(Generic[T]):
         """Return the identity of what is at hand, and what it is made of; it is looked at once."""
         held = self._identities.get((name, id(one)))
         if held is None or held[0] is not one:
-            if len(self._identities) > len(self._given) + _RUN_COMPONENTS:
+            if len(self._identities) > len(self._given) + 1000:  # so many that were at hand for one run only
                 self._identities.clear()
             held = self._identities[name, id(one)] = (one, *self._identify(name, one))
         return held[1], held[2]
@@ -315,11 +296,7 @@ class ContextManager(Generic[T]):
         return self.registry.history(self.kind.name, name) or History(self.kind.name, name)
 
     def history(self, name: str, *, hidden: bool = False) -> History:
-        """Return what is known of a name as of the last operation, or raise UnknownComponentError with names like it.
-
-        Args:
-            hidden: whether it may be one that means nothing here, or nothing any more.
-        """
+        """Return what is known of a name, `hidden`: even if it means nothing here, or raise UnknownComponentError."""
         asked: object = name
         found = self.registry.history(self.kind.name, name) if isinstance(asked, str) else None
         if found is not None and (hidden or self._is_usable(found)):
@@ -404,21 +381,12 @@ class ContextManager(Generic[T]):
         return await self.list()
 
     async def get(self, name: str, version: str | None = None) -> T:
-        """Return the component itself.
-
-        Raises:
-            UnknownComponentError: with the nearest names.
-            VersionError: with the versions there are, or for one that cannot be made again.
-        """
+        """Return the component itself, or raise UnknownComponentError or VersionError with what there is instead."""
         await self.access.ready()
         return await self._object(name, version)
 
     async def info(self, name: str, version: str | None = None) -> ComponentConfig:
-        """Return what is known of a component: description, version, operations with their schemas.
-
-        Raises:
-            UnknownComponentError, VersionError.
-        """
+        """Return description, version, operations with their schemas; raise UnknownComponentError or VersionError."""
         await self.access.ready()
         return self.config(name, version)
 
@@ -577,12 +545,7 @@ class ContextManager(Generic[T]):
     async def _register(
         self, found: Sequence[Given], *, needs: bool = False, **terms: Unpack[Terms]
     ) -> Sequence[ComponentConfig]:
-        """Make content versions of components, all of it or nothing; what is known already is the version it is.
-
-        Args:
-            needs: whether the components must be there already (`update`).
-            terms: on which they are registered.
-        """
+        """Make content versions, all or nothing; with `needs` (`update`) the components must be there already."""
         self._check_terms(terms)
         named: dict[str, New[T]] = {}
         for name, given, made, version in found:
@@ -703,11 +666,7 @@ class ContextManager(Generic[T]):
 
     @_changing
     async def unregister(self, name: str, **by: Unpack[By]) -> None:
-        """Hide a name. Its versions stay readable; `restore` brings it back.
-
-        Raises:
-            UnknownComponentError: with the nearest names.
-        """
+        """Hide a name, or raise UnknownComponentError. Its versions stay readable; `restore` brings it back."""
         said = checked_by(by)
         self.history(name)
 
@@ -770,11 +729,7 @@ class ContextManager(Generic[T]):
 
     @_changing
     async def activate(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
-        """Make a candidate or deprecated version active, and what the name means.
-
-        Raises:
-            LifecycleError: from any other state.
-        """
+        """Make a candidate or deprecated version active, and what the name means; from another state LifecycleError."""
         await self._object(name, self.history(name, hidden=True).version(version).version)
         return await self._to_state(name, version, "active", by)
 

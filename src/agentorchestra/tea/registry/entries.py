@@ -22,15 +22,9 @@ FIRST_VERSION = "1.0.0"
 
 
 class By(TypedDict, total=False):
-    """Who does something to a component, and why.
+    """Who does something to a component, and why."""
 
-    Attributes:
-        author: a person, an agent, `user` by default.
-        reason: in words.
-        run: in which run.
-    """
-
-    author: str
+    author: str  # a person, an agent, `user` by default
     reason: str
     run: str
 
@@ -58,40 +52,23 @@ class Terms(TypedDict, total=False):
 
 @dataclass(frozen=True)
 class New(Generic[T]):
-    """Content that is to become a version of a component.
-
-    Attributes:
-        name, one: of it.
-        identity: the hash by which it is known (`identity_of`).
-        made: what it is made of; None where it could not be made again.
-        origin: see Version.
-        by: who makes it a version; nobody where the code at hand does.
-        version: written down; None to have it computed.
-        state: `active` or `candidate`.
-        trusted: False for code that the workspace's user did not write.
-        parent: what it was made from, `name@version`; the version before by default.
-        invokers: who may invoke it; None for everybody.
-        metadata: what else is to be known of it.
-        distribution: the version of the package, for what comes with it.
-        by_code: whether the code at hand brings it, rather than an operation.
-        alone: whether it is at hand for one run only, so that its name does not mean it.
-    """
+    """Content that is to become a version of a component."""
 
     name: str
     one: T
-    identity: str
-    made: Made | None
-    origin: str
-    by: By = field(default_factory=By)
-    version: str | None = None
-    state: LifeState = "active"
-    trusted: bool = True
-    parent: str = ""
-    invokers: Sequence[str] | None = None
-    metadata: Mapping[str, JsonValue] = field(default_factory=dict)
-    distribution: str = ""
-    by_code: bool = False
-    alone: bool = False
+    identity: str  # the hash by which it is known (`identity_of`)
+    made: Made | None  # what it is made of; None where it could not be made again
+    origin: str  # see Version
+    by: By = field(default_factory=By)  # who makes it a version; nobody where the code at hand does
+    version: str | None = None  # written down; None to have it computed
+    state: LifeState = "active"  # `active` or `candidate`
+    trusted: bool = True  # False for code that the workspace's user did not write
+    parent: str = ""  # what it was made from, `name@version`; the version before by default
+    invokers: Sequence[str] | None = None  # who may invoke it; None for everybody
+    metadata: Mapping[str, JsonValue] = field(default_factory=dict)  # what else is to be known of it
+    distribution: str = ""  # the version of the package, for what comes with it
+    by_code: bool = False  # whether the code at hand brings it, rather than an operation
+    alone: bool = False  # whether it is at hand for one run only, so that its name does not mean it
 
 
 def entry(history: History, type_: str, **fields: Any) -> Entry:

@@ -38,21 +38,15 @@ _VERSION = re.compile(r"(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)")
 
 
 class Maker(BaseModel, frozen=True):
-    """How a component is made again from its text.
+    """How a component is made again from its text."""
 
-    Attributes:
-        how: `module` (a name in the text of a module), `source` (a text that was registered), `prompt`, `fields` (the
-            values of a definition), `definition` (known by its schema only).
-        symbol: the name in the module, where it is another than the component's.
-        package: for relative imports in the text.
-        fields: of a definition.
-        script: whether the text is that of a program that was started: what it does besides defining is left out.
-    """
-
+    # `module` (a name in the text of a module), `source` (a text that was registered), `prompt`, `fields` (the values
+    # of a definition), `definition` (known by its schema only)
     how: Literal["module", "source", "prompt", "fields", "definition"]
-    symbol: str = ""
-    package: str = ""
-    fields: dict[str, JsonValue] = {}
+    symbol: str = ""  # the name in the module, where it is another than the component's
+    package: str = ""  # for relative imports in the text
+    fields: dict[str, JsonValue] = {}  # of a definition
+    # whether the text is that of a program that was started: what it does besides defining is left out
     script: bool = False
 
 
@@ -63,70 +57,40 @@ def identity_of(source: str, maker: Maker | None, name: str) -> str:
 
 
 class Version(BaseModel, frozen=True):
-    """One version of a component (000, definitions 3, 6, 9: the configuration with its version and source).
+    """One version of a component (000, definitions 3, 6, 9: the configuration with its version and source)."""
 
-    Attributes:
-        version: `1.2.0`.
-        identity: hash of the text it is made of (`identity_of`), of the component itself where there is none: a
-            component of this kind and name with this hash is this version.
-        config: what is known of it.
-        source: SHA-256 of the blob with its text, "" where no text is kept.
-        maker: how it is made again from that, None where it cannot be.
-        explicit: whether the version was written down by whoever made it, rather than computed.
-        state: see the module.
-        author, reason: who made it, and why.
-        parent: what it was made from, `name@version`.
-        run: in which run, "" for outside of one.
-        created: when.
-        distribution: the version of the distribution it came with, for what comes with one.
-        origin: where it came from: `package`, `code` (the application's), `register`, `mcp:NAME`, `file`, ...
-        foreign: whether nobody here stands for its code: it runs in the sandbox only.
-        invokers: who may invoke it (`user`, names of agents); None for everybody.
-        why: the reason of its present state, where one was given.
-    """
-
-    version: str
+    version: str  # `1.2.0`
+    # hash of the text it is made of (`identity_of`), of the component itself where there is none: a component of this
+    # kind and name with this hash is this version
     identity: str
-    config: ComponentConfig
-    source: str = ""
-    maker: Maker | None = None
-    explicit: bool = False
-    state: LifeState = "active"
-    author: str = ""
+    config: ComponentConfig  # what is known of it
+    source: str = ""  # SHA-256 of the blob with its text, "" where no text is kept
+    maker: Maker | None = None  # how it is made again from that, None where it cannot be
+    explicit: bool = False  # whether the version was written down by whoever made it, rather than computed
+    state: LifeState = "active"  # see the module
+    author: str = ""  # who made it; `reason`: why
     reason: str = ""
-    parent: str = ""
-    run: str = ""
+    parent: str = ""  # what it was made from, `name@version`
+    run: str = ""  # in which run, "" for outside of one
     created: datetime
-    distribution: str = ""
-    origin: str = ""
-    foreign: bool = False
-    invokers: tuple[str, ...] | None = None
-    why: str = ""
+    distribution: str = ""  # the version of the distribution it came with, for what comes with one
+    origin: str = ""  # where it came from: `package`, `code` (the application's), `register`, `mcp:NAME`, `file`, ...
+    foreign: bool = False  # whether nobody here stands for its code: it runs in the sandbox only
+    invokers: tuple[str, ...] | None = None  # who may invoke it (`user`, names of agents); None for everybody
+    why: str = ""  # the reason of its present state, where one was given
 
 
 class History:
-    """The versions of one component, as its entries add up to them.
-
-    Attributes:
-        kind, name: of the component.
-        seq: of its last entry.
-        versions: by version, oldest first.
-        current: what its name means; None where no version ever was active.
-        by_code: whether the current version was chosen by the code at hand, rather than by an operation: where that
-            code is not at hand the name means nothing.
-        hidden: whether the name is unregistered.
-        pinned: whether the current version stays, whatever the code at hand says.
-        changes: the entries.
-    """
+    """The versions of one component, as its entries add up to them."""
 
     def __init__(self, kind: str, name: str) -> None:
         self.kind = kind
         self.name = name
-        self.seq = 0
-        self.current: str | None = None
-        self.by_code = False
-        self.hidden = False
-        self.pinned = False
+        self.seq = 0  # of its last entry
+        self.current: str | None = None  # what its name means; None where no version ever was active
+        self.by_code = False  # code at hand, no operation, chose it: without that code the name means nothing
+        self.hidden = False  # its name is unregistered
+        self.pinned = False  # the current version stays, whatever the code at hand says
         self.changes: list[ComponentChange] = []
         self._bodies: dict[str, dict[str, Any]] = {}
         self._parsed: dict[str, Version] = {}

@@ -39,44 +39,33 @@ class Variable(NamedTuple):
 
 @dataclass(frozen=True)
 class Kind(Generic[T]):
-    """The differences between tools, environments, agents, prompts and memory systems.
-
-    Attributes:
-        name: of the kind.
-        plural: for sentences.
-        describe: the configuration of a component, from its name, itself, and whether it comes with the package.
-        fits: whether an object is of this kind.
-        named: the name an object of this kind has of its own.
-        made: what it is made of; None where it could not be made again.
-        make: a component from that, for text that the workspace's user stands for.
-        make_foreign: the same for code that nobody here stands for, with its configuration where that is known: nothing
-            of it runs in this process. None where a kind has no such way.
-        is_code: whether `make` executes its text, whatever its maker says of itself: it may have come from elsewhere.
-        written: the version that the author of a component wrote down, and whether another content under it is refused
-            (else the next version is computed); None where it is computed in any case.
-        version_of: the version that an object says it has.
-        copied: what a copy under another name is made of, from what it is made of, the old and the new name.
-        renamed: the same component with another name and version.
-        variables: the parts of a component that may be optimised, from it and what it is made of.
-        rewritten: what it is made of with other values for some of these parts.
-        limited: the same component, which only some may invoke; None where a kind does not know who invokes.
-    """
+    """The differences between tools, environments, agents, prompts and memory systems."""
 
     name: KindName
-    plural: str
+    plural: str  # for sentences
+    # the configuration of a component, from its name, itself, and whether it comes with the package
     describe: Callable[[str, T, bool], ComponentConfig]
-    fits: Callable[[Any], bool]
-    named: Callable[[T], str]
-    made: Callable[[T], Made | None]
-    make: Callable[[str, Maker, str], T]
+    fits: Callable[[Any], bool]  # whether an object is of this kind
+    named: Callable[[T], str]  # the name an object of this kind has of its own
+    made: Callable[[T], Made | None]  # what it is made of; None where it could not be made again
+    make: Callable[[str, Maker, str], T]  # a component from that, for text that the workspace's user stands for
+    # the same for code that nobody here stands for, with its configuration where that is known: nothing of it runs in
+    # this process. None where a kind has no such way.
     make_foreign: Callable[[str, Maker, str, ComponentConfig | None], Awaitable[T]] | None
+    # whether `make` executes its text, whatever its maker says of itself: it may have come from elsewhere
     is_code: Callable[[Maker], bool]
+    # the version that the author of a component wrote down, and whether another content under it is refused (else the
+    # next version is computed); None where it is computed in any case
     written: Callable[[T], tuple[str, bool] | None]
-    version_of: Callable[[T], str]
+    version_of: Callable[[T], str]  # the version that an object says it has
+    # what a copy under another name is made of, from what it is made of, the old and the new name
     copied: Callable[[Made, str, str], Made]
-    renamed: Callable[[T, str, str], T]
+    renamed: Callable[[T, str, str], T]  # the same component with another name and version
+    # the parts of a component that may be optimised, from it and what it is made of
     variables: Callable[[T, Made | None], list[Variable]]
+    # what it is made of with other values for some of these parts
     rewritten: Callable[[T, Made, Mapping[str, str]], Made]
+    # the same component, which only some may invoke; None where a kind does not know who invokes
     limited: Callable[[T, tuple[str, ...]], T] | None = None
 
 

@@ -113,15 +113,8 @@ def _rewritten(made: Made, name: str, values: Mapping[str, str]) -> Made:
     return Made(text, made.maker.model_copy(update={"how": "source"}))
 
 
-def _rewrite_tool(tool: Tool[..., Any], made: Made, values: Mapping[str, str]) -> Made:
-    return _rewritten(_copied(made, tool.name, ""), made.maker.symbol or tool.name, values)
-
-
 def lines_of(text: str, name: str) -> tuple[int, int]:
-    """Return where a function or class stands in a text, with decorators: its first line and the one after the last.
-
-    A tool may have another name than its function (`@tool(name=...)`): then the decorator says so.
-    """
+    """Return the first line of a function or class with decorators, which may name it, and the line after its last."""
     try:
         tree = ast.parse(text)
     except SyntaxError as exc:
@@ -166,7 +159,9 @@ def tool_kind(
         copied=_copied,
         renamed=lambda one, name, version: one.renamed(name, version),
         variables=lambda one, made: code_variables(made, one.name, "tool code", one.description),
-        rewritten=_rewrite_tool,
+        rewritten=lambda one, made, values: _rewritten(
+            _copied(made, one.name, ""), made.maker.symbol or one.name, values
+        ),
         limited=lambda one, invokers: one.limited(invokers),
     )
 
@@ -252,10 +247,6 @@ def made_factory(what: str, maker: Maker, text: str, members: tuple[str, ...]) -
     return cls
 
 
-def _make_environment(name: str, maker: Maker, text: str) -> EnvironmentFactory:
-    return made_factory("environment", maker, text, _MEMBERS)
-
-
 def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -> EnvironmentFactory:
     held = factory if isinstance(factory, NamedFactory) else factory()
     if (held.name, held.version) == (name, version):
@@ -268,10 +259,6 @@ def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) ->
     return code_variables(made, class_name(factory), "environment code", rules)
 
 
-def _rewrite_environment(factory: EnvironmentFactory, made: Made, values: Mapping[str, str]) -> Made:
-    return _rewritten(made, made.maker.symbol or class_name(factory), values)
-
-
 ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     name="environment",
     plural="environments",
@@ -279,7 +266,7 @@ ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     fits=callable,
     named=lambda factory: factory().name,
     made=_made_of_environment,
-    make=_make_environment,
+    make=lambda name, maker, text: made_factory("environment", maker, text, _MEMBERS),
     make_foreign=None,
     is_code=lambda maker: True,
     written=lambda factory: (v, True) if (v := factory().version) != _DEFAULT else None,
@@ -287,7 +274,7 @@ ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     copied=_copied,
     renamed=_renamed_environment,
     variables=_variables_of_environment,
-    rewritten=_rewrite_environment,
+    rewritten=lambda factory, made, values: _rewritten(made, made.maker.symbol or class_name(factory), values),
 )
 
 

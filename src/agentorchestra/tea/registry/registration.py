@@ -80,13 +80,7 @@ def place_of(path: object) -> Path:
 
 
 def tools_in(thing: Any) -> list[Tool[..., Any]]:
-    """Return the tools that something is or has: a tool, a function, a class, an object.
-
-    A class is made without arguments; its methods that are tools, and those of an object, are bound to that one object.
-
-    Raises:
-        ToolDefinitionError: for a class that cannot be made so, or an object without tools.
-    """
+    """Return the tools that a tool, function, class (made without arguments) or object is or has."""
     if isinstance(thing, Tool):
         return [thing]
     if inspect.isroutine(thing):
@@ -164,15 +158,7 @@ def _installed(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, 
 
 
 def from_source(kind: Kind[Any], text: str, *, name: str | None = None) -> list[Given]:
-    """Return the components of source text that the workspace's user stands for.
-
-    Args:
-        text: Python, for a prompt its file's text.
-        name: of the function or class; without it all tools of the text.
-
-    Raises:
-        SourceError: for text that gives none.
-    """
+    """Return the component `name`, or all, of a text that the workspace's user stands for, or raise SourceError."""
     given: object = text
     if not isinstance(given, str) or not given.strip():
         what = "empty" if isinstance(given, str) else f"a {type(given).__name__}"
@@ -248,27 +234,17 @@ def _fits(kind: Kind[Any], file: Path) -> bool:
 
 
 class ManifestEntry(BaseModel, extra="forbid"):
-    """One component of a manifest.
-
-    Attributes:
-        kind, name: of it.
-        version: written down; without it, computed.
-        file: with its source or prompt, relative to the manifest; or
-        source: its text; or
-        description, parameters: of a tool that is known by its schema only; or
-        fields: of an agent.
-        environments: of the workspace or the manifest, which it needs.
-    """
+    """One component of a manifest."""
 
     kind: KindName
     name: str
-    version: str | None = None
-    file: str = ""
-    source: str = ""
-    description: str = ""
+    version: str | None = None  # written down; without it, computed
+    file: str = ""  # with its source or prompt, relative to the manifest
+    source: str = ""  # its text, in place of a file
+    description: str = ""  # and `parameters`: of a tool that is known by its schema only
     parameters: dict[str, JsonValue] | None = None
-    fields: dict[str, JsonValue] | None = None
-    environments: tuple[str, ...] = ()
+    fields: dict[str, JsonValue] | None = None  # of an agent
+    environments: tuple[str, ...] = ()  # of the workspace or the manifest, which it needs
     folder: Path = Path()
 
     def given(self, kind: Kind[Any]) -> Given:
@@ -301,26 +277,17 @@ class ManifestEntry(BaseModel, extra="forbid"):
 
 
 class Manifest(BaseModel, extra="forbid"):
-    """A JSON file that names components.
+    """A JSON file that names components."""
 
-    Attributes:
-        agentorchestra_manifest: the format; later ones are refused.
-        include: further manifests, relative to this one.
-    """
-
-    agentorchestra_manifest: int
-    include: tuple[str, ...] = ()
+    agentorchestra_manifest: int  # the format; later ones are refused
+    include: tuple[str, ...] = ()  # further manifests, relative to this one
     components: tuple[ManifestEntry, ...] = ()
 
 
 def read_manifest(
     path: Path, *, above: tuple[Path, ...] = (), read: dict[Path, list[ManifestEntry]] | None = None
 ) -> list[ManifestEntry]:
-    """Return the entries of a manifest and of those it includes; `above` include it, `read` takes what was read.
-
-    Raises:
-        ManifestError: for a file that is not JSON, of a later format, cyclic, or with two components of one name.
-    """
+    """Return a manifest's entries with included ones, or raise ManifestError; `read` takes them, `above` include it."""
     here = path.resolve()
     if here in above:
         chain = " -> ".join(one.name for one in (*above[above.index(here) :], here))

@@ -39,17 +39,7 @@ _PAUSE_S = 0.005
 
 
 class Registry:
-    """Histories by kind and name, as this process has read them.
-
-    Args:
-        store: keeps them.
-        clock: dates new entries.
-        redact: a JSON value without the values of secrets.
-
-    Attributes:
-        count: entries that were read or written here: it grows with every one.
-        handed: grows whenever something at hand changes: what is given or taken back, a file to watch.
-    """
+    """Histories by kind and name, as this process has read them; `redact` takes the values of secrets out of JSON."""
 
     def __init__(self, store: Store, clock: Clock, redact: Callable[[Any], Any] = lambda value: value) -> None:
         self._store = store
@@ -58,8 +48,8 @@ class Registry:
         self._histories: dict[tuple[str, str], History] = {}
         self._kinds: dict[str, dict[str, History]] = {}
         self._kept: dict[str, str] = {}
-        self.count = 0
-        self.handed = 0
+        self.count = 0  # entries that were read or written here
+        self.handed = 0  # grows whenever something at hand changes: what is given or taken back, a file to watch
         self._writing = asyncio.Lock()
 
     def history(self, kind: str, name: str) -> History | None:
@@ -84,8 +74,8 @@ class Registry:
         grown = [key for key, seq in heads.items() if key not in self._histories or self._histories[key].seq < seq]
         if not grown:
             return set()
-        few = len(grown) <= _FEW
-        for change in await self._store.component_changes(grown if few else None):
+        # So many histories are asked for by name; more of them come with everything.
+        for change in await self._store.component_changes(grown if len(grown) <= 500 else None):
             key = (change.kind, change.name)
             history = self._histories.get(key) or self._begun(key)
             if change.seq == history.seq + 1:
@@ -94,15 +84,7 @@ class Registry:
         return set(grown)
 
     async def write(self, plan: Callable[[], Iterable[Entry]]) -> list[ComponentChange]:
-        """Append what a plan says, all of it or nothing; return what was written.
-
-        Args:
-            plan: decides from the histories as they are, and raises what refuses the operation; asked again after
-                another process was faster.
-
-        Raises:
-            ComponentConflictError: others were faster every time.
-        """
+        """Append what a plan says, all or nothing; it decides again when another process was faster."""
         async with self._writing:
             for attempt in range(_TRIES):
                 await self.refresh()
@@ -142,14 +124,7 @@ class Registry:
         return changes
 
     async def keep(self, texts: Iterable[str], *, at_hand: bool = False) -> list[str]:
-        """Keep texts as blobs; return their SHA-256.
-
-        Args:
-            at_hand: whether they are modules of the program, which lie in its files as they are.
-
-        Raises:
-            SourceError: for a text with the value of a secret: without it, it would be another program.
-        """
+        """Keep texts as blobs and return their SHA-256; SourceError for a secret's value, except in code `at_hand`."""
         listed = list(texts)
         for text in listed:
             if not at_hand and self._redact(text) != text:
@@ -173,10 +148,6 @@ class Registry:
         if sha256 not in self._kept:
             self._kept[sha256] = (await self._store.get_blob(sha256)).decode("utf-8")
         return self._kept[sha256]
-
-
-_FEW = 500
-"""So many histories are asked for by name; more of them come with everything."""
 
 
 def _check_body(kind: str, name: str, body: dict[str, JsonValue]) -> None:

@@ -28,9 +28,7 @@ from agentorchestra.tea.registry.history import (
 from agentorchestra.tea.registry.registry import Entry, Registry, body_of
 
 FORMAT = 1
-_OWN = frozenset({"loaded"})
-"""Entries that are this machine's own."""
-
+_OWN = frozenset({"loaded"})  # entries that are this machine's own
 _LONGEST = 256_000_000
 
 
@@ -138,20 +136,10 @@ def _check_history(path: Path, kind: str, name: str, changes: list[ComponentChan
 def taken_over(
     file: SavedRegistry, registry: Registry, *, trusted: bool, at_hand: Collection[tuple[str, Maker | None]]
 ) -> Iterable[Entry]:
-    """Return the entries that take a saved registry over.
+    """Return the entries that take a saved registry over; ManifestError for a version that has other content here.
 
     A component that is unknown here comes with its whole history. Of one that is known, the versions that are not come
-    as further ones; what its name means here stays.
-
-    Args:
-        file: what was read.
-        registry: what is known here.
-        trusted: whether its code is the user's own.
-        at_hand: texts of what is at hand, by SHA-256, with how it is made of them: that code is this machine's own in
-            any case. What the file says of itself does not count.
-
-    Raises:
-        ManifestError: for a version that is known here with other content.
+    as further ones; what its name means here stays. What is `at_hand` is this machine's own, whatever the file says.
     """
     kind = file.kind
     for name, changes in sorted(file.changes.items()):

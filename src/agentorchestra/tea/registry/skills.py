@@ -53,12 +53,7 @@ def skills_of(described: Iterable[tuple[ComponentConfig, str]]) -> list[Skill]:
 
 
 def write_skills(skills: Iterable[Skill], folder: Path) -> list[Path]:
-    """Write skills into a folder, those that were exported there before anew; their own folders.
-
-    Raises:
-        ManifestError: a folder or file of this name is there that is no export of this component, or the folder cannot
-            be written. What is in the way is looked for first: nothing is written then.
-    """
+    """Write skills' folders, earlier exports anew; ManifestError before anything is written where others are."""
     listed = list(skills)
     for skill in listed:
         _check_free(skill, folder / skill.name)

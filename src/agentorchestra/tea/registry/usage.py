@@ -12,25 +12,16 @@ from agentorchestra.tea.retrieval.finder import Called, calls_in
 
 
 class Use(BaseModel, frozen=True):
-    """The use that was made of a component.
-
-    Attributes:
-        kind, name: of it.
-        calls, succeeded: that were made of it and are over; that gave a result.
-        runs: in which it was called.
-        reused: of these, runs other than the one it was made in.
-        generated: whether an agent made it.
-        made_in: the run that it was made in, "" for none.
-    """
+    """The use that was made of a component."""
 
     kind: str
     name: str
-    calls: int = 0
+    calls: int = 0  # that are over; `succeeded`: of these, those that gave a result
     succeeded: int = 0
-    runs: int = 0
-    reused: int = 0
-    generated: bool = False
-    made_in: str = ""
+    runs: int = 0  # in which it was called
+    reused: int = 0  # of these, runs other than the one it was made in
+    generated: bool = False  # whether an agent made it
+    made_in: str = ""  # the run that it was made in, "" for none
 
 
 async def uses(store: Store, histories: Iterable[History]) -> list[Use]:

@@ -26,12 +26,7 @@ LINE_CHARS = 80
 
 
 class DeferredTools:
-    """The toolset of an agent whose rarely used tools are opened when they are wanted.
-
-    Args:
-        tools: what it may call; `open_tools` is added to it.
-        waiting: names of those that are not shown at first, at least one.
-    """
+    """The toolset of an agent whose rarely used tools (`waiting`, at least one) are opened when they are wanted."""
 
     def __init__(self, tools: AgentToolset, waiting: Sequence[str]) -> None:
         self._tools = tools

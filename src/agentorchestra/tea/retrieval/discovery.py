@@ -32,48 +32,28 @@ from agentorchestra.tea.retrieval.index import Described
 from agentorchestra.tea.retrieval.retriever import Retriever
 
 FIND_TOOLS, FIND_AGENTS, OPEN_TOOLS = "find_tools", "find_agents", "open_tools"
-OPENING = frozenset({FIND_TOOLS, FIND_AGENTS, OPEN_TOOLS})
-"""Their outcomes say what is open from then on."""
-
-FIRST_LINES, LINES, MOST_LINES = 40, 10, 50
-"""Lines found before the first step, by a later search, and at most."""
-
-BEST = 3
-"""Schemas that a search opens."""
-
+OPENING = frozenset({FIND_TOOLS, FIND_AGENTS, OPEN_TOOLS})  # their outcomes say what is open from then on
+FIRST_LINES, LINES, MOST_LINES = 40, 10, 50  # lines found before the first step, by a later search, and at most
+BEST = 3  # schemas that a search opens
 LINE_CHARS = 160
-LONGEST_TASK = 2_000
-"""Characters of a task that are searched for before the first step."""
-
-_BATCH = 200
-"""Descriptions that are indexed before other work has its turn."""
+LONGEST_TASK = 2_000  # characters of a task that are searched for before the first step
+_BATCH = 200  # descriptions that are indexed before other work has its turn
 
 
 @dataclass(frozen=True)
 class Finder:
-    """The index of a workspace's tools; shared by its agents and runs.
+    """The index of a workspace's tools; shared by its agents and runs."""
 
-    Attributes:
-        retriever: by the schemas' digests.
-        model: what its vectors were made with, "" for none.
-        uses: how often each was of use before, by name.
-    """
-
-    retriever: Retriever
-    model: str = ""
-    uses: Mapping[str, int] | None = None
+    retriever: Retriever  # by the schemas' digests
+    model: str = ""  # what its vectors were made with, "" for none
+    uses: Mapping[str, int] | None = None  # how often each was of use before, by name
 
 
 class Discovery:
-    """The toolset of an agent that has more tools than its prompt has room for.
+    """The toolset of an agent that has more tools than its prompt has room for (`room`, characters of schemas).
 
-    Args:
-        tools: what it may call; the tools of this module are added to it.
-        finder: where they are looked for.
-        core: names whose schemas stand in every prompt, in order of importance, as far as half of the room goes.
-        room: characters of schemas that a prompt may hold.
-        offered: names that are agents.
-        functions: they are called by programs: nothing has to be opened, and what was found is shown as functions.
+    Schemas of its `core` stand in every prompt, in order of importance, as far as half of the room goes. Programs call
+    `functions`: nothing has to be opened, and what was found is shown as functions.
     """
 
     def __init__(
@@ -241,16 +221,7 @@ async def matching(
     under: str = "",
     path: Callable[[str], str] = lambda name: "agents",
 ) -> list[ToolSchema]:
-    """Return those of some tools or agents that fit a query, best first.
-
-    What the retriever does not have yet is added: descriptions that many agents share are read once.
-
-    Args:
-        among: what may be found.
-        ctx: of the call that looks.
-        under: only those of this group.
-        path: gives where each stands in the tree, by its name.
-    """
+    """Return those `among` tools or agents that fit, best first; descriptions that many agents share are read once."""
     retriever, schemas = finder.retriever, {one.digest: one for one in among}
     missing = [(key, one) for key, one in schemas.items() if key not in retriever]
     for number, (key, one) in enumerate(missing, 1):

@@ -29,8 +29,7 @@ FORMAT = 1
 """Of the file with vectors. 1: a line of JSON (format, model, numbers), then for each text its SHA-256 and its vector,
 little-endian, in single precision."""
 
-RUNS_COUNTED = 50
-"""Runs of earlier processes, the newest, whose calls count as having been of use."""
+RUNS_COUNTED = 50  # runs of earlier processes, the newest, whose calls count as having been of use
 
 
 CALLED = {EffectKind.INVOKE_TOOL: "tool", EffectKind.INVOKE_ACTION: "environment", EffectKind.INVOKE_AGENT: "agent"}
@@ -61,14 +60,7 @@ async def calls_in(store: Store, runs: Iterable[str]) -> list[Called]:
 
 
 class Finding:
-    """Retrievers and finders of one open workspace.
-
-    Args:
-        store: its log, and where vectors come in as blobs.
-        perform: lets an effect through the door outside of a run.
-        model: the embedding model; "" for none, then words find.
-        folder: where vectors are kept between processes; None keeps them in memory only.
-    """
+    """Retrievers and finders of one open workspace; `folder` keeps vectors between processes, None in memory only."""
 
     def __init__(self, store: Store, perform: Perform, *, model: str, folder: Path | None) -> None:
         self._store = store

@@ -25,27 +25,15 @@ from typing import Any, TypeAlias
 K1, B = 1.6, 0.3
 """BM25: how soon a repeated word stops counting, and how much length counts. Descriptions are short: little."""
 
-NAME_COUNTS = 3
-"""A word in the name counts as often as so many in the description."""
-
-SHORTEST, LONGEST = 3, 5
-"""Characters of an n-gram; a word's begin and end belong to it."""
-
-PIECES = 0.3
-"""The share of TF-IDF in the sum; the rest is BM25's."""
-
-MOST_POSTINGS = 20_000
-"""Places of n-grams that a query looks at: what bounds its time in a large index."""
-
-VECTORS = 1 / 3
-"""The share of the vectors where an embedder is given; the rest is for words and pieces."""
-
+NAME_COUNTS = 3  # a word in the name counts as often as so many in the description
+SHORTEST, LONGEST = 3, 5  # characters of an n-gram; a word's begin and end belong to it
+PIECES = 0.3  # the share of TF-IDF in the sum; the rest is BM25's
+MOST_POSTINGS = 20_000  # places of n-grams that a query looks at: what bounds its time in a large index
+VECTORS = 1 / 3  # the share of the vectors where an embedder is given; the rest is for words and pieces
 LONGEST_TEXT, DEEPEST = 20_000, 16
 """Characters of a description, and of what is said of the parameters, that are read; levels of a schema."""
 
-NEAREST = 100
-"""Components that are found by their vectors alone, at most: words find the others."""
-
+NEAREST = 100  # components that are found by their vectors alone, at most: words find the others
 _WORD = re.compile(r"[^\W_]+")
 _CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 # Words that say how something is asked, not what for.
@@ -117,8 +105,7 @@ def stem(word: str) -> str:
 
 def words_of(text: str) -> list[str]:
     """Return stems of the words that say what a text is about; all words where no other is left."""
-    found = split(text)
-    return [stem(word) for word in found if word not in _STOP_WORDS]
+    return [stem(word) for word in split(text) if word not in _STOP_WORDS]
 
 
 @functools.lru_cache(maxsize=65_536)
@@ -152,10 +139,7 @@ def _post(postings: _Postings, term: str, document: int, weight: float) -> None:
 
 
 class Index:
-    """The components that can be found. Adding one more touches only its own terms.
-
-    A key that is added again replaces what was there. Not for use from several threads at once.
-    """
+    """The components that can be found: a key added again replaces; not for use from several threads at once."""
 
     def __init__(self) -> None:
         self._keys: list[str | None] = []
@@ -231,13 +215,7 @@ class Index:
         vector: Sequence[float] | None = None,
         uses: Mapping[str, int] | None = None,
     ) -> list[Match]:
-        """Return at most `limit` components that fit a query, best first; none that shares nothing with it.
-
-        Args:
-            among: only these keys.
-            vector: the query's embedding.
-            uses: how often each was of use before: decides between those that fit alike.
-        """
+        """Return the components that fit, best first; none that shares nothing. `uses` decides between equals."""
         if not self._place or limit < 1:
             return []
         parts = [(1 - PIECES, self._by_words(query)), (PIECES, self._by_pieces(query))]
@@ -245,7 +223,12 @@ class Index:
             parts = [((1 - VECTORS) * share, scores) for share, scores in parts]
             known = {place for _, scores in parts for place in scores}
             parts.append((VECTORS, self._vectors.likeness(vector, known)))
-        score = self._among(_added(parts), among)
+        score = _added(parts)
+        for gone in self._gone:
+            score.pop(gone, None)
+        if among is not None:
+            keys = self._keys
+            score = {place: one for place, one in score.items() if keys[place] in among}
         most = math.log1p(max((uses or {}).values(), default=0)) or 1.0
         for key, used in (uses or {}).items():
             place = self._place.get(key)
@@ -256,15 +239,6 @@ class Index:
         first = sorted((-one, place) for place, one in score.items() if one >= least and one > 0)[:limit]
         best = max(1.0, -first[0][0]) if first else 1.0
         return [Match(found, -one / best) for one, place in first if (found := self._keys[place]) is not None]
-
-    def _among(self, score: dict[int, float], among: frozenset[str] | None) -> dict[int, float]:
-        """Return the scores without what was removed, and what is not asked for."""
-        for place in self._gone:
-            score.pop(place, None)
-        if among is None:
-            return score
-        keys = self._keys
-        return {place: one for place, one in score.items() if keys[place] in among}
 
     def _by_words(self, query: str) -> dict[int, float]:
         score: dict[int, float] = {}
@@ -301,8 +275,7 @@ class Index:
         return {place: one / self._norms[place] for place, one in score.items()}
 
 
-_USED = 0.1
-"""How much more what was of use most often counts than what never was."""
+_USED = 0.1  # how much more what was of use most often counts than what never was
 
 
 def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
@@ -320,10 +293,7 @@ def _added(parts: Iterable[tuple[float, dict[int, float]]]) -> dict[int, float]:
 
 
 class Vectors:
-    """Vectors of length 1 by place, in one matrix that grows by doubling: a query is one product with it.
-
-    numpy is imported when the first vector comes.
-    """
+    """Vectors of length 1 in one matrix that doubles: a query is one product. The first one imports numpy."""
 
     def __init__(self) -> None:
         self._matrix: Any = None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -18,14 +18,9 @@ from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.retrieval.index import Described, Index, Match
 
-LONGEST_QUERY = 4_000
-"""Characters of a query that are read: what bounds the time of a hostile one."""
-
-QUERIES_KEPT = 256
-"""Vectors of queries that are kept."""
-
-TOGETHER = 128
-"""Texts of components that are embedded by one call."""
+LONGEST_QUERY = 4_000  # characters of a query that are read: what bounds the time of a hostile one
+QUERIES_KEPT = 256  # vectors of queries that are kept
+TOGETHER = 128  # texts of components that are embedded by one call
 
 
 class Embed(Protocol):
@@ -38,30 +33,18 @@ class Embed(Protocol):
 
 @dataclass(frozen=True)
 class Group:
-    """A branch of the tree category -> toolkit -> component.
+    """A branch of the tree category -> toolkit -> component."""
 
-    Attributes:
-        path: `mcp`, `mcp/github`.
-        count: components in it and below.
-        keys: of the components that lie in it itself, in the order in which they were added.
-    """
-
-    path: str
-    count: int
-    keys: tuple[str, ...] = ()
+    path: str  # `mcp`, `mcp/github`
+    count: int  # components in it and below
+    keys: tuple[str, ...] = ()  # of the components that lie in it itself, in the order in which they were added
 
 
 class Retriever:
-    """The components of one kind, to be found by what is wanted.
+    """The components of one kind, to be found by what is wanted; without an embedder words find.
 
-    Args:
-        embed: the embedder; without one words find.
-        uses: how often each key was of use before; read at each search, so it may go on growing.
-        refresh: called before each search: brings `uses` up to date.
-        vectors: keeps those of components by the SHA-256 of their texts; in memory by default.
-
-    Attributes:
-        problem: why the last search had no vectors though there is an embedder, "" where it had.
+    `uses` (how often each key was of use) is read at each search, after `refresh` has brought it up to date. `vectors`
+    keeps those of components by the SHA-256 of their texts, in memory by default.
     """
 
     def __init__(
@@ -82,7 +65,7 @@ class Retriever:
         self._queries: OrderedDict[str, Sequence[float]] = OrderedDict()
         self._path: dict[str, tuple[str, ...]] = {}
         self._refresh = refresh
-        self.problem = ""
+        self.problem = ""  # why the last search had no vectors though there is an embedder
 
     def __len__(self) -> int:
         return len(self._index)
@@ -96,10 +79,7 @@ class Retriever:
         return self._embed is not None
 
     def add(self, key: str, one: Described, *, path: str = "") -> None:
-        """Take a component in; one under the same key is replaced, and embedded anew only if its text changed.
-
-        `path` is where it stands in the tree: `mcp/github`.
-        """
+        """Take a component in at `path` of the tree; one under the same key is embedded anew if its text changed."""
         digest = sha256_text(one.text)
         self._index.add(key, one)
         self._hash[key], self._path[key] = digest, parts_of(path)
@@ -128,14 +108,8 @@ class Retriever:
     ) -> list[Match]:
         """Return the components that fit, best first; those of a scope in their order where nothing is asked.
 
-        Args:
-            query: what is wanted, in any words.
-            limit: at most so many.
-            under: only what lies in this branch of the tree.
-            among: only these keys.
-            embed: embeds the query instead of the retriever's own embedder: `ctx.embed`, a run's own question.
-            vectors: False compares words alone.
-            uses: how often each key was of use before, instead of the retriever's own.
+        `embed` embeds the query instead of the retriever's own embedder (`ctx.embed`, a run's own question); without
+        `vectors` words alone are compared; `uses` replaces the retriever's own.
         """
         allowed = self._allowed(under, among)
         query = query[:LONGEST_QUERY]
@@ -179,14 +153,8 @@ class Retriever:
 
     # -- vectors -------------------------------------------------------------------------------------------------------
 
-    async def prepare(self) -> None:
-        """Embed the components that have no vector yet; a failure is kept in `problem`."""
-        await self._embed_waiting()
-
     async def _vector(self, query: str, embed: Embed | None) -> Sequence[float] | None:
-        if self._embed is None:
-            return None
-        if not await self._embed_waiting():
+        if self._embed is None or not await self.prepare():
             return None
         # A run asks for itself, whatever this process knows already: else a repetition would find another log.
         if embed is None and query in self._queries:
@@ -202,8 +170,8 @@ class Retriever:
             self._queries.popitem(last=False)
         return vector
 
-    async def _embed_waiting(self) -> bool:
-        """Return True if every component has its vector now."""
+    async def prepare(self) -> bool:
+        """Embed the components that have no vector yet; False, with the reason in `problem`, where that failed."""
         self.problem = ""
         while self._waiting and self._embed is not None:
             texts = {self._hash[key]: self._text[key] for key in list(self._waiting)[:TOGETHER]}
@@ -211,17 +179,13 @@ class Retriever:
                 found = await self._embed(list(texts.values()))
                 for digest, vector in zip(texts, found, strict=True):
                     self._vectors[digest] = array("f", vector)
-                self._place(texts)
+                for key in [key for key in self._waiting if self._hash[key] in texts]:
+                    self._index.set_vector(key, self._vectors[self._hash[key]])
+                    del self._waiting[key], self._text[key]
             except (AgentOrchestraError, ValueError) as exc:
                 self._failed(exc)
                 return False
         return True
-
-    def _place(self, digests: Iterable[str]) -> None:
-        known = set(digests)
-        for key in [key for key in self._waiting if self._hash[key] in known]:
-            self._index.set_vector(key, self._vectors[self._hash[key]])
-            del self._waiting[key], self._text[key]
 
     def _failed(self, error: Exception) -> None:
         """Keep why the embedder failed: a search must not fail because a model is away."""

@@ -25,16 +25,12 @@ class Carried:
     """The components that one needs besides itself; the workspace takes them in with it.
 
     Nobody is offered these: an agent that may use the component does not thereby see what is behind it.
-
-    Attributes:
-        tools, environments, agents: what is behind it.
-        action: the environment's action that a tool stands for.
     """
 
     tools: tuple[Tool[..., Any], ...] = ()
     environments: Mapping[str, Factory] = field(default_factory=dict)
     agents: tuple[Any, ...] = ()
-    action: str = ""
+    action: str = ""  # the environment's action that a tool stands for
 
 
 NOTHING = Carried()
@@ -65,11 +61,7 @@ class Transformation(Generic[S, R]):
     options: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, subject: S, /, **options: Any) -> R:
-        """Return the subject as the other kind of component.
-
-        Raises:
-            TransformationError: if it does not take this subject, or does not have such an option.
-        """
+        """Return the subject as the other kind of component, or raise TransformationError."""
         check_role(self.name, self.domain, subject)
         try:
             return self.function(subject, **{**self.options, **options})

@@ -15,8 +15,7 @@ from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.signatures import kind_of
 from agentorchestra.tea.calling.tool import Tool
 
-_DEEPEST = 8
-"""Levels that are compared; what lies deeper may fit."""
+_DEEPEST = 8  # levels that are compared; what lies deeper may fit
 
 
 @functools.lru_cache(maxsize=1024)

@@ -22,12 +22,7 @@ class Brought:
 def brought(
     tools: Mapping[str, Any], environments: Mapping[str, Any], agents: Mapping[str, Any], *, refuse: bool = True
 ) -> Brought:
-    """Return everything behind the given components, and behind that.
-
-    Args:
-        refuse: whether to raise TransformationError for two different components of one name; else the given one, or
-            the first, holds.
-    """
+    """Return everything behind components; of two with one name the first holds, or TransformationError (`refuse`)."""
     known = {"tool": dict(tools), "environment": dict(environments), "agent": dict(agents)}
     waiting: list[Any] = [*tools.values(), *environments.values(), *agents.values()]
     while waiting:

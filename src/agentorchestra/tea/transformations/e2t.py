@@ -44,7 +44,12 @@ def _e2t(factory: Factory, *, only: Iterable[str] | None = None, state: bool = T
         raise TransformationError(f"environment {environment.name!r} has no actions, so there is nothing to call")
     tools = [_tool(factory, environment, actions[name]) for name in wanted]
     if state and STATE_ACTION not in actions:
-        tools.append(_state_tool(factory, environment))
+        schema = ToolSchema(
+            name=f"{environment.name}_{STATE_ACTION}",
+            description=f"What {environment.name} shows now.",
+            parameters={"type": "object", "properties": {}, "additionalProperties": False},
+        )
+        tools.append(_made(factory, environment, schema, STATE_ACTION, []))
     return tuple(tools)
 
 
@@ -59,16 +64,7 @@ def _tool(factory: Factory, environment: Environment, action: ToolSchema) -> Too
         }
     )
     tags = ", ".join(sorted(one.value for one in action_tags(environment, action.name)))
-    return _made(factory, environment, schema, action.name, sorted([tags]))
-
-
-def _state_tool(factory: Factory, environment: Environment) -> Tool[..., Any]:
-    schema = ToolSchema(
-        name=f"{environment.name}_{STATE_ACTION}",
-        description=f"What {environment.name} shows now.",
-        parameters={"type": "object", "properties": {}, "additionalProperties": False},
-    )
-    return _made(factory, environment, schema, STATE_ACTION, [])
+    return _made(factory, environment, schema, action.name, [tags])
 
 
 def _made(

@@ -35,23 +35,15 @@ class Rule:
 
 @dataclass(frozen=True)
 class ToolsFactory:
-    """Makes the environment; what `t2e` gives and `Workspace(environments=...)` takes.
-
-    Attributes:
-        name, version, description: of the environment.
-        tools: by action.
-        state: the names of `ctx.vars` that the tools share, with their first values.
-        rules: by action.
-        words: the rules for whoever acts, besides those of the actions.
-    """
+    """Makes the environment; what `t2e` gives and `Workspace(environments=...)` takes."""
 
     name: str
     version: str
     description: str
-    tools: Mapping[str, Tool[..., Any]]
-    state: Mapping[str, JsonValue]
-    rules: Mapping[str, tuple[Rule, ...]]
-    words: str
+    tools: Mapping[str, Tool[..., Any]]  # by action
+    state: Mapping[str, JsonValue]  # the names of `ctx.vars` that the tools share, with their first values
+    rules: Mapping[str, tuple[Rule, ...]]  # by action
+    words: str  # the rules for whoever acts, besides those of the actions
 
     @property
     def carried(self) -> Carried:
@@ -82,7 +74,10 @@ class ToolsEnvironment:
         self.name = kind.name
         self.version = kind.version
         self.description = kind.description or f"{'; '.join(_summary(one) for one in kind.tools.values())}."
-        self.content_hash = _content_hash(kind)
+        tools = {action: one.content_hash for action, one in kind.tools.items()}
+        rules = [[action, one.text, source_of(one.allows)] for action, many in kind.rules.items() for one in many]
+        made_of = [kind.name, kind.version, kind.description, tools, dict(kind.state), rules, kind.words]
+        self.content_hash = sha256_json(["t2e", *made_of])
         self.branching: Branching = _branching(list(kind.tools.values()))
         self._state: dict[str, JsonValue] = copy.deepcopy(dict(kind.state))
 
@@ -218,12 +213,6 @@ def _branching(tools: Sequence[Tool[..., Any]]) -> Branching:
         if one.mode is not Mode.PURE and not branches:
             return "none"
     return "snapshot"
-
-
-def _content_hash(kind: ToolsFactory) -> str:
-    tools = {action: one.content_hash for action, one in kind.tools.items()}
-    rules = [[action, one.text, source_of(one.allows)] for action, many in kind.rules.items() for one in many]
-    return sha256_json(["t2e", kind.name, kind.version, kind.description, tools, dict(kind.state), rules, kind.words])
 
 
 t2e: Transformation[Any, ToolsFactory] = Transformation("t2e", "tool", "environment", _t2e)

@@ -9,12 +9,11 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tools.files.common import with_index
-from agentorchestra.tools.files.description import Quote, check, describe_matching
+from agentorchestra.tools.files.description import Quote, check, describe_matching, search_passages
 from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.quotes import verify_quote
 from agentorchestra.tools.files.read import read_part, shown_whole
 from agentorchestra.tools.files.readers import check_input, read_document
-from agentorchestra.tools.files.search import search_passages
 from agentorchestra.tools.files.worker import LIMITS
 
 

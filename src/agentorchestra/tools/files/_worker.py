@@ -1,17 +1,14 @@
 """Reads one file in a process of its own: `python _worker.py REQUEST`, the request being JSON (worker.py writes it).
 
-Run by path, not imported, so that nothing but formats/ is loaded. A parser of hostile input can neither be interrupted
-nor bounded inside the caller's process, so it runs here, with limits set before any parser is imported, and dies with
-its parent: by the kernel's parent-death signal on Linux, and everywhere by a pipe whose other end the parent holds.
-
-Writes one JSON object: {"document": ...} and the like, or {"error": code, "detail": text}; a member of an archive as
-its bytes behind a line of JSON.
+Run by path, so that nothing but formats/ is loaded. A parser of hostile input can neither be interrupted nor bounded
+inside the caller's process: it runs here, with limits set before any parser is imported, and dies with its parent (by
+the kernel's parent-death signal on Linux, and everywhere by a pipe whose other end the parent holds). Writes one JSON
+object, an error as {"error": code, "detail": text}; a member of an archive as its bytes behind a line of JSON.
 
 `python _worker.py --fork FD` forks such a process for each of many files: loading the libraries takes far longer than
-reading a small file. It never opens a file itself. It reads a JSON object a line: {"id", "out", "load", "request"}
-starts a worker that writes to the file `out`, after the modules `load` are there; {"kill": id} ends one. It writes
-{"id", "status"} when a worker has ended. It ends with its input, and with it, by the kernel and by the pipe FD, its
-workers.
+reading a small file. It reads a JSON object a line: {"id", "out", "load", "request"} starts a worker that writes to the
+file `out`, after the modules `load` are there; {"kill": id} ends one. It writes {"id", "status"} when one has ended. It
+ends with its input, and its workers with it.
 """
 
 from __future__ import annotations
@@ -30,7 +27,6 @@ import sys
 import threading
 import time
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 
@@ -50,11 +46,12 @@ def die_with_parent(parent: int, fd: int) -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-def limit(memory: int, cpu_s: int, output: int) -> None:
+def limit(numbers: dict[str, Any]) -> None:
     """Bound memory, processor time and what is written (the result is a file); no core files."""
-    resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    cpu_s = max(1, int(numbers["seconds"] + 0.999))
+    resource.setrlimit(resource.RLIMIT_AS, (numbers["memory_bytes"],) * 2)
     resource.setrlimit(resource.RLIMIT_CPU, (cpu_s, cpu_s + 1))
-    resource.setrlimit(resource.RLIMIT_FSIZE, (output, output))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (numbers["output_bytes"],) * 2)
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)  # an error of the write instead
 
@@ -76,28 +73,27 @@ def load_formats() -> None:
 def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
     """Return the result of a request, and the bytes that follow it."""
     base = importlib.import_module("formats.base")
-    mode, name = request["mode"], request["name"]
-    job = base.Job(mode == "check", time.monotonic() + request["seconds"] / 2, request["numbers"])
+    path, mode, numbers = Path(request["path"]), request["mode"], request["numbers"]
+    name = path.name
+    job = base.Job(mode == "check", time.monotonic() + numbers["seconds"] / 2, numbers)
     try:
-        with Path(request["path"]).open("rb") as file:
-            data = file.read(request["numbers"]["bytes"] + 1)
-        if request.get("member"):
+        with path.open("rb") as file:
+            data = file.read(numbers["max_bytes"] + 1)
+        if request["member"]:
             data = importlib.import_module("formats.convert").member_of(job, data, name, request["member"])
             name = request["member"][-1]
         if mode == "member":
             return {}, data
         if mode == "unpack":
-            listed, data = importlib.import_module("formats.archives").unpack_all(job, data, name)
-            return listed, data
-        if mode in ("media", "frames"):
+            return importlib.import_module("formats.archives").unpack_all(job, data, name)  # type: ignore[no-any-return]
+        if mode in ("media", "frames", "shape"):
+            media_type = importlib.import_module("formats.sniff").sniff(data, name)
             media = importlib.import_module("formats.media")
-            media_type = importlib.import_module("formats.sniff").sniff(data, name)
+            if mode == "shape":
+                return media.shaped(job, data, media_type, request["asked"]), b""
             if mode == "media":
-                return {"text": media.describe_media(job, data, media_type)}, b""
+                return {"text": media.describe_media(data, media_type)}, b""
             return {"frames": media.frames(job, data, media_type, request["at"], request["count"])}, b""
-        if mode == "shape":
-            media_type = importlib.import_module("formats.sniff").sniff(data, name)
-            return importlib.import_module("formats.shapes").shaped(job, data, media_type, request["asked"]), b""
         if mode == "page":
             return importlib.import_module("formats.webpage").read_page(job, data, name, request["asked"]), b""
         document = importlib.import_module("formats.convert").convert(job, data, name)
@@ -110,7 +106,7 @@ def answer(request: dict[str, Any]) -> tuple[dict[str, Any], bytes]:
 def work(request: dict[str, Any]) -> None:
     """Set the limits, read, write the result; never returns."""
     die_with_parent(request["parent"], request["fd"])
-    limit(request["memory"], request["cpu"], request["output"])
+    limit(request["numbers"])
     load_formats()
     data = b""
     try:
@@ -131,10 +127,6 @@ def work(request: dict[str, Any]) -> None:
     os._exit(0)  # the watching thread is blocked in a read
 
 
-def nothing(_signal: int, _frame: FrameType | None) -> None:
-    """Do nothing: a handler, so that the signal's number is written to the waking pipe."""
-
-
 class ForkServer:
     """Starts workers and tells of their ends. `fd` is a pipe whose other end the caller holds."""
 
@@ -147,10 +139,9 @@ class ForkServer:
         self._wake, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
-        signal.signal(signal.SIGCHLD, nothing)
+        signal.signal(signal.SIGCHLD, lambda *_: None)  # a handler, so that its number is written to the pipe
 
     def serve(self) -> None:
-        """Serve until the input ends."""
         waiting = b""
         while True:
             ready, _, _ = select.select([0, self._wake], [], [])
@@ -166,7 +157,6 @@ class ForkServer:
                     self._do(json.loads(line))
 
     def end(self) -> None:
-        """End every worker."""
         for pid in self._running:
             self._kill(pid)
 

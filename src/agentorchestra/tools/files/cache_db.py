@@ -8,17 +8,7 @@ from pathlib import Path
 
 
 def open_cache(path: Path | None, version: int, tables: Mapping[str, str], timeout_s: float) -> sqlite3.Connection:
-    """Return a connection to a cache, in memory without a path; threads may share it.
-
-    Args:
-        path: the file.
-        version: of the tables; another one found in the file means: make them anew.
-        tables: how each is made, by its name.
-        timeout_s: how long other processes are waited for.
-
-    Raises:
-        sqlite3.Error: it cannot be used.
-    """
+    """Return a connection that threads may share, in memory without a path; tables of another version are made anew."""
     for attempt in (1, 2):
         db = sqlite3.connect(path or ":memory:", timeout=timeout_s, check_same_thread=False, isolation_level=None)
         try:
@@ -37,15 +27,11 @@ def open_cache(path: Path | None, version: int, tables: Mapping[str, str], timeo
 def _make(db: sqlite3.Connection, version: int, tables: Mapping[str, str]) -> None:
     if db.execute("PRAGMA user_version").fetchone()[0] == version:
         return
-    db.execute("BEGIN IMMEDIATE")
-    try:
+    with db:  # which commits, or rolls back
+        db.execute("BEGIN IMMEDIATE")
         # Another process may have made the tables while this one waited for the lock.
         if db.execute("PRAGMA user_version").fetchone()[0] != version:
             for name, statement in tables.items():
                 db.execute(f"DROP TABLE IF EXISTS main.{name}")
                 db.execute(statement)
             db.execute(f"PRAGMA user_version = {version}")
-        db.execute("COMMIT")
-    except BaseException:
-        db.execute("ROLLBACK")
-        raise

@@ -14,7 +14,7 @@ from agentorchestra.core.errors import FileInputError, ToolError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.spec import FileRef, first_names
 from agentorchestra.tools.files.documents import Document, Part, PartsDocument, TextDocument, locate
-from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, costly
+from agentorchestra.tools.files.index import Hit, PassageIndex, SlowQueryError, is_costly
 from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.readers import read_document, source_sync
 
@@ -56,10 +56,7 @@ def file_named(ctx: RunContext[Any], name: str) -> FileRef:
 
 
 async def with_index(folder: Path, work: Callable[[PassageIndex], Awaitable[_T]]) -> _T:
-    """Do work with the index of a folder, or with one in memory where that one cannot be used.
-
-    The index is only a cache: a read-only folder, a full disk or a damaged file make the work slower, not impossible.
-    """
+    """Do work with the index of a folder; where that cannot be used with one in memory, which is slower."""
     try:
         with await asyncio.to_thread(PassageIndex, folder) as index:
             return await work(index)
@@ -81,8 +78,8 @@ async def best_passages(
         stop.set()
 
 
-async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *, add: bool = False) -> Document:
-    """Return the document of a file, from the index where it was costly to read; `add` puts it there in any case."""
+async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex) -> Document:
+    """Return the document of a file, from the index where it was costly to read."""
     kept = await asyncio.to_thread(index.document, ref.sha256)
     if kept is not None:
         return kept
@@ -91,7 +88,7 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
         document = await read_document(path)
     except FileInputError as error:
         raise ToolError(str(error).replace(str(path), ref.name)) from None
-    if add or costly(document):
+    if is_costly(document.media_type):
         stop = threading.Event()
         try:
             await asyncio.to_thread(index.add, ref.sha256, document, stop)
@@ -101,10 +98,7 @@ async def document_of(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, *
 
 
 async def document_at(ctx: RunContext[Any], ref: FileRef, index: PassageIndex, place: str) -> tuple[Document, str]:
-    """Return the document in which a place of a file lies, and the place in it.
-
-    A file that is text, and is read as a table, a page or a message, has a part `source`: the text as it stands.
-    """
+    """Return the document a place of a file lies in, and the place; text read as something else has `source`."""
     document = await document_of(ctx, ref, index)
     if not names_source(place, ref.media_type) or locate(document, place)[0]:
         return document, place

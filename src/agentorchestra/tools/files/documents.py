@@ -14,16 +14,13 @@ from agentorchestra.tools.files.places import column_name, pages_named
 
 @dataclass(frozen=True)
 class TextDocument:
-    """Text, addressed by line. Line ends are read as a bare newline whatever they were.
-
-    `form` is, of a text that stands in its file as it is here, its encoding, line ends and undecodable bytes ("" where
-    they are as usual); None for a text that was converted from another format.
-    """
+    """Text, addressed by line. Line ends are read as a bare newline whatever they were."""
 
     text: str
     media_type: str = "text/plain"
     notes: tuple[str, ...] = ()  # what was left out
     kind: Literal["text"] = "text"
+    # Its encoding and line ends, "" where they are as usual; None for text converted from another format.
     form: str | None = None
 
     @cached_property
@@ -62,13 +59,9 @@ Area = tuple[int, int, int, int]  # first row, first column, last row, last colu
 
 @dataclass(frozen=True)
 class Trait:
-    """A property of some cells of a workbook besides their values.
+    """A property of some cells of a workbook besides their values."""
 
-    `kind` is one of: `fill`, `font colour`, `number format`, `formula`, `comment`, `merged`, `hidden rows`,
-    `hidden columns`, `coloured by rule`.
-    """
-
-    kind: str
+    kind: str  # as formats/workbook.py lists them
     value: str  # a colour as RRGGBB, a format's code, a formula as it stands in the first cell, a comment; else ""
     areas: tuple[Area, ...]  # where, in order
 
@@ -88,7 +81,6 @@ class TableDocument:
 
     @property
     def last_row(self) -> int:
-        """The number of the last row."""
         return self.first_row + len(self.rows) - 1
 
     @property
@@ -106,23 +98,19 @@ class TableDocument:
         return record[column - 1] if column <= len(record) else ""
 
     def name(self, column: int) -> str:
-        """Return the name of a column."""
         title = self.header[column - 1].strip() if column <= len(self.header) else ""
         return title or column_name(column)
 
 
 @dataclass(frozen=True)
 class PdfDocument:
-    """The text of a PDF's pages, and its tables once more as tables.
-
-    Pages that are `pictured` have no text, or a scanner's line only: they can be looked at.
-    """
+    """The text of a PDF's pages, and its tables once more as tables."""
 
     pages: tuple[str, ...]
     media_type: str = "application/pdf"
     tables: tuple[tuple[int, TableDocument], ...] = ()  # the tables with the page each stands on, in order
     notes: tuple[str, ...] = ()  # what was left out
-    pictured: tuple[int, ...] = ()
+    pictured: tuple[int, ...] = ()  # pages without text, or with a scanner's line only: they can be looked at
     kind: Literal["pdf"] = "pdf"
 
     @cached_property
@@ -257,11 +245,7 @@ def joined(prefix: str, name: str) -> str:
 
 
 def locate(document: Document, text: str) -> tuple[tuple[str, ...], Document, str]:
-    """Walk a place such as `inner.zip!Sales!B7` down the parts it names.
-
-    Returns:
-        The names of the parts that lead there (none for the whole), the document, and what is left of the place.
-    """
+    """Walk a place (`inner.zip!Sales!B7`) down the parts it names; return their names, the last one, and the rest."""
     path: tuple[str, ...] = ()
     rest = text.strip()
     while rest:

@@ -21,7 +21,6 @@ MAX_ENTRIES = 500_000  # entries of a folder that are looked at, those that are 
 MAX_NAME = 1_000  # bytes of a file's name with its folders
 LISTED = 40  # files that a prompt or a description names one by one; the others are counted
 NAMED = 3  # examples that a note gives of one kind of what was left out
-_TELLING = 3
 
 _NEVER = frozenset({"node_modules", "__pycache__"})
 _UNPRINTABLE = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -65,14 +64,7 @@ def printable(name: str) -> str:
 
 
 def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | None = None) -> list[Found]:
-    """Return the files below a folder in the order of their names, named `name/...`.
-
-    Left out are hidden files and folders, node_modules, __pycache__, links to folders and links that leave the folder,
-    what is no regular file, and the folder `apart` (the workspace's own).
-
-    Raises:
-        FileInputError: if it cannot be read, or holds more than `MAX_FILES` files, `MAX_BYTES` or `MAX_ENTRIES`.
-    """
+    """Return the files below a folder in the order of their names, as `name/...`; FileInputError for too many."""
     root = folder.resolve()
     own = _identity(apart)
     found: list[Found] = []
@@ -83,8 +75,9 @@ def list_folder(folder: Path, name: str, left_out: LeftOut, *, apart: Path | Non
             raise FileInputError(
                 f"{folder} has more than {MAX_ENTRIES:,} entries; give the folders below it that you need."
             )
-        size = _size(entry, below, root, left_out)
-        if size is None:
+        size = _size(entry, root)
+        if isinstance(size, str):
+            left_out.add(size, below)
             continue
         total += size
         if len(found) == MAX_FILES:
@@ -139,38 +132,25 @@ def _entries(
                     yield entry, below
 
 
-def _size(entry: os.DirEntry[str], name: str, root: Path, left_out: LeftOut) -> int | None:
-    """Return the size of a file that is taken, None for one that is left out."""
+def _size(entry: os.DirEntry[str], root: Path) -> int | str:
+    """Return the size of a file that is taken, the reason for one that is left out."""
     try:
         if entry.is_symlink():
             target = Path(entry.path).resolve(strict=True)
             if not target.is_relative_to(root):
-                left_out.add("links that leave the folder", name)
-                return None
+                return "links that leave the folder"
             if any(part.startswith(".") or part in _NEVER for part in target.relative_to(root).parts):
-                left_out.add("links to what is left out", name)
-                return None
+                return "links to what is left out"
         found = entry.stat()
     except (OSError, RuntimeError):  # a link to nowhere, or in a circle
-        left_out.add("broken links", name)
-        return None
+        return "broken links"
     if stat.S_ISDIR(found.st_mode):
-        left_out.add("links to folders", name)
-        return None
-    if not stat.S_ISREG(found.st_mode):
-        left_out.add("pipes, sockets and devices", name)
-        return None
-    return found.st_size
-
-
-# --- thousands of files in a few lines -----------------------------------------------------------------------------
+        return "links to folders"
+    return found.st_size if stat.S_ISREG(found.st_mode) else "pipes, sockets and devices"
 
 
 def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
-    """Return the files a pattern names: `docs/2023/*.md`, a folder, or a name; all without a pattern.
-
-    `*` stands for any characters, `/` too; upper and lower case count as equal.
-    """
+    """Return the files a pattern names: `docs/*.md` (`*` is any characters, also `/`), a folder, a name; else all."""
     if pattern is None or not pattern.strip():
         return list(files)
     wanted = pattern.strip().replace("\\", "/").removeprefix("./").lower()[:MAX_NAME]
@@ -181,24 +161,21 @@ def matching(files: Sequence[FileRef], pattern: str | None) -> list[FileRef]:
     return [one for one in files if fits(one.name.lower())]
 
 
-def by_folder(files: Sequence[FileRef], most: int = 20) -> list[str]:
-    """Return a line per folder with the types of its files: `docs/2023: 1,200 files: 800 text/plain, ...`.
-
-    Of more folders than `most` those deep down are put together under the ones above; the rest is counted.
-    """
+def by_folder(files: Sequence[FileRef]) -> list[str]:
+    """Return a line per folder with its types; of more than 20 deep ones are put together, the rest is counted."""
     folders = Counter(one.name.rpartition("/")[0] for one in files)
     deepest = max(name.count("/") for name in folders) if folders else 0
     shown = {depth: len({_cut(name, depth) for name in folders}) for depth in range(deepest + 1)}
-    depth = max((depth for depth, count in shown.items() if count <= most), default=0)
-    if shown.get(depth, 0) <= _TELLING and depth < deepest:
+    depth = max((depth for depth, count in shown.items() if count <= 20), default=0)
+    if shown.get(depth, 0) <= 3 and depth < deepest:
         depth += 1  # one line for everything would tell nothing
     types: dict[str, Counter[str]] = {}
     for one in files:
         types.setdefault(_cut(one.name.rpartition("/")[0], depth), Counter())[one.media_type] += 1
-    largest = sorted(types.items(), key=lambda item: (-item[1].total(), item[0]))[:most]
+    largest = sorted(types.items(), key=lambda item: (-item[1].total(), item[0]))[:20]
     lines = [_folder_line(name, kinds) for name, kinds in sorted(largest)]
-    if len(types) > most:
-        lines.append(f"and {len(types) - most:,} more folders")
+    if len(types) > 20:
+        lines.append(f"and {len(types) - 20:,} more folders")
     return lines
 
 

@@ -94,7 +94,6 @@ class Prepared:
 
     @property
     def chars(self) -> int:
-        """About its size in memory."""
         return sum(len(row[0]) + len(row[3]) for row in self.rows) + len(self.kept or b"")
 
 
@@ -113,18 +112,13 @@ def prepare(document: Document, stop: threading.Event | None = None) -> Prepared
         table = passage.place.rpartition("!")[2].startswith("row ")
         rows.append((_searchable(passage.text, table), passage.heading, passage.place, passage.text))
     kept = None
-    if costly(document):
+    if is_costly(document.media_type):
         kept = zlib.compress(json.dumps(document_to_json(document), ensure_ascii=False).encode("utf-8", "replace"), 1)
     return Prepared(rows, kept, pictures=pictures_of(document))
 
 
-def costly(document: Document) -> bool:
-    """Return True if a document took a process to be read, so that it is kept."""
-    return is_costly(document.media_type)
-
-
 def is_costly(media_type: str) -> bool:
-    """Return True if files of a type take a process to be read."""
+    """Return True if files of a type take a process to be read, so that their documents are kept."""
     return media_type not in _CHEAP and not is_media(media_type)
 
 
@@ -188,38 +182,23 @@ class PassageIndex:
 
     def _want(self, sha256s: Iterable[str]) -> None:
         """Put the documents of a search into a table: a statement takes only so many values."""
-        self._db.execute("BEGIN")
-        try:
+        rows = ((one, number) for number, one in enumerate(sha256s))
+        with self._db:
+            self._db.execute("BEGIN")
             self._db.execute("DELETE FROM wanted")
-            self._db.executemany(
-                "INSERT OR IGNORE INTO wanted VALUES (?, ?)", ((one, number) for number, one in enumerate(sha256s))
-            )
-            self._db.execute("COMMIT")
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
+            self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?, ?)", rows)
 
     def add(self, sha256: str, document: Document, stop: threading.Event | None = None) -> int:
         """Add a document unless it is there, all of it or nothing; return how many passages were added."""
-        # Cut first, write then: the file is locked for the writing only.
-        prepared = prepare(document, stop)
+        prepared = prepare(document, stop)  # before the file is locked for the writing
         check_stop(stop)
         return self.put([(sha256, prepared)])
 
     def put(self, documents: Sequence[tuple[str, Prepared]]) -> int:
         """Add prepared documents that are not there yet, all of them or none; return how many passages were added."""
-        added = 0
-        with self._lock:
+        with self._lock, self._db:
             self._db.execute("BEGIN IMMEDIATE")
-            try:
-                for sha256, prepared in documents:
-                    added += self._put(sha256, prepared)
-                self._db.execute("COMMIT")
-            except BaseException:
-                with contextlib.suppress(sqlite3.Error):
-                    self._db.execute("ROLLBACK")
-                raise
-        return added
+            return sum(self._put(sha256, prepared) for sha256, prepared in documents)
 
     def _put(self, sha256: str, prepared: Prepared) -> int:
         row = self._db.execute("SELECT id, problem FROM documents WHERE sha256 = ?", (sha256,)).fetchone()
@@ -246,11 +225,7 @@ class PassageIndex:
     ) -> list[Hit]:
         """Return the best passages of these documents: those that hold more of the query's rarer words first.
 
-        Any text is a query: operators and quotes of the search language have no meaning.
-
-        Raises:
-            SlowQueryError: if it takes longer than `QUERY_S`.
-            Stopped: if `stop` was set meanwhile.
+        Any text is a query. SlowQueryError if it takes longer than `QUERY_S`, Stopped if `stop` was set meanwhile.
         """
         words = query_words(query)
         if not words or not sha256s:

@@ -40,10 +40,7 @@ class Standing:
 async def bring_up(
     ctx: RunContext[Any], index: PassageIndex, files: Sequence[FileRef], *, seconds: float | None = None
 ) -> Standing:
-    """Read into the index what is not there yet, for `seconds` at most.
-
-    What was read stays when this is cancelled or runs out of time.
-    """
+    """Read into the index what is not there yet, for `seconds` at most; what was read stays, whatever ends it."""
     by_hash = {one.sha256: one for one in reversed(files)}
     standing = Standing()
     known = await asyncio.to_thread(index.known, by_hash)
@@ -63,83 +60,78 @@ async def bring_up(
     return standing
 
 
+@dataclass
 class _Indexing:
-    def __init__(
-        self,
-        ctx: RunContext[Any],
-        index: PassageIndex,
-        files: dict[str, FileRef],
-        missing: deque[str],
-        standing: Standing,
-    ) -> None:
-        self._ctx = ctx
-        self._index = index
-        self._files = files
-        self._missing = missing
-        self._total = len(missing)
-        self._standing = standing
-        self._stop = threading.Event()
-        self._ready: list[tuple[str, Prepared]] = []
-        self._chars = 0
-        self._done = 0
-        self._large = asyncio.Lock()
-        self._writing = asyncio.Lock()
+    ctx: RunContext[Any]
+    index: PassageIndex
+    files: dict[str, FileRef]
+    missing: deque[str]
+    standing: Standing
+    stop: threading.Event = field(default_factory=threading.Event)
+    ready: list[tuple[str, Prepared]] = field(default_factory=list)
+    chars: int = 0
+    done: int = 0
+    large: asyncio.Lock = field(default_factory=asyncio.Lock)
+    writing: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self.total = len(self.missing)
 
     async def run(self, seconds: float) -> None:
-        workers = [asyncio.create_task(self._work()) for _ in range(min(AT_ONCE, self._total))]
+        workers = [asyncio.create_task(self._work()) for _ in range(min(AT_ONCE, self.total))]
         try:
             done, _ = await asyncio.wait(workers, timeout=seconds, return_when=asyncio.FIRST_EXCEPTION)
             for one in done:
                 one.result()
         finally:
-            self._missing.clear()
+            self.missing.clear()
             for one in workers:
                 one.cancel()
-            self._stop.set()  # threads that nobody awaits stop between two passages
+            self.stop.set()  # threads that nobody awaits stop between two passages
             await asyncio.gather(*workers, return_exceptions=True)
             # Also when cancelled: what was read need not be read again.
             with contextlib.suppress(sqlite3.Error, OSError):
                 self._keep(self._taken())
 
     async def _work(self) -> None:
-        while self._missing:
-            sha256 = self._missing.popleft()
-            ref = self._files[sha256]
-            if await asyncio.to_thread(self._index.has, sha256):  # by another process, meanwhile
-                self._standing.readable.add(sha256)
+        while self.missing:
+            sha256 = self.missing.popleft()
+            ref = self.files[sha256]
+            if await asyncio.to_thread(self.index.has, sha256):  # by another process, meanwhile
+                self.standing.readable.add(sha256)
             elif ref.size > LARGE:
-                async with self._large:
+                async with self.large:
                     await self._read(ref)
             else:
                 await self._read(ref)
-            self._done += 1
-            if self._done % _TOLD == 0 or (self._done == self._total and self._total >= _TOLD):
-                self._ctx.progress(f"read {self._done:,} of {self._total:,} new files")
+            self.done += 1
+            if self.done % _TOLD == 0 or (self.done == self.total and self.total >= _TOLD):
+                self.ctx.progress(f"read {self.done:,} of {self.total:,} new files")
 
     async def _read(self, ref: FileRef) -> None:
-        path = self._ctx.file(ref.name)
+        path = self.ctx.file(ref.name)
         try:
             document = await read_document(path)
         except FileInputError as error:
             prepared = Prepared(problem=str(error).replace(str(path), "{name}"))
         else:
-            prepared = await asyncio.to_thread(prepare, document, self._stop)
-        self._ready.append((ref.sha256, prepared))
-        self._chars += prepared.chars
-        if len(self._ready) >= _BATCH or self._chars >= _BATCH_CHARS:
-            async with self._writing:  # one at a time: the others go on reading
+            prepared = await asyncio.to_thread(prepare, document, self.stop)
+        self.ready.append((ref.sha256, prepared))
+        self.chars += prepared.chars
+        if len(self.ready) >= _BATCH or self.chars >= _BATCH_CHARS:
+            async with self.writing:  # one at a time: the others go on reading
                 await asyncio.to_thread(self._keep, self._taken())
 
     def _taken(self) -> list[tuple[str, Prepared]]:
-        taken, self._ready, self._chars = self._ready, [], 0
+        taken, self.ready, self.chars = self.ready, [], 0
         return taken
 
     def _keep(self, ready: list[tuple[str, Prepared]]) -> None:
         if not ready:
             return
-        self._index.put(ready)
+        self.index.put(ready)
         for sha256, prepared in ready:
             if prepared.problem is not None:
-                self._standing.problems[sha256] = prepared.problem
+                self.standing.problems[sha256] = prepared.problem
             else:
-                self._standing.readable.add(sha256)
+                self.standing.readable.add(sha256)

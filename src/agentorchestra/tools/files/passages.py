@@ -11,14 +11,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from agentorchestra.tools.files.documents import (
-    Document,
-    PdfDocument,
-    TableDocument,
-    TextDocument,
-    joined,
-    leaves,
-)
+from agentorchestra.tools.files.documents import Document, PdfDocument, TableDocument, TextDocument, joined, leaves
 from agentorchestra.tools.files.places import Place
 from agentorchestra.tools.files.tables import row_text
 from agentorchestra.tools.files.views import LINE_CHARS
@@ -35,8 +28,6 @@ class Passage:
     text: str  # what is shown, quoted and checked
     heading: str = ""  # the heading above it, searched along with it but not part of it
 
-
-# --- sentences ------------------------------------------------------------------------------------------------------
 
 _ABBREVIATION_WORDS = """
 mr mrs ms dr prof st sr jr no nos vs etc inc ltd co corp fig figs eq eqs sec secs ch vol vols pp p cf ca approx e.g i.e
@@ -164,9 +155,6 @@ def _text_spans(text: str) -> Iterator[tuple[int, int, str]]:
             open_span = (open_span[0], span[1]) if open_span is not None and joins else span
         if open_span is not None:
             yield (*open_span, heading)
-
-
-# --- passages -------------------------------------------------------------------------------------------------------
 
 
 def passages(document: Document) -> Iterator[Passage]:

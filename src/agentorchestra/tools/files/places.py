@@ -100,7 +100,6 @@ def column_name(number: int) -> str:
 
 
 def column_number(name: str) -> int:
-    """Return the inverse of `column_name`."""
     number = 0
     for letter in name.upper():
         number = number * 26 + ord(letter) - ord("A") + 1

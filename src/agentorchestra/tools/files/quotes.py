@@ -32,6 +32,7 @@ from agentorchestra.tools.files.documents import (
     locate,
     only_part,
 )
+from agentorchestra.tools.files.formats.text import with_newlines
 from agentorchestra.tools.files.places import Place, column_name, parse_place
 from agentorchestra.tools.files.readers import read_document_sync
 from agentorchestra.tools.files.tables import labelled_views, table_forms, table_view
@@ -52,12 +53,7 @@ def normalised(text: str) -> str:
 
 
 def alike(quote: str, text: str) -> bool:
-    """Return True if a quote stands in a text as a person would compare.
-
-    Args:
-        quote: the words; "..." or "…" in it may stand for words that are left out, no negation among them.
-        text: where they are said to stand.
-    """
+    """Return True if a quote stands in a text as a person compares; "..." in it stands for words without a negation."""
     return any(_stands(one, other) for one, other in _readings(quote, text))
 
 
@@ -80,10 +76,9 @@ def lines_of(quote: str, text: str) -> list[tuple[int, int]]:
 def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
     """Give both texts as they are, then without what our own views put before lines and cells.
 
-    The quote loses line numbers and the addresses of cells only where the text has none to compare them with: else a
-    false one would be read past.
+    The quote loses these only where the text has none to compare them with: else a false one would be read past.
     """
-    quote, text = _with_newlines(quote), _with_newlines(text)
+    quote, text = with_newlines(quote), with_newlines(text)
     yield quote, text
     bare = _bare(text)
     if bare != text:
@@ -92,10 +87,6 @@ def _readings(quote: str, text: str) -> Iterator[tuple[str, str]]:
         yield _bare(quote), text
     if _LINK.search(text):  # the address of a link, too, may be what is quoted
         yield quote, _LINK.sub(r"\1 \2", text)
-
-
-def _with_newlines(text: str) -> str:
-    return text.replace("\r\n", "\n").replace("\r", "\n") if "\r" in text else text
 
 
 _LINK = re.compile(r"!?\[([^\[\]]*)\]\([ \t]*+([^()\s]*+)[^()\n]*+\)")
@@ -161,7 +152,6 @@ _MOST_SPANS = 100
 
 
 def _negates(there: _Plain, start: int, end: int) -> bool:
-    """Return True if the words between two pieces hold a negation."""
     cuts = [start, *(at for at in range(start + 1, end) if there.marks[at] & _START), end]
     words = {there.text[one:other].strip() for one, other in pairwise(cuts)}
     return any(word in _NEGATIONS or word.endswith("n't") for word in words)
@@ -176,16 +166,13 @@ _NEGATIONS = {
 
 
 class _Plain(NamedTuple):
-    """A text as it is compared: words and numbers without anything between them.
-
-    `starts` and `lines` say for each word where it begins, and on which line of the text.
-    """
+    """A text as it is compared: words and numbers without anything between them."""
 
     text: str  # their letters and digits; only between two digits there is a blank
     marks: bytes  # for each offset whether a quote may begin (_START) or end there (_END)
     words: int  # how many there are
-    starts: array[int]
-    lines: array[int]
+    starts: array[int]  # where each word begins
+    lines: array[int]  # on which line of the text
 
     def line_of(self, offset: int) -> int:
         """Return the line, from 1, of the word that an offset lies in."""
@@ -364,15 +351,12 @@ def _some_cells(document: Document, place: Place, quote: str) -> bool:
 
 
 def _in_row(pieces: list[str], table: TableDocument, row: int) -> bool:
-    left = iter(enumerate(table.record(row), start=1))
-    return all(
-        any(piece in _cell_forms(table, row, column, cell) for column, cell in left if cell.strip()) for piece in pieces
+    cells = [(f"{column_name(at)}{row}", table.name(at), cell) for at, cell in enumerate(table.record(row), 1)]
+    shown = (
+        (cell, f"{name}: {cell}", f"{at} {cell}", f"{at} {name}: {cell}") for at, name, cell in cells if cell.strip()
     )
-
-
-def _cell_forms(table: TableDocument, row: int, column: int, cell: str) -> set[str]:
-    address, name = f"{column_name(column)}{row}", table.name(column)
-    return {_plain(one).text for one in (cell, f"{name}: {cell}", f"{address} {cell}", f"{address} {name}: {cell}")}
+    left = ({_plain(one).text for one in forms} for forms in shown)  # taken by one piece after the other
+    return all(any(piece in forms for forms in left) for piece in pieces)
 
 
 _COUNTED_BY: dict[str, type[Leaf]] = {"line": TextDocument, "page": PdfDocument, "row": TableDocument}

@@ -41,12 +41,11 @@ from agentorchestra.tools.files.index import PassageIndex
 from agentorchestra.tools.files.passages import Passage
 from agentorchestra.tools.files.places import Place, parse_place
 from agentorchestra.tools.files.readers import describe_media, member_bytes, video_frames
-from agentorchestra.tools.files.tables import has_nothing, table_view, trait_kinds
+from agentorchestra.tools.files.tables import table_view
 from agentorchestra.tools.files.views import View, length, page_view, text_view
 
 # About how much text one `read_file` gives; less than what is cut from the middle of a long result
 PART_CHARS = 16_000
-_LEAST_CHARS = 1_000
 
 _CUT_NAMED = 3  # lines that are cut for which it is said how to read on
 TABLE_CHARS = 12_000  # about how much of a table; what its cells have besides values comes on top
@@ -57,7 +56,6 @@ _FRAMES = re.compile(r"^\s*frames\s+(\d{1,3})\s*$", re.IGNORECASE)
 _FRAME = re.compile(r"^\s*frame\s+(?:(?:(\d{1,3}):)?(\d{1,3}):)?(\d{1,6}(?:\.\d{1,3})?)\s*s?\s*$", re.IGNORECASE)
 MOST_FILES = 20  # files of a task that `files_in_view` looks at; of more, none is shown
 MOST_BYTES = 5_000_000  # of a file that is converted only to see how long it is
-_BYTES_PER_CHAR = 4
 _KINDS = {
     "vnd.openxmlformats-officedocument.spreadsheetml.sheet": "sheet",
     "vnd.ms-excel": "sheet",
@@ -65,11 +63,7 @@ _KINDS = {
     "vnd.openxmlformats-officedocument.presentationml.presentation": "slide",
     "x-ipynb+json": "cell",
     "epub+zip": "chapter",
-    "zip": "member",
-    "x-tar": "member",
-    "gzip": "member",
-    "x-bzip2": "member",
-    "x-xz": "member",
+    **dict.fromkeys(("zip", "x-tar", "gzip", "x-bzip2", "x-xz"), "member"),
 }
 
 
@@ -90,7 +84,7 @@ async def read_part(
 def room_for(ctx: RunContext[Any]) -> int:
     """Return characters that one reading may give an agent: fewer where its window is small."""
     room = room_of_caller(ctx)
-    return PART_CHARS if room is None else max(_LEAST_CHARS, min(PART_CHARS, room * 4 // 5))
+    return PART_CHARS if room is None else max(1_000, min(PART_CHARS, room * 4 // 5))
 
 
 def span_of(view_range: Sequence[int]) -> tuple[int, int] | None:
@@ -122,13 +116,7 @@ def document_blocks(
 
 
 def read_blocks(document: Document, name: str, asked: Asked) -> list[Block]:
-    """Return a document from its beginning, or a part of it, with its place; then what is not shown and how to read on.
-
-    Lines of a text are one block, each page and each part is one.
-
-    Raises:
-        ToolError: a sentence that lists what parts there are.
-    """
+    """Return a document or a part of it with places, then what is not shown; a ToolError lists what parts there are."""
     names, found, inside = locate(document, asked.part)
     if (inside or asked.span) and not names:
         found = only_part(found)  # a place may leave out the name of the only part
@@ -210,9 +198,11 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
     last, whole = view.last, _extent(document)
     if last < place.last:
         following = Place(place.unit, last + 1, place.last)
+        what = "Line" if place.unit == "line" else "Page"
+        unread = f"{what} {place.last:,} is" if last + 1 == place.last else f"{what}s {last + 1:,}-{place.last:,} are"
         span = f"[{following.first}, {following.last}]"
         on = f"view_range={span}" if asked.ranged and not path else f"part={joined(path, str(following))!r}"
-        said.append(f"{_not_shown(following)} Read on with {on}.")
+        said.append(f"{unread} not shown. Read on with {on}.")
     elif place.last < whole.last and not place.first_char:
         said.append(f"It has {whole.last:,} {'lines' if whole.unit == 'line' else 'pages'}.")
     cut = any(one.first == last and _goes_on(document, one) for one in view.cut)
@@ -224,13 +214,6 @@ def _rest(document: TextDocument | PdfDocument, place: Place, view: View, path: 
 def _goes_on(document: TextDocument | PdfDocument, stretch: Place) -> bool:
     """Return True if a stretch of a line or page ends before that does."""
     return stretch.last_char < length(document, stretch.first)
-
-
-def _not_shown(place: Place) -> str:
-    what = {"line": "Line", "page": "Page", "row": "Row", "cell": "Row"}[place.unit]
-    if place.first == place.last:
-        return f"{what} {place.first:,} is not shown."
-    return f"{what}s {place.first:,}-{place.last:,} are not shown."
 
 
 # --- documents with parts -------------------------------------------------------------------------------------------
@@ -279,7 +262,7 @@ def extent_of(document: Document) -> str:
         return described(document)
     names = [name for name in document.header if name.strip()]
     more = f" and {len(names) - _LISTED} more" if len(names) > _LISTED else ""
-    kinds = trait_kinds(document)
+    kinds = dict.fromkeys(one.kind for one in document.traits)
     columns = [f"columns: {', '.join(names[:_LISTED])}{more}"] if names else []
     told = [f"with {', '.join(kinds)}"] if kinds else []
     return "; ".join([described(document), *columns, *told])
@@ -315,13 +298,7 @@ def _part(name: str, document: Leaf, inside: str, part: str) -> Place:
         return replace(place, last_char=min(place.last_char, size))
     if place.first < 1 or place.first > whole.last or (cells and not 1 <= place.first_column <= last_column):
         raise ToolError(f"{name} has no part {part!r}; it has {described(document)}.")
-    return Place(
-        place.unit,
-        place.first,
-        min(place.last, whole.last),
-        place.first_column,
-        min(place.last_column, last_column),
-    )
+    return replace(place, last=min(place.last, whole.last), last_column=min(place.last_column, last_column))
 
 
 def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
@@ -334,7 +311,6 @@ def _ranged(name: str, document: Leaf, span: tuple[int, int]) -> Place:
 
 
 def described(document: Document, path: str = "") -> str:
-    """Return what a document has, as places."""
     if isinstance(document, PartsDocument):
         names = [joined(path, part.name) for part in document.parts[:12]]
         more = f" and {len(document.parts) - 12} more" if len(document.parts) > 12 else ""
@@ -355,7 +331,7 @@ def described(document: Document, path: str = "") -> str:
 def _table(name: str, table: TableDocument, place: Place, path: str, asked: Asked) -> _Read:
     """Return rows or cells of a table in one block, what else is to be known of them, and how to read on."""
     view = table_view(table, place, max(min(asked.limit, TABLE_CHARS), _LEAST_TABLE))
-    if has_nothing(view):
+    if not (view.text or view.traits or view.rest):
         return _Read([], [])
     source = Source(kind=asked.kind, ref=name, place=joined(path, str(view.place)))
     texts = filter(None, (view.text, view.traits))
@@ -425,15 +401,12 @@ async def _medium(ctx: RunContext[Any], name: str, data: bytes, media_type: str,
 
 
 async def shown_whole(ctx: RunContext[Any], index: PassageIndex, chars: int) -> ToolResult:
-    """Return the files that are short enough, in the order of the task, as `read_file` gives them.
-
-    `chars` is how much converted text they may have together.
-    """
+    """Return the files that are short enough, in the order of the task, as `read_file` gives them."""
     files = ctx.manifest.files
     left = min(chars, room_for(ctx))  # what one reading gives is the whole of a file that is no longer
     blocks: list[Block] = []
     for ref in files if len(files) <= MOST_FILES else ():
-        most = left * _BYTES_PER_CHAR if ref.media_type.startswith("text/") else MOST_BYTES
+        most = left * 4 if ref.media_type.startswith("text/") else MOST_BYTES
         if is_media(ref.media_type) or ref.size > most:
             continue
         try:

@@ -1,7 +1,4 @@
-"""Files to documents (documents.py). The kind is decided by the bytes; a name's ending is a hint.
-
-Plain text and CSV are read here; everything else by `_worker.py`, in a process that can be killed.
-"""
+"""Files to documents, by their bytes: plain text and CSV are read here, everything else by `_worker.py`."""
 
 from __future__ import annotations
 
@@ -13,17 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from agentorchestra.core.errors import FileInputError
-from agentorchestra.tools.files.documents import (
-    Document,
-    TableDocument,
-    TextDocument,
-    document_from_json,
-    is_media,
-)
+from agentorchestra.tools.files.documents import Document, TableDocument, TextDocument, document_from_json, is_media
 from agentorchestra.tools.files.formats import text as plain
 from agentorchestra.tools.files.formats.base import Refused
 from agentorchestra.tools.files.formats.sniff import TABLE_SUFFIXES, foreign, sniff
-from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refusal, run, run_async
+from agentorchestra.tools.files.worker import LIMITS, Limits, Request, refused, run, run_async
 
 _READ_HERE = {"text/plain", "text/markdown", *TABLE_SUFFIXES.values()}
 
@@ -37,14 +28,7 @@ class Checked(NamedTuple):
 
 
 def look_into(path: Path, limits: Limits = LIMITS) -> Checked:
-    """Return the type of a file, before a run starts. Blocks.
-
-    Text is decoded; the worker looks into everything else: of a PDF it reads the pages up to the first with text, of an
-    archive the list of its members.
-
-    Raises:
-        FileInputError: one sentence that names the file, what is wrong and the way out.
-    """
+    """Return the type of a file, before a run starts: text is decoded, the worker looks into all else. Blocks."""
     data = _bytes(path, limits)
     media_type = _media_type(path, data)
     if is_media(media_type):
@@ -91,7 +75,16 @@ def _read_here(path: Path, limits: Limits) -> Document | None:
     if is_media(media_type):
         what = {"i": "a picture", "a": "a recording", "v": "a video"}[media_type[0]]
         raise FileInputError(f"{path} is {what} ({media_type}): it holds no text that could be searched or quoted")
-    return _text_document(path, data, media_type, limits) if media_type in _READ_HERE else None
+    if media_type not in _READ_HERE:
+        return None
+    found = _decoded(path, data, limits)
+    text = plain.with_newlines(found.text)
+    if media_type in TABLE_SUFFIXES.values():
+        table = parse_table(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None, media_type)
+        if table is not None:
+            return table
+        media_type = "text/plain"
+    return TextDocument(text, media_type, form=plain.form_of(found))
 
 
 async def describe_media(path: Path, member: Sequence[str] = (), limits: Limits = LIMITS) -> str:
@@ -173,29 +166,15 @@ def _media_type(path: Path, data: bytes) -> str:
             f"{path} is corrupt: it is named .pdf but holds no PDF; give the original, or rename it if it is text."
         )
     if media_type in _READ_HERE and (other := foreign(data)) is not None:
-        raise FileInputError(refusal(path, "foreign", "|".join(other), LIMITS))
+        raise refused(path, "foreign", "|".join(other), LIMITS)
     return media_type
-
-
-# --- text and tables ------------------------------------------------------------------------------------------------
 
 
 def _decoded(path: Path, data: bytes, limits: Limits) -> plain.Decoded:
     try:
         return plain.decoded(data)
     except Refused as error:
-        raise FileInputError(refusal(path, error.code, error.detail, limits)) from None
-
-
-def _text_document(path: Path, data: bytes, media_type: str, limits: Limits) -> Document:
-    found = _decoded(path, data, limits)
-    text = plain.with_newlines(found.text)
-    if media_type in TABLE_SUFFIXES.values():
-        table = parse_table(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None, media_type)
-        if table is not None:
-            return table
-        media_type = "text/plain"
-    return TextDocument(text, media_type, form=plain.form_of(found))
+        raise refused(path, error.code, error.detail, limits) from None
 
 
 def source_sync(path: Path, limits: Limits = LIMITS) -> TextDocument:
@@ -212,9 +191,6 @@ def parse_table(text: str, delimiter: str | None = None, media_type: str = "text
         return None
     header, rows, delimiter = found
     return TableDocument(header, rows, 2 if header else 1, delimiter, media_type)
-
-
-# --- work in threads ------------------------------------------------------------------------------------------------
 
 
 class Stopped(Exception):

@@ -30,14 +30,7 @@ from agentorchestra.core.spec import FileRef
 from agentorchestra.log.bundle.format import check_names
 from agentorchestra.tools.files.cache_db import open_cache
 from agentorchestra.tools.files.common import WAY_TO_SEE
-from agentorchestra.tools.files.folders import (
-    MAX_BYTES,
-    MAX_FILES,
-    Found,
-    LeftOut,
-    list_folder,
-    printable,
-)
+from agentorchestra.tools.files.folders import MAX_BYTES, MAX_FILES, Found, LeftOut, list_folder, printable
 from agentorchestra.tools.files.formats.sniff import sniff
 from agentorchestra.tools.files.readers import check_stop, look_into
 from agentorchestra.tools.files.worker import LIMITS
@@ -95,19 +88,10 @@ def keep_files(
 ) -> Kept:
     """Check the files, keep their bytes, and link them into `target`. Blocks; on an error nothing is left in `target`.
 
-    Args:
-        given: files, and folders that stand for what lies below them.
-        store: the folder that keeps contents.
-        target: the run's folder for its files.
-        temporary: the files will not stay where they are: they are not remembered, and `origin` names the kept ones.
-        apart: a folder that is never taken (the workspace).
-        blind: no model will see what is kept: a file of pictures alone is refused, where it is given by its own name.
-        stop: set when nobody waits any more.
-
-    Raises:
-        FileInputError: for a file given by its own name that cannot be read, for a folder without any that can.
-        UnseenScanError: for a PDF of pictures that nobody can look at.
-        WorkspaceNotWritableError: if they cannot be kept.
+    `given` are files, and folders that stand for what lies below them, without the folder `apart`. `temporary` ones are
+    not remembered, and their `origin` names the kept ones. Where a run is `blind`, no model sees: a PDF of pictures
+    that is given by its own name is an UnseenScanError. FileInputError for such a file, or a whole folder, that cannot
+    be read; WorkspaceNotWritableError if they cannot be kept.
     """
     if not given:
         return Kept()
@@ -187,7 +171,7 @@ class _Keeper:
         with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
             self._sweep()
-        with _SeenFiles(self._store / "seen.db" if self._remember else None) as seen:
+        with contextlib.closing(_SeenFiles(self._store / "seen.db" if self._remember else None)) as seen:
             jobs = [(one, found) for one in wanted for found in one.found]
             known = seen.known(os.fsencode(found.path.absolute()) for _, found in jobs)
             results: list[_Seen] = []
@@ -204,16 +188,11 @@ class _Keeper:
         return self._linked(jobs, results, target, left_out, temporary=temporary)
 
     def _sweep(self) -> None:
-        """Remove what a process that died left half-written.
-
-        By the time of the inode's last change: `seal` sets the other time back before a file is in its place.
-        """
+        """Remove what a dead process left half-written, by the time of its inode: `seal` sets the other one back."""
         for path in self._store.glob("new-*"):
             with contextlib.suppress(OSError):
                 if time.time() - path.stat().st_ctime > _STALE_S:
                     path.unlink()
-
-    # -- one file --------------------------------------------------------------------------------------------------
 
     def _result(self, wanted: _Wanted, found: Found, known: dict[bytes, _Seen]) -> _Seen:
         check_stop(self._stop)
@@ -233,7 +212,11 @@ class _Keeper:
             return old
         settled = time.time_ns() - max(look[1], look[2]) > _SETTLED_NS
         try:
-            media_type, inside = _inside(found.path, thorough=not wanted.lenient)
+            # In a folder the beginning of a file has to do where more would take a process for each.
+            media_type, inside = (_at_first_sight(found.path) if wanted.lenient else None), ""
+            if media_type is None:
+                seen = look_into(found.path)
+                media_type, inside = seen.media_type, _PICTURES if seen.textless else "text"
             if self._blind and inside == _PICTURES and not wanted.lenient:
                 raise UnseenScanError(
                     f"{found.path} is a PDF of pictures without text, and no model of this run sees: {WAY_TO_SEE}; or "
@@ -300,8 +283,6 @@ class _Keeper:
             return False
         return found.st_size == size and found.st_mtime == _KEPT_MTIME
 
-    # -- into the run ----------------------------------------------------------------------------------------------
-
     def _linked(
         self,
         jobs: Sequence[tuple[_Wanted, Found]],
@@ -321,14 +302,7 @@ class _Keeper:
                 continue
             place = target / found.name
             with writing(place.parent):
-                if place.parent not in made:
-                    place.parent.mkdir(parents=True, exist_ok=True)
-                    # The user of a sandbox must get in, whatever the umask says; the folders above stay as they are.
-                    for one in (place.parent, *place.parent.parents):
-                        if one in made or not one.is_relative_to(target):
-                            break
-                        one.chmod(0o755)
-                        made.add(one)
+                _make_folder(place.parent, target, made)
                 link_kept(kept_place(self._store, result.sha256), place)
                 size = kept.get(result.sha256)
                 if size is None:
@@ -343,16 +317,12 @@ class _Keeper:
                     origin=os.fsencode(origin).decode("utf-8", "replace"),
                 )
             )
-        self._empty(jobs, results)
+        readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
         folders = {id(one): one for one, _ in jobs if one.lenient}
+        if empty := next((one for key, one in folders.items() if key not in readable), None):
+            raise _nothing_in(empty)
         left_out.extend(one.left_out.sentence(one.lenient) for one in folders.values())
         return refs
-
-    def _empty(self, jobs: Sequence[tuple[_Wanted, Found]], results: Sequence[_Seen]) -> None:
-        readable = {id(one) for (one, _), result in zip(jobs, results, strict=True) if not result.problem}
-        for one, _ in jobs:
-            if one.lenient and id(one) not in readable:
-                raise _nothing_in(one)
 
 
 def _nothing_in(folder: _Wanted) -> FileInputError:
@@ -360,15 +330,6 @@ def _nothing_in(folder: _Wanted) -> FileInputError:
     return FileInputError(
         f"the folder {folder.lenient} holds no file that can be read; give one that does. {why}".strip()
     )
-
-
-def _inside(path: Path, *, thorough: bool) -> tuple[str, str]:
-    """Return the type and the content of a file; in a folder, of its beginning where more would take a process each."""
-    kind = None if thorough else _at_first_sight(path)
-    if kind is not None:
-        return kind, ""
-    found = look_into(path)
-    return found.media_type, _PICTURES if found.textless else "text"
 
 
 def _at_first_sight(path: Path) -> str | None:
@@ -414,7 +375,6 @@ def _new_content(store: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
 
 def kept_place(store: Path, sha256: str) -> Path:
-    """Return where a content lies."""
     return store / sha256[:2] / sha256
 
 
@@ -427,6 +387,17 @@ def seal(new: Path, place: Path, *, sync: bool) -> None:
             os.fsync(written.fileno())
     place.parent.mkdir(exist_ok=True)
     new.replace(place)
+
+
+def _make_folder(folder: Path, below: Path, made: set[Path]) -> None:
+    """Make a folder below another; the user of a sandbox must get in, whatever the umask says."""
+    if folder not in made:
+        folder.mkdir(parents=True, exist_ok=True)
+    for one in (folder, *folder.parents):
+        if one in made or not one.is_relative_to(below):
+            break
+        one.chmod(0o755)
+        made.add(one)
 
 
 def link_kept(source: Path, target: Path) -> None:
@@ -458,27 +429,19 @@ class _SeenFiles:
 
     def __init__(self, path: Path | None) -> None:
         self._by = _checker()
-        self._db: sqlite3.Connection | None = None
-        if path is not None:
-            with contextlib.suppress(sqlite3.Error, OSError):
-                self._db = open_cache(path, _VERSION, _TABLES, timeout_s=10)
-
-    def __enter__(self) -> _SeenFiles:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._db is not None:
-            self._db.close()
+        try:
+            self._db = open_cache(path, _VERSION, _TABLES, timeout_s=10)
+        except (sqlite3.Error, OSError):
+            self._db = open_cache(None, _VERSION, _TABLES, timeout_s=10)
+        self.close = self._db.close
 
     def known(self, paths: Iterable[bytes]) -> dict[bytes, _Seen]:
-        if self._db is None:
-            return {}
         found: dict[bytes, _Seen] = {}
         try:
             self._db.execute("CREATE TEMP TABLE wanted (path BLOB PRIMARY KEY) WITHOUT ROWID")
-            self._db.execute("BEGIN")
-            self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((one,) for one in paths))
-            self._db.execute("COMMIT")
+            with self._db:
+                self._db.execute("BEGIN")
+                self._db.executemany("INSERT OR IGNORE INTO wanted VALUES (?)", ((one,) for one in paths))
             for row in self._db.execute("SELECT seen.* FROM wanted JOIN seen USING (path)"):
                 path, *look, sha256, media_type, problem, inside, by = row
                 if by == self._by:
@@ -493,17 +456,14 @@ class _SeenFiles:
             for path, one in seen
             if one.remember
         ]
-        if self._db is None or not rows:
+        if not rows:
             return
-        with contextlib.suppress(sqlite3.Error):
+        with contextlib.suppress(sqlite3.Error), self._db:
             self._db.execute("BEGIN IMMEDIATE")
             self._db.executemany("INSERT OR REPLACE INTO seen VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows)
-            self._db.execute("COMMIT")
 
     def forget_deleted(self, folders: Iterable[bytes]) -> None:
         """Forget what was below these folders and was not asked for by `known`: it is gone."""
-        if self._db is None:
-            return
         with contextlib.suppress(sqlite3.Error):
             for folder in folders:
                 self._db.execute(
@@ -548,22 +508,13 @@ class CarriedFiles:
             "with --no-files"
         )
 
-    def put(
-        self,
-        run_id: str,
-        refs: tuple[FileRef, ...],
-        reader: Opener,
-    ) -> None:
-        """Keep the files of a run that came from elsewhere. Blocks; `remove` undoes a part of it too.
-
-        Raises:
-            WorkspaceNotWritableError: if they cannot be kept.
-            BundleError: for a name that leads out of the run's folder, or bytes that do not match their hash.
-        """
+    def put(self, run_id: str, refs: tuple[FileRef, ...], reader: Opener) -> None:
+        """Keep the files of a run that came from elsewhere; `remove` undoes a part of it. BundleError for bad ones."""
         check_names(refs)
         if not refs:
             return
         target = self._runs / run_id / "files"
+        made: set[Path] = set()
         with writing(self._store):
             self._store.mkdir(parents=True, exist_ok=True)
         for ref in refs:
@@ -572,11 +523,7 @@ class CarriedFiles:
                 self._take(ref, place, reader)
             name = target / ref.name
             with writing(name.parent):
-                name.parent.mkdir(parents=True, exist_ok=True)
-                for folder in (name.parent, *name.parent.parents):
-                    if not folder.is_relative_to(target):
-                        break
-                    folder.chmod(0o755)
+                _make_folder(name.parent, target, made)
                 name.unlink(missing_ok=True)  # of a process that died here
                 with contextlib.suppress(FileExistsError):  # another one takes in the same run
                     link_kept(place, name)

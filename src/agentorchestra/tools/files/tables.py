@@ -1,7 +1,4 @@
-"""Tables as they are read: once, as CSV whose first line has the columns' letters and whose lines begin with the row.
-
-What the cells of a workbook have besides values (colours, formulas, comments) follows as lists of areas.
-"""
+"""Tables as they are read: as CSV with columns' letters and row numbers, then colours, formulas and so on by area."""
 
 from __future__ import annotations
 
@@ -9,7 +6,7 @@ import csv
 import io
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from agentorchestra.tools.files.documents import Area, TableDocument, Trait
@@ -21,8 +18,6 @@ MAX_CELL = 400  # characters of a cell shown in its row by a search; the whole c
 MOST_TRAITS = 4_000  # characters of what is told besides values
 _MOST_COMMENT = 500
 _NAMED = 12  # rows or cells that are named in a sentence
-_ONE_LINE = ("fill", "font colour")
-_WITHOUT_VALUE = ("merged", "hidden rows", "hidden columns", "coloured by rule")
 _CSV = ("text/csv", "text/tab-separated-values")
 _VIEW = re.compile(r"row,([A-Z]{1,3})(?:,[A-Z]{1,3})*\n(?=\d)")
 _ROW = re.compile(r"\d{1,9}")
@@ -42,10 +37,7 @@ class TableView:
 
 
 def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
-    """Return rows or cells, up to about `limit` characters: one row at least, so that reading on always moves.
-
-    A range that begins below the names of the columns has them as its first line all the same.
-    """
+    """Return rows or cells in about `limit` characters: one row at least, below the names of the columns."""
     if place.unit == "cell" and (place.first, place.first_column) == (place.last, place.last_column):
         return _one_cell(table, place)
     left, wanted = (place.first_column, place.last_column) if place.unit == "cell" else (1, table.width)
@@ -69,14 +61,6 @@ def table_view(table: TableDocument, place: Place, limit: int) -> TableView:
         text = "\n".join([letters, *(_row_line(table, row, left, right) for row in shown)])
     notes = [*_long_cells(table, shown, left, right), *notes]
     return TableView(text, seen, traits, tuple(rest), tuple(notes), untold)
-
-
-def has_nothing(view: TableView) -> bool:
-    """Return True if there is nothing to show, nor anything to read on with."""
-    return not (view.text or view.traits or view.rest)
-
-
-# --- cells ----------------------------------------------------------------------------------------------------------
 
 
 def _one_cell(table: TableDocument, place: Place) -> TableView:
@@ -170,10 +154,7 @@ def _uneven(table: TableDocument, rows: Sequence[int]) -> Iterator[str]:
 
 
 def row_text(table: TableDocument, row: int, first: int = 1, last: int | None = None) -> str:
-    """Return a row (or its columns first to last) as `A7 country: Kenya; B7 year: 1952`, empty cells left out.
-
-    The row that names the columns is `A1: country; B1: year`.
-    """
+    """Return a row as `A7 country: Kenya; B7 year: 1952`, without empty cells; a header as `A1: country; B1: year`."""
     return _labelled(table, row, first, last, named=row >= table.first_row)
 
 
@@ -190,10 +171,7 @@ def _labelled(table: TableDocument, row: int, first: int, last: int | None, *, n
 
 
 def labelled_views(text: str) -> list[str]:
-    """Return rows that `table_view` shows as `row_text` gives them; nothing for text that is no such view.
-
-    What row 1 holds may be the names of the columns or not, which a view does not say: it is taken as both.
-    """
+    """Return rows of a `table_view` as `row_text` gives them, row 1 taken as header and as none; [] for other text."""
     if (first := _VIEW.match(text)) is None:
         return []
     _, *lines = csv.reader(io.StringIO(text, newline=""))
@@ -210,11 +188,7 @@ def labelled_views(text: str) -> list[str]:
 
 
 def table_forms(table: TableDocument, place: Place) -> list[str]:
-    """Return rows or cells in the forms in which they may be quoted.
-
-    As `read_file` shows them, as the file has them, as `search_files` shows them with addresses and without (and once
-    showed the names of the columns), and what is told of the cells besides their values.
-    """
+    """Return rows or cells in the forms they may be quoted in: as tools show or once showed them, as the file does."""
     first, last = (place.first_column, place.last_column) if place.unit == "cell" else (1, None)
     rows = range(place.first, min(place.last, table.last_row) + 1)
     records = [table.record(row)[first - 1 : last] for row in rows]
@@ -234,11 +208,6 @@ def table_forms(table: TableDocument, place: Place) -> list[str]:
 # --- traits ---------------------------------------------------------------------------------------------------------
 
 
-def trait_kinds(table: TableDocument) -> list[str]:
-    """Return the kinds of what its cells have besides values."""
-    return list(dict.fromkeys(one.kind for one in table.traits))
-
-
 def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None = None) -> str:
     """Return what the cells of a place have besides values, a line for each colour, format, formula and comment."""
     grouped: dict[str, list[str]] = {}
@@ -249,9 +218,9 @@ def traits_text(traits: Iterable[Trait], place: Place, most_comment: int | None 
         if not areas:
             continue
         where = ", ".join(_address(one.kind, area) for area in areas)
-        if one.kind in _ONE_LINE:
+        if one.kind in ("fill", "font colour"):
             grouped.setdefault(one.kind, []).append(f"{one.value} {where}")
-        elif one.kind in _WITHOUT_VALUE:
+        elif one.kind in ("merged", "hidden rows", "hidden columns", "coloured by rule"):
             grouped.setdefault(one.kind, []).append(where)
         elif one.kind == "comment":
             shown = one.value
@@ -290,16 +259,11 @@ def _traits_shown(traits: Sequence[Trait], place: Place) -> tuple[str, list[str]
     first, last = place.first, place.last
     while first < last:  # the last row down to which they fit
         middle = (first + last + 1) // 2
-        fits = len(traits_text(traits, _down_to(place, middle), _MOST_COMMENT)) <= MOST_TRAITS
+        fits = len(traits_text(traits, replace(place, last=middle), _MOST_COMMENT)) <= MOST_TRAITS
         first, last = (middle, last) if fits else (first, middle - 1)
-    text = traits_text(traits, _down_to(place, first), _MOST_COMMENT)
+    text = traits_text(traits, replace(place, last=first), _MOST_COMMENT)
     notes = []
     if len(text) > MOST_TRAITS:
         text = text[:MOST_TRAITS] + "…"
         notes.append(f"not all colours, formulas and the like of row {first} are told: read fewer columns of it")
-    left = Place("cell", first + 1, place.last, place.first_column, place.last_column)
-    return text, notes, left if first < place.last else None
-
-
-def _down_to(place: Place, row: int) -> Place:
-    return Place("cell", place.first, row, place.first_column, place.last_column)
+    return text, notes, replace(place, first=first + 1) if first < place.last else None

@@ -6,7 +6,6 @@ is too long is cut, and the stretch that is shown stands beside it: `12, charact
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
@@ -17,7 +16,6 @@ from agentorchestra.tools.files.places import Place, parse_place
 
 LINE_CHARS = 4_000  # after so many characters a line is cut where not everything fits
 STRETCH_CHARS = 1_200  # about how much of a text is cited in one piece by who reads all of it
-_NUMBER = re.compile(r"^\d{1,9}(?:, characters \d{1,9}-\d{1,9})?\t", re.MULTILINE)
 
 _SLACK = 8  # a rest of this part of the limit is shown along: nobody has to ask for a few lines
 
@@ -83,18 +81,18 @@ def _stretch(text: str, place: Place, limit: int) -> tuple[Place, str, list[Plac
     return shown, text[begin:end], [shown]
 
 
-def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tuple[Place, str]]:
+def stretches(document: TextDocument) -> Iterator[tuple[Place, str]]:
     """Give all of a text in stretches of lines, cut behind blank lines where that is possible; long lines are cut."""
     first, size, blank = 1, 0, False
     for number in range(1, document.line_count + 1):
         begin, stop = document.span(number, number)
         long = stop - begin > LINE_CHARS
-        if number > first and (long or size + stop - begin > most or (blank and size > most // 4)):
+        if number > first and (long or size + stop - begin > STRETCH_CHARS or (blank and size > STRETCH_CHARS // 4)):
             yield Place("line", first, number - 1), document.lines(first, number - 1)
             first, size = number, 0
         if long:
-            for at in range(begin, stop, most):
-                end = min(at + most, stop)
+            for at in range(begin, stop, STRETCH_CHARS):
+                end = min(at + STRETCH_CHARS, stop)
                 place = Place("line", number, number, first_char=at - begin + 1, last_char=end - begin)
                 yield place, document.text[at:end]
             first = number + 1
@@ -103,11 +101,6 @@ def stretches(document: TextDocument, most: int = STRETCH_CHARS) -> Iterator[tup
         blank = not document.text[begin:stop].strip()
     if first <= document.line_count:
         yield Place("line", first, document.line_count), document.lines(first, document.line_count)
-
-
-def without_numbers(text: str) -> str:
-    """Return text in which lines of files are shown among other words, without the numbers beside them."""
-    return _NUMBER.sub("", text)
 
 
 def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
@@ -124,7 +117,6 @@ def stretches_of(block: TextBlock) -> list[tuple[str, str]]:
 
 
 def length(document: TextDocument | PdfDocument, number: int) -> int:
-    """Return characters of a line or a page."""
     if isinstance(document, PdfDocument):
         return len(document.pages[number - 1])
     start, end = document.span(number, number)

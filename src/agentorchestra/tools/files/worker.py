@@ -1,7 +1,4 @@
-"""Starts `_worker.py`, waits for it within bounds, and puts what it refuses into sentences.
-
-For many files workers are forked by a process that has loaded what they import, instead of started one by one.
-"""
+"""Starts `_worker.py`, or forks it from a loaded process for many files, in bounds; its refusals become sentences."""
 
 from __future__ import annotations
 
@@ -16,7 +13,7 @@ import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import IO, Any, Literal, Self
@@ -52,16 +49,14 @@ Mode = Literal["check", "read", "media", "frames", "member", "unpack", "shape", 
 
 @dataclass(frozen=True)
 class Request:
-    """A question to a worker.
-
-    `asked` says which form is wanted (formats/shapes.py), or what a server said of a page (formats/webpage.py).
-    """
+    """A question to a worker."""
 
     path: Path
     mode: Mode
     member: Sequence[str] = ()  # the names of the parts that lead to a member; none for the file itself
     at: Sequence[float] = ()  # seconds at which frames are taken
     count: int = 0  # frames that are taken evenly, when `at` is empty
+    # The form that is wanted (formats/media.py), or what a server said of a page (formats/webpage.py)
     asked: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -76,11 +71,7 @@ FORKER: ContextVar[Callable[[Request, Limits], Awaitable[tuple[dict[str, Any], b
 
 
 def run(request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
-    """Ask a worker; return its result, and the bytes that followed. Blocks.
-
-    Raises:
-        FileInputError: one sentence, for whatever it refuses.
-    """
+    """Ask a worker; return its result, and the bytes that followed. Blocks. What it refuses is a FileInputError."""
     with _starting(request, limits) as (command, out, options), subprocess.Popen(command, **options) as process:
         try:
             process.wait(limits.seconds)
@@ -132,28 +123,7 @@ def _starting(request: Request, limits: Limits) -> Iterator[tuple[list[str], IO[
 
 
 def asked(request: Request, limits: Limits) -> dict[str, Any]:
-    """Return what a worker is told, without its parent."""
-    return {
-        "path": str(request.path.absolute()),
-        "name": request.path.name,
-        "mode": request.mode,
-        "member": list(request.member),
-        "at": list(request.at),
-        "count": request.count,
-        "asked": dict(request.asked),
-        "seconds": limits.seconds,
-        "cpu": max(1, int(limits.seconds + 0.999)),
-        "memory": limits.memory_bytes,
-        "output": limits.output_bytes,
-        "numbers": {
-            "bytes": limits.max_bytes,
-            "pages": limits.pages,
-            "chars": limits.chars,
-            "cells": limits.cells,
-            "members": limits.members,
-            "unpacked_bytes": limits.unpacked_bytes,
-        },
-    }
+    return asdict(request) | {"path": str(request.path.absolute()), "numbers": asdict(limits)}
 
 
 def environment() -> dict[str, str]:
@@ -188,11 +158,11 @@ def outcome(path: Path, out: IO[bytes], returncode: int | None, limits: Limits) 
     return result, out.read()
 
 
-def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
-    """Return the sentence for a code of a converter's."""
+def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
+    """Return the error with the sentence for a code of a converter's."""
     if code == "foreign":
         what, _, way_out = detail.partition("|")
-        return f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}."
+        return FileInputError(f"{path} is {what}, which cannot be read; {way_out}. Readable are {READABLE}.")
     more = f" ({detail})" if detail else ""
     mib = limits.memory_bytes >> 20
     unpacked = limits.unpacked_bytes // 1_000_000
@@ -233,14 +203,8 @@ def refusal(path: Path, code: str, detail: str, limits: Limits) -> str:
         "extra": f"needs {detail} to be read, which is not installed: pip install 'agentorchestra[files]'.",
         "corrupt": f"is corrupt: it cannot be read{more}; give an intact copy.",
     }
-    return f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}"
+    return FileInputError(f"{path} {sentences.get(code) or f'cannot be read ({code} {detail}); give an intact copy.'}")
 
-
-def refused(path: Path, code: str, detail: str, limits: Limits) -> FileInputError:
-    return FileInputError(refusal(path, code, detail, limits))
-
-
-# --- many files -----------------------------------------------------------------------------------------------------
 
 MANY = 8  # files from which on loading the libraries for all of them is worth it
 # What the workers import for a type of file; `markitdown` brings the libraries of all others
@@ -251,14 +215,10 @@ _LIBRARIES: dict[str, tuple[str, ...]] = {
     "application/gzip": (),
     "application/x-tar": (),
 }
-_END_S = 1.0
 
 
 class ForkServer:
-    """While it is open, files that this task reads are read by forked workers.
-
-    The limits are those of single workers, and each file has a process of its own.
-    """
+    """While it is open, files that this task reads are read by forked workers: a process each, with the same limits."""
 
     def __init__(self, kinds: set[str]) -> None:
         self._load = sorted({name for kind in kinds for name in _LIBRARIES.get(kind, ("markitdown",))})
@@ -325,7 +285,7 @@ class ForkServer:
             finally:
                 if not ended.done():
                     self._tell({"kill": name})
-                    await asyncio.wait([ended], timeout=_END_S)  # it may be loading: then the end of all ends it
+                    await asyncio.wait([ended], timeout=1.0)  # it may be loading: then the end of all ends it
                 if not ended.cancelled():
                     ended.exception()  # looked at, wherever this is left
             return await asyncio.to_thread(outcome, request.path, out, status, limits)

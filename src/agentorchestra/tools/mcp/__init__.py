@@ -1,12 +1,4 @@
-"""Users' tools on MCP servers (Model Context Protocol): docs/mcp.md.
-
-config.py, secrets.py   the `mcpServers` file
-definitions.py          the tools a server lists: names, schemas, hints, bounded
-transports.py           programs and HTTP
-connection.py           the task that owns a connection
-results.py              what a call gave, as blocks
-toolkit.py              all of it as a toolkit
-"""
+"""Users' tools on MCP servers (Model Context Protocol): docs/mcp.md."""
 
 from __future__ import annotations
 

@@ -10,22 +10,15 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import SplitResult, unquote, urlsplit
+from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from pydantic import BaseModel, Field, ValidationError
 
 from agentorchestra.core.errors import McpError
-from agentorchestra.tools.mcp.secrets import (
-    argument_secrets,
-    header_secrets,
-    is_secret_name,
-    is_secret_value,
-    url_secrets,
-)
 
 STARTUP_S = 30.0  # seconds until a server has said what it is and which tools it has
 MAX_BYTES = 1_000_000
@@ -87,11 +80,7 @@ _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "ico
 
 
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
-    """Read, check and fill in a file; `${VAR}` comes from `environ`.
-
-    Raises:
-        McpError: with the file, the server, the field, the value and what to do.
-    """
+    """Read, check and fill in a file; `${VAR}` comes from `environ`. McpError names what is wrong and what to do."""
     written = _servers(path)
     servers, secrets, notes = [], dict[str, str](), list[str]()
     for name, value in written.items():
@@ -225,31 +214,28 @@ class _Filling:
         return Server(self._name, **common, url=url, headers=headers)
 
     def _text(self, text: str, place: str) -> str:
-        return _VARIABLE.sub(self._replacement(place), text)
+        return _VARIABLE.sub(lambda match: self._value(match, place), text)
 
-    def _replacement(self, place: str) -> Callable[[re.Match[str]], str]:
-        def replaced(match: re.Match[str]) -> str:
-            inside = match[1]
-            if inside.startswith("input:"):
-                raise McpError(
-                    f"{self._where} asks for {match[0]} in {place}; nobody is asked here: put the value into an "
-                    "environment variable and write ${VAR}"
-                )
-            found = _NAME.fullmatch(inside)
-            if found is None:
-                return match[0]  # no variable: a script's own words
-            name, default = found[1], found[2]
-            value = self._environ.get(name) or default
-            if value is None:
-                raise McpError(
-                    f"{self._where} needs the environment variable {name} in {place}, which is not set; set it, or "
-                    f"write ${{{name}:-default}}"
-                )
-            if is_secret_name(name) and value != default:
-                self._secrets[name] = value
-            return value
-
-        return replaced
+    def _value(self, match: re.Match[str], place: str) -> str:
+        inside = match[1]
+        if inside.startswith("input:"):
+            raise McpError(
+                f"{self._where} asks for {match[0]} in {place}; nobody is asked here: put the value into an "
+                "environment variable and write ${VAR}"
+            )
+        found = _NAME.fullmatch(inside)
+        if found is None:
+            return match[0]  # no variable: a script's own words
+        name, default = found[1], found[2]
+        value = self._environ.get(name) or default
+        if value is None:
+            raise McpError(
+                f"{self._where} needs the environment variable {name} in {place}, which is not set; set it, or "
+                f"write ${{{name}:-default}}"
+            )
+        if is_secret_name(name) and value != default:
+            self._secrets[name] = value
+        return value
 
 
 def _split(url: str) -> SplitResult | None:
@@ -265,3 +251,79 @@ def _split(url: str) -> SplitResult | None:
 def _short(value: Any) -> str:
     text = json.dumps(value, ensure_ascii=False)
     return text if len(text) <= 60 else f"{text[:59]}…"
+
+
+# -- secrets: one that is missed is worse than a word that is hidden for nothing ---------------------------------------
+
+_NAMES = re.compile(
+    r"(?:^|[_.-])(?:API_?KEY|ACCESS_?KEY|PRIVATE_?KEY|SECRET|TOKEN|PAT|PASS|PASSWORD|PASSWD|PWD|PASSPHRASE|CREDENTIALS?"
+    r"|KEY|AUTH|AUTHORIZATION|COOKIE|DSN|SIGNATURE|SIG|CODE)(?:$|[_.-])",
+    re.IGNORECASE,
+)
+_CAMEL = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_SHORTEST = 6  # as the redactor: shorter values are ordinary words
+_PLAIN_VALUE = re.compile(r"[+-]?\d[\d.,:_-]*|[A-Za-z]{1,12}|(?:~|\.{1,2})?/\S*|[a-zA-Z]:\\.*")
+_PLAIN_URL = re.compile(r"https?://[^@\s?]+", re.IGNORECASE)
+_PLAIN_HEADERS = frozenset({"accept", "accept-language", "content-type", "user-agent", "cache-control"})
+_SCHEME = re.compile(r"(?:Bearer|Basic|Token|ApiKey|Digest)\s+(\S.*)", re.IGNORECASE)
+_RANDOM = re.compile(r"(?=[^/]*\d)(?=[^/]*[A-Za-z])[A-Za-z0-9_~.-]{20,}")
+_OPTION = re.compile(r"--?([A-Za-z][\w.-]*)(?:=(.*))?", re.DOTALL)
+
+
+def is_secret_name(name: str) -> bool:
+    """Return True if a variable, option or parameter of this name holds a secret."""
+    return _NAMES.search(_CAMEL.sub("_", name)) is not None
+
+
+def is_secret_value(name: str, value: str) -> bool:
+    """Return True unless a value is a number, a word, a path or an address without a secret."""
+    if len(value) < _SHORTEST:
+        return False
+    return is_secret_name(name) or not (_PLAIN_VALUE.fullmatch(value) or _PLAIN_URL.fullmatch(value))
+
+
+def header_secrets(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the values of headers, and what stands behind `Bearer` in them."""
+    found = {}
+    for name, value in headers.items():
+        if name.lower() in _PLAIN_HEADERS:
+            continue
+        found[name] = value
+        if match := _SCHEME.fullmatch(value):
+            found[f"{name}.credentials"] = match[1]
+    return found
+
+
+def argument_secrets(args: Sequence[str]) -> dict[str, str]:
+    """Return the values of options such as `--api-key VALUE` and `--token=VALUE`, and passwords in addresses."""
+    found = {}
+    waiting = ""
+    for one in args:
+        option = _OPTION.fullmatch(one)
+        if option is None:
+            if waiting:
+                found[waiting] = one
+            elif match := re.match(r"[a-z][a-z0-9+.-]*://[^/@\s:]*:([^/@\s]+)@", one, re.IGNORECASE):
+                found["password"] = unquote(match[1])
+            waiting = ""
+        elif is_secret_name(option[1]):
+            waiting = option[1] if option[2] is None else ""
+            if option[2]:
+                found[option[1]] = option[2]
+        else:
+            waiting = ""
+    return found
+
+
+def url_secrets(parts: SplitResult) -> dict[str, str]:
+    """Return the password of an address, its parameters that are keys, and long random parts of its path."""
+    found = {}
+    if parts.password:
+        found["password"] = unquote(parts.password)
+    for name, value in parse_qsl(parts.query):
+        if is_secret_name(name) or _RANDOM.fullmatch(value):
+            found[name] = value
+    for segment in parts.path.split("/"):
+        if _RANDOM.fullmatch(segment):
+            found["path"] = segment
+    return found

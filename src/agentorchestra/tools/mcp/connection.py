@@ -14,9 +14,8 @@ from pydantic import ValidationError
 
 from agentorchestra.core.errors import McpError, ToolError
 from agentorchestra.tools.mcp.config import Server
-from agentorchestra.tools.mcp.programs import LastWords
 from agentorchestra.tools.mcp.tool_list import Dispatcher
-from agentorchestra.tools.mcp.transports import SENDING, Sending, quiet, streams
+from agentorchestra.tools.mcp.transports import SENDING, LastWords, Sending, quiet, streams
 from mcp import ClientSession, MCPError, types
 
 RECONNECT_S = 30.0  # seconds a server that went away is waited for. After that each call tries once.
@@ -62,14 +61,7 @@ class _Link:
 
 
 class Connection:
-    """A server and the one task that owns the connection to it.
-
-    Args:
-        server: as the file has it.
-        where: names it and its file in messages about the connection.
-        hide: takes secrets out of a text.
-        changed: called when the server's tools have changed since they were last looked at.
-    """
+    """A server and the one task that owns its connection; `where` names it in messages, `hide` takes out secrets."""
 
     def __init__(self, server: Server, where: str, *, hide: Callable[[str], str], changed: Callable[[], None]) -> None:
         self.server = server
@@ -114,19 +106,13 @@ class Connection:
             await asyncio.wait([self._owner], timeout=CLOSE_S)
 
     async def call(self, tool: str, arguments: Mapping[str, Any], *, repeat: bool) -> types.CallToolResult:
-        """Call a tool.
-
-        Args:
-            tool: what the server calls it.
-            arguments: checked.
-            repeat: whether it may be called again when nobody knows whether it happened.
-
-        Raises:
-            ToolError: if there is no result, with what is known about whether it happened.
-        """
+        """Call a tool; again, if `repeat`, when nobody knows whether it happened. ToolError says what is known."""
         problem = ""
         for _ in range(_TRIES):
-            link = await self._link_for(tool)
+            try:
+                link = await self._linked()
+            except McpError as exc:
+                raise ToolError(f"{tool} was not called: {exc}") from None
             sending = Sending()
             token = SENDING.set(sending)
             try:
@@ -161,12 +147,6 @@ class Connection:
 
     # -- the task that owns the connection -----------------------------------------------------------------------------
 
-    async def _link_for(self, tool: str) -> _Link:
-        try:
-            return await self._linked()
-        except McpError as exc:
-            raise ToolError(f"{tool} was not called: {exc}") from None
-
     async def _linked(self) -> _Link:
         while not self._closing:
             if self._link is not None and not self._link.ended:
@@ -191,7 +171,6 @@ class Connection:
                 self._settle(McpError(f"{self._where} is closed"))
 
     async def _rung(self, timeout_s: float | None = None) -> None:
-        """Wait until there is something to do."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._bell.wait()
@@ -334,8 +313,6 @@ class Connection:
         if isinstance(message, types.ToolListChangedNotification):
             self._stale.set()
             self._bell.set()
-
-    # -- words ---------------------------------------------------------------------------------------------------------
 
     def _problem(self, sending: Sending, exc: BaseException, words: LastWords | None) -> str:
         known = sending.problem or (words.problem if words is not None else "")

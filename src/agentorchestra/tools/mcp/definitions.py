@@ -68,13 +68,7 @@ class Definition:
 def definitions_of(
     server: str, listed: Sequence[Mapping[str, Any]], *, trust: bool
 ) -> tuple[list[Definition], list[str]]:
-    """Return the usable tools, their names not yet made unique, and a sentence for each that is left out.
-
-    Args:
-        server: its name in the file.
-        listed: the tools as they came; of those that are too large the name and the `size`.
-        trust: whether the server's hints may loosen what its tools are taken to do.
-    """
+    """Return the usable tools, names not yet unique, and why others are left out; `trust` lets hints loosen effects."""
     found: dict[str, Definition] = {}
     notes = []
     for one in listed:
@@ -106,18 +100,9 @@ def definitions_of(
 
 
 def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
-    """Return what a tool is taken to do, and whether doing it twice is doing it once.
+    """Return what a tool is taken to do, and whether doing it twice is doing it once (the table of docs/mcp.md).
 
-    A tool writes and uses the network, once, unless a server the user trusts says otherwise. What any server says is
-    believed where it makes the tool more dangerous.
-
-    | hint | from any server | from a trusted one |
-    |---|---|---|
-    | none | write, network; once | write, network; once |
-    | `destructiveHint` | and execute | and execute |
-    | `openWorldHint` | network, as all have | network, as all have |
-    | `idempotentHint` | nothing | may be repeated |
-    | `readOnlyHint` | nothing | read, network; may be repeated, unless it says to be destructive |
+    What any server says is believed where it makes the tool more dangerous, the rest of a server that the user trusts.
     """
     hints = annotations if isinstance(annotations, Mapping) else {}
     said = {name for name, value in hints.items() if value is True}
@@ -194,7 +179,6 @@ def _schema_problem(text: str) -> str:
 
 
 def size_of(value: Any) -> int:
-    """Return characters as JSON."""
     try:
         return len(json.dumps(value, ensure_ascii=False))
     except RecursionError:

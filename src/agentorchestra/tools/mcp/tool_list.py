@@ -27,7 +27,6 @@ class Dispatcher(JSONRPCDispatcher):
         self.page: list[dict[str, Any]] = []
 
     async def run(self, *args: Any, **options: Any) -> None:
-        """Run until the connection has ended."""
         try:
             await super().run(*args, **options)
         finally:
@@ -51,11 +50,7 @@ class Dispatcher(JSONRPCDispatcher):
         }
 
     async def list_tools(self, session: ClientSession) -> tuple[list[dict[str, Any]], bool]:
-        """Return the tools of a server, of all pages, and whether it has more than are taken.
-
-        Raises:
-            MCPError, ValidationError: if it does not answer, or not as the protocol asks.
-        """
+        """Return the tools of all pages, and whether there are more; MCPError, ValidationError for no proper answer."""
         capabilities = session.server_capabilities
         if capabilities is not None and capabilities.tools is None:
             return [], False

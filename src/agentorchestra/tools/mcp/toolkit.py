@@ -62,12 +62,7 @@ class McpToolkit:
         return dict(self._secrets)
 
     async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
-        """Read the file and reach its servers, all at the same time.
-
-        Raises:
-            McpError: for a file or a server that cannot be used; nothing is left open.
-            MissingExtraError: if the extra `mcp` is not installed.
-        """
+        """Read the file and reach its servers at the same time; after McpError or MissingExtraError nothing is open."""
         if self._open:
             return self.tools()
         file = read_mcp_file(self.path, self._environ)
@@ -108,7 +103,6 @@ class McpToolkit:
         self._connections = ()
 
     def _take_over(self) -> None:
-        """Take over the servers' tools as they are listed now."""
         notes = list(self._file_notes)
         redactor = Redactor(self.secrets())
         found: list[tuple[Connection, list[Definition]]] = []

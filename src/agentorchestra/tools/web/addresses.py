@@ -26,36 +26,24 @@ _SAFE = "!#$%&'()*+,/:;=?@[]~-._"
 WebErrorKind = Literal["refused", "unreachable", "timeout", "too_large", "bad_answer"]
 IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
-_V4_REFUSED = [
-    (ipaddress.IPv4Network(net), what)
+_REFUSED = [
+    (ipaddress.ip_network(net), what)
     for what, nets in {
-        "unspecified": "0.0.0.0/8",
-        "private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16",
+        "unspecified": "0.0.0.0/8 ::/128",
+        "private": "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 fc00::/7 fec0::/10",
         "shared by a provider's customers": "100.64.0.0/10",
-        "loopback": "127.0.0.0/8",
+        "loopback": "127.0.0.0/8 ::1/128",
         "a cloud's own service": "168.63.129.16/32",
         "link-local, where clouds give out credentials": "169.254.0.0/16",
-        "reserved": "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.175.48.0/24 "
-        "198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4",
-        "multicast": "224.0.0.0/4",
-    }.items()
-    for net in nets.split()
-]
-_V6_REFUSED = [
-    (ipaddress.IPv6Network(net), what)
-    for what, nets in {
-        "unspecified": "::/128",
-        "loopback": "::1/128",
-        "private": "fc00::/7 fec0::/10",
         "link-local": "fe80::/10",
-        "multicast": "ff00::/8",
-        "reserved": "2001::/23 2001:db8::/32 2620:4f:8000::/48 3fff::/20",
+        "reserved": "192.0.0.0/24 192.0.2.0/24 192.31.196.0/24 192.52.193.0/24 192.88.99.0/24 192.175.48.0/24 "
+        "198.18.0.0/15 198.51.100.0/24 203.0.113.0/24 240.0.0.0/4 2001::/23 2001:db8::/32 2620:4f:8000::/48 3fff::/20",
+        "multicast": "224.0.0.0/4 ff00::/8",
     }.items()
     for net in nets.split()
 ]
 _V6_GLOBAL = ipaddress.IPv6Network("2000::/3")
 _NAT64 = (ipaddress.IPv6Network("64:ff9b::/96"), ipaddress.IPv6Network("64:ff9b:1::/48"))
-_SIX_TO_FOUR = ipaddress.IPv6Network("2002::/16")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
 
 
@@ -94,11 +82,7 @@ class Address:
 
 
 def parse_address(url: str) -> Address:
-    """Return an absolute `http` or `https` address in its one form.
-
-    Raises:
-        WebError: of kind `refused`: another scheme, a user name, a host written with tricks, or no address at all.
-    """
+    """Return an absolute `http` or `https` address in its one form; WebError (`refused`) for tricks, or for none."""
     text = url.strip(" \t\r\n")
     shown = shown_address(text)
     if not text:
@@ -199,56 +183,33 @@ def _refused(shown: str, why: str, *, way_out: str = "; give the address as a br
     return WebError(f"{shown!r} {why}{way_out}", kind="refused", url=shown)
 
 
-# -- IP addresses ----------------------------------------------------------------------------------------------------
-
-
 def ends_at(ip: IPAddress) -> IPAddress:
     """Return the address at which packets to this one end: what IPv6 wraps an IPv4 address in is taken off."""
     if isinstance(ip, ipaddress.IPv4Address):
         return ip
-    packed = ip.packed
-    if ip.ipv4_mapped is not None:
-        return ip.ipv4_mapped
-    if ip in _SIX_TO_FOUR:
-        return ipaddress.IPv4Address(packed[2:6])
-    if any(ip in net for net in _NAT64):
-        return ipaddress.IPv4Address(packed[12:])
-    if ip in _COMPATIBLE and int(ip) > 1:
-        return ipaddress.IPv4Address(packed[12:])
-    if packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe"):  # ISATAP
-        return ipaddress.IPv4Address(packed[12:])
-    if packed[8:12] == b"\x00\x00\xff\xff":  # translated (RFC 2765)
-        return ipaddress.IPv4Address(packed[12:])
+    if (inside := ip.ipv4_mapped or ip.sixtofour) is not None:
+        return inside
+    # ISATAP, and translated (RFC 2765)
+    marked = ip.packed[8:12] in (b"\x00\x00\x5e\xfe", b"\x02\x00\x5e\xfe", b"\x00\x00\xff\xff")
+    if marked or any(ip in net for net in _NAT64) or (ip in _COMPATIBLE and int(ip) > 1):
+        return ipaddress.IPv4Address(ip.packed[12:])
     return ip
 
 
 def why_not(ip: IPAddress) -> str:
     """Return why an address is not on the public network, "" where it is.
 
-    The networks are listed here and not left to the standard library, whose opinion of what is global has changed
-    between the Python versions that are supported.
+    By networks that are listed here: the standard library's opinion has changed between the Python versions supported.
     """
     if isinstance(ip, ipaddress.IPv6Address) and ip.scope_id:
         return "link-local"
     ending = ends_at(ip)
-    if isinstance(ending, ipaddress.IPv4Address):
-        return next((what for net, what in _V4_REFUSED if ending in net), "")
-    found = next((what for net, what in _V6_REFUSED if ending in net), "")
-    return found or ("" if ending in _V6_GLOBAL else "reserved")
-
-
-# -- private services that are allowed -------------------------------------------------------------------------------
+    known = ending.version == 4 or ending in _V6_GLOBAL
+    return next((what for net, what in _REFUSED if ending in net), "" if known else "reserved")
 
 
 def allowed_places(written: Iterable[str]) -> frozenset[tuple[str, int]]:
-    """Return (host, port) of services on private networks that may be read.
-
-    Args:
-        written: `HOST:PORT` each, or an address, whose host and port count; an IPv6 address in brackets.
-
-    Raises:
-        WebError: of kind `refused`, for one that names no host and port.
-    """
+    """Return (host, port) of private services, written as `HOST:PORT` or an address; WebError for one that is none."""
     found = set()
     for one in written:
         if "://" in one:

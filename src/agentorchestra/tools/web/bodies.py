@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import zlib
 from collections.abc import Iterator
-from typing import Any, Protocol
+from typing import Any
 
 from agentorchestra.tools.web.addresses import web_error
 
@@ -23,19 +23,6 @@ def accepted_codings() -> str:
             continue
         found.append(name)
     return ", ".join(found)
-
-
-class Unpacker(Protocol):
-    """One compression."""
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """Return what these bytes unpack to, in pieces of bounded size."""
-        ...
-
-    @property
-    def complete(self) -> bool:
-        """True if the compressed stream came to its end."""
-        ...
 
 
 class _Zlib:
@@ -122,16 +109,7 @@ class _Zstd:
 
 
 class Body:
-    """Takes the bytes of an answer as they come and keeps what they unpack to, up to a size.
-
-    Args:
-        codings: the header `Content-Encoding`.
-        most: bytes that are kept.
-        url: for messages.
-
-    Raises:
-        WebError: of kind `bad_answer`, for a compression that is not known here, or too many of them.
-    """
+    """Takes the bytes of an answer and keeps what they unpack to, up to `most`; WebError for unknown compressions."""
 
     def __init__(self, codings: str, most: int, url: str) -> None:
         names = [one.strip().lower().removeprefix("x-") for one in codings.split(",")]
@@ -143,7 +121,6 @@ class Body:
         self._url = url
         self._most = most
         self._kept = bytearray()
-        self.full = False
 
     def take(self, data: bytes) -> bool:
         """Take some bytes; return True if there is room for more. WebError for bytes that are not so compressed."""
@@ -152,7 +129,6 @@ class Body:
                 room = self._most - len(self._kept)
                 self._kept += piece[:room]
                 if len(piece) > room:
-                    self.full = True
                     return False
         except Exception as error:  # each library has its own
             why = f"sent an answer that cannot be unpacked ({type(error).__name__}: {error}); try it later"
@@ -177,7 +153,7 @@ class Body:
         return bytes(self._kept)
 
 
-def _unpacker(name: str, url: str) -> Unpacker:
+def _unpacker(name: str, url: str) -> _Zlib | _Brotli | _Zstd:
     try:
         if name in ("gzip", "deflate"):
             return _Zlib(name)

@@ -104,7 +104,9 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
     said = [f"{page.final_url}"]
     if page.url != page.final_url:
         said.append(f"reached from {page.url} by {len(page.redirects)} redirect(s)")
-    said += [f"{name}: {about[name]}" for name in ("title", "author", "sitename") if _says(page, about.get(name))]
+    # What the address says already is not said again.
+    named = {name: about.get(name) or "" for name in ("title", "author", "sitename")}
+    said += [f"{name}: {value}" for name, value in named.items() if value and value.lower() not in said[0].lower()]
     if about.get("date"):
         said.append(f"dated {about['date']}")
     said.append(f"{page.media_type}, {page.size:,} bytes")
@@ -122,16 +124,8 @@ def _head(page: Page, document: Document, artifact: str, *, kept: bool, whole: b
     return "\n".join(lines)
 
 
-def _says(page: Page, value: str | None) -> bool:
-    """Return True if a value says more than the address does."""
-    return bool(value) and str(value).lower() not in page.final_url.lower()
-
-
 async def _artifacts(ctx: RunContext[Any], page: Page, body: bytes) -> tuple[ArtifactRef, ...]:
-    """Keep a page with the run: what was read of it, which quotes are checked against, and a file as it is.
-
-    It has the name of the address that answered and that of the one that was asked for, as an answer may cite either.
-    """
+    """Keep a page, which quotes are checked against, and a file as it is, by the address that answered or was asked."""
     if is_text(page):
         text = str(page.document["text"]).encode("utf-8", "replace")
         found = [await ctx.artifact(artifact_name(page.final_url, ".md"), text, "text/markdown")]

@@ -3,9 +3,6 @@
 `aiohttp` is underneath: it is in the base install, its sockets can be made by us, and its resolver is ours, so that the
 address which was judged is the address that is connected to. Each request has a connection of its own: what was allowed
 to one is not left open for the next, and nothing has to be closed.
-
-    client = WebClient(settings.web)
-    answer = await client.get("https://example.org/")
 """
 
 from __future__ import annotations
@@ -20,7 +17,7 @@ import socket
 import ssl
 import weakref
 from collections.abc import Awaitable, Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
 from functools import cached_property
 from json import dumps, loads
@@ -49,7 +46,6 @@ _Lines = weakref.WeakValueDictionary[str, asyncio.Semaphore]
 _REDIRECTS = frozenset({301, 302, 303, 307, 308})
 # Headers that go along when a redirect leads to another origin; keys do not
 _KEPT_ELSEWHERE = frozenset({"accept", "accept-language", "user-agent"})
-_MAX_HEADERS = 128
 _MAX_HEADER_CHARS = 16_384
 # Bytes that are read of one answer as they come over the wire, whatever they unpack to
 _MOST_PACKED = 256 * 1024 * 1024
@@ -65,7 +61,6 @@ class Answer:
     body: bytes  # the bytes, unpacked
     redirects: tuple[str, ...] = ()  # the addresses that led here, the first one asked for first; empty without any
     read_at: datetime.datetime = field(default_factory=lambda: datetime.datetime.now(datetime.UTC))
-    elapsed_s: float = 0.0  # seconds it took, redirects and waiting included
     cut: bool = False  # whether there was more than was to be read (`cut=True`)
 
     @property
@@ -94,6 +89,17 @@ class Answer:
             return ""
 
     @property
+    def retry_after_s(self) -> float | None:
+        """The seconds after which the site wants to be asked again, None where it does not say."""
+        after = self.headers.get("retry-after", "").strip()
+        try:
+            if re.fullmatch(r"\d{1,9}", after):
+                return float(after)
+            return (parsedate_to_datetime(after) - datetime.datetime.now(datetime.UTC)).total_seconds()
+        except (ValueError, TypeError, OverflowError):
+            return None
+
+    @property
     def text(self) -> str:
         """The body as text in the declared charset, else UTF-8; what does not fit is replaced."""
         return self.body.decode(self.charset or "utf-8", "replace")
@@ -111,15 +117,8 @@ class WebClient:
     """Asks sites for something; refuses what is not on the public network, on every hop.
 
     It keeps no cookies, no connection and no credentials, takes no proxy from the environment, and can be used from
-    several event loops.
-
-    Args:
-        settings: limits, private services that are allowed, name servers.
-        resolver: names to IP addresses; None for the settings' name servers, else the system's.
-
-    Raises:
-        SettingsError: they name no service, name server or file.
-        MissingExtraError: name servers without the extra `reading`.
+    several event loops. SettingsError for settings that name no service, name server or file; MissingExtraError for
+    name servers without the extra `reading`.
     """
 
     def __init__(self, settings: WebSettings | None = None, *, resolver: Resolver | None = None) -> None:
@@ -152,24 +151,13 @@ class WebClient:
         retry: bool = True,
         before: Callable[[Address], Awaitable[None]] | None = None,
     ) -> Answer:
-        """Ask for an address.
+        """Ask for an address. Any status is an answer; WebError if the address is refused or nobody answers.
 
-        Args:
-            method: of HTTP.
-            url: `http` or `https`.
-            headers: that go along; to another origin only what says how the answer is to look.
-            json: a body as JSON.
-            data: a body as it is.
-            allowed: services on private networks that this request may reach besides the settings', `HOST:PORT` or an
-                address each, for those whose address the user gave.
-            max_bytes: of the answer, unpacked; None for the settings'.
-            timeout_s: seconds for all of it; None for the settings'.
-            cut: keep the beginning of an answer that is larger, instead of refusing it.
-            retry: wait once where the site asks for it (429, 503 with Retry-After), if it is a read.
-            before: is asked before each hop, redirects too; it raises to stop there.
-
-        Raises:
-            WebError: the address is refused, or there is no answer. Any status is an answer.
+        `headers` go along to another origin only where they say how the answer is to look. `allowed` are private
+        services that may be reached besides the settings', `HOST:PORT` or an address each: the user's. `max_bytes`
+        (unpacked) and `timeout_s` (for all of it) are the settings' by default; with `cut` the beginning of a larger
+        answer is kept. `retry` waits once where the site asks a read for it (429, 503 with Retry-After). `before` is
+        asked before each hop, and raises to stop.
         """
         body = data
         sent = {name.lower(): value for name, value in (headers or {}).items()}
@@ -193,14 +181,15 @@ class WebClient:
         try:
             async with asyncio.timeout(limit):
                 answer = await job.follow(address)
-                wait = self._asked_to_wait(answer, job.method) if retry else None
-                if wait is not None and wait < limit - (loop.time() - started):
+                wait = answer.retry_after_s if answer.status in (429, 503) and job.method in ("GET", "HEAD") else None
+                most = min(self.settings.retry_after_s, limit - (loop.time() - started))
+                if retry and wait is not None and 0 <= wait <= most:
                     await asyncio.sleep(wait)
                     answer = await job.follow(address)
         except TimeoutError:
             why = f"was not read within {limit:g} s; try it later, or read another page"
             raise web_error(address.url, why, "timeout") from None
-        return replace(answer, elapsed_s=loop.time() - started)
+        return answer
 
     def line(self, host: str) -> asyncio.Semaphore:
         """Return the line at a host's door, in this event loop; it lasts as long as somebody stands in it."""
@@ -213,11 +202,7 @@ class WebClient:
     async def addresses(
         self, address: Address, private: frozenset[tuple[str, int]], *, setting: str = "web.private"
     ) -> list[str]:
-        """Return the IP addresses of a host, each of them judged; `setting` allows private services, for the message.
-
-        Raises:
-            WebError: it has none, or one of them is not on the public network and the host is not allowed.
-        """
+        """Return the IP addresses of a host; WebError for none, or one that is neither public nor in `private`."""
         why = ""
         try:
             found = [address.host] if address.ip is not None else list(await self._resolver(address.host))
@@ -244,25 +229,10 @@ class WebClient:
 
     @cached_property
     def codings(self) -> str:
-        """The compressions that answers may have."""
         return accepted_codings()
-
-    def _asked_to_wait(self, answer: Answer, method: str) -> float | None:
-        """Return seconds that a site asks to wait, None where it does not or for too long."""
-        after = answer.headers.get("retry-after", "").strip()
-        if answer.status not in (429, 503) or method not in ("GET", "HEAD") or not after:
-            return None
-        try:
-            plain = re.fullmatch(r"\d{1,9}", after)
-            until = None if plain else parsedate_to_datetime(after) - datetime.datetime.now(datetime.UTC)
-            seconds = float(after) if until is None else until.total_seconds()
-        except (ValueError, TypeError, OverflowError):
-            return None
-        return seconds if 0 <= seconds <= self.settings.retry_after_s else None
 
 
 def refuse_private(ip: str, address: Address, *, setting: str = "web.private") -> None:
-    """Refuse an IP address that is not on the public network."""
     try:
         why = why_not(ipaddress.ip_address(ip))
     except ValueError:
@@ -354,7 +324,7 @@ class _Job:
                         ),
                         max_line_size=_MAX_HEADER_CHARS,
                         max_field_size=_MAX_HEADER_CHARS,
-                        max_headers=_MAX_HEADERS,
+                        max_headers=128,
                     ) as session,
                     session.request(
                         method, URL(address.url, encoded=True), headers=wanted, data=body, allow_redirects=False
@@ -362,7 +332,9 @@ class _Job:
                 ):
                     return await self._taken(address, method, response, hops)
             except aiohttp.ClientConnectorCertificateError as error:
-                why = f"is not read: its certificate is not valid ({_certificate(error)}); read another source"
+                inner = error.certificate_error
+                said = str(getattr(inner, "verify_message", "") or inner)[:200]
+                why = f"is not read: its certificate is not valid ({said}); read another source"
                 raise web_error(address.url, why, "unreachable") from None
             except aiohttp.ServerTimeoutError:
                 why = f"fell silent for {settings.idle_s:g} s; try it later, or read another page"
@@ -466,11 +438,6 @@ def _resolver_of(found: list[str]) -> Any:
             """Do nothing."""
 
     return Known()
-
-
-def _certificate(error: Exception) -> str:
-    inner = getattr(error, "certificate_error", error)
-    return str(getattr(inner, "verify_message", "") or inner)[:200]
 
 
 def _words(error: Exception) -> str:

@@ -1,7 +1,4 @@
-"""Pages that a workspace keeps: read once, found again with the time at which they were read; bounded in size.
-
-They lie in the workspace's own folder and are found by address and reader, so that no workspace sees what another read.
-"""
+"""Pages that a workspace keeps in its own folder, bounded in size: no workspace sees what another one read."""
 
 from __future__ import annotations
 
@@ -15,18 +12,9 @@ from pathlib import Path
 
 from agentorchestra.tools.web.pages import Page
 
-# What is left of the bound after the oldest pages were removed, so that not each new page removes one
-_SWEPT_TO = 0.8
-
 
 class KeptPages:
-    """The pages of one workspace. A cache: what fails here makes reading slower, not impossible.
-
-    Args:
-        folder: where they lie; None keeps nothing.
-        max_bytes: of all of them; 0 keeps nothing.
-        max_age_s: how long a page is taken from here.
-    """
+    """The pages of one workspace, below `folder` (None keeps none), each for `max_age_s`. What fails is only slower."""
 
     def __init__(self, folder: Path | None, max_bytes: int, max_age_s: float) -> None:
         self._folder = folder if max_bytes > 0 else None
@@ -81,7 +69,7 @@ class KeptPages:
         if total <= self._max_bytes:
             return
         for _, size, path in sorted(found):
-            if total <= self._max_bytes * _SWEPT_TO:
+            if total <= self._max_bytes * 0.8:  # so that not each new page removes one
                 break
             if path != but:
                 path.unlink(missing_ok=True)

@@ -43,11 +43,9 @@ class Page:
     notes: tuple[str, ...] = ()  # what the reader of the page should know of how it came
 
     def read(self) -> Document:
-        """Return the document."""
         return document_from_json(self.document)
 
     def to_json(self) -> dict[str, Any]:
-        """Return it for the cache."""
         return {"format": FORMAT, **asdict(self)}
 
     @classmethod
@@ -61,18 +59,11 @@ class Page:
 
 
 def _pairs(given: Iterable[Sequence[object]]) -> tuple[tuple[str, str], ...]:
-    """Return [words, address] of links and pictures."""
     return tuple((str(words), str(target)) for words, target in given)
 
 
-async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -> Page:
-    """Read what a site answered, in a process with bounded time and memory.
-
-    `charset` stands in place of the one that the server declares.
-
-    Raises:
-        WebError: of kind `bad_answer`: it is not what can be read.
-    """
+async def page_of(answer: Answer, url: str, reader: str) -> Page:
+    """Read what a site answered, in a bounded process; WebError (`bad_answer`) for what cannot be read."""
     shown = shown_address(answer.url)
     with tempfile.TemporaryDirectory(prefix="agentorchestra-page-") as folder:
         path = Path(folder) / file_name(answer.url)
@@ -81,7 +72,7 @@ async def page_of(answer: Answer, url: str, reader: str, *, charset: str = "") -
         asked = {
             "url": answer.url,
             "media_type": "text/markdown" if reader == "service" and not declared else declared,
-            "charset": charset or answer.charset,
+            "charset": answer.charset,
             "raw": reader == "raw",
         }
         try:

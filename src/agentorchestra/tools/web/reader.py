@@ -23,20 +23,11 @@ _ACCEPT = "text/html,application/xhtml+xml,application/pdf,text/*;q=0.9,*/*;q=0.
 
 
 class PageReader:
-    """Reads pages.
+    """Reads pages, and keeps them in the folder of the workspace; SettingsError for a reading service that is none."""
 
-    Args:
-        settings: of the web.
-        folder: of the workspace, in which pages are kept; None keeps none.
-        client: in place of one made from the settings.
-
-    Raises:
-        SettingsError: the settings name a service that is none.
-    """
-
-    def __init__(self, settings: WebSettings, folder: Path | None = None, *, client: WebClient | None = None) -> None:
+    def __init__(self, settings: WebSettings, folder: Path | None = None) -> None:
         self.settings = settings
-        self.client = client or WebClient(settings)
+        self.client = WebClient(settings)
         self._kept = KeptPages(
             folder / "web" if folder is not None else None, int(settings.cache_mib * 1024 * 1024), settings.cache_s
         )
@@ -51,16 +42,7 @@ class PageReader:
     async def page(
         self, url: str, *, fresh: bool = False, secret: Callable[[str], str] | None = None
     ) -> tuple[Page, bytes, bool]:
-        """Return a page, the bytes it was read from, and whether it was kept from an earlier time.
-
-        Args:
-            url: of the page; a fragment is left out.
-            fresh: read it again even if it is kept.
-            secret: gives the value of the service's key.
-
-        Raises:
-            WebError: one sentence for whatever goes wrong.
-        """
+        """Return a page, the bytes it was read from, and whether it was kept from an earlier time (not if `fresh`)."""
         address = parse_address(url)
         reader = "text" if self.settings.reader == "crawler" else self.settings.reader
         if not fresh:
@@ -82,11 +64,7 @@ class PageReader:
         return page, answer.body, False
 
     async def linked(self, first: Page, *, fresh: bool = False) -> AsyncIterator[Page | WebError]:
-        """Give the pages that a crawler reads besides the first one, or why one could not be read.
-
-        Those of the same site that its text links to, and so on, in the order of their links; none for another reader.
-        What takes longer than one read may take in all is left out.
-        """
+        """Give the pages of its site that a crawler reads besides the first, in order, or why not; else none."""
         if self.settings.reader != "crawler":
             return
         loop = asyncio.get_running_loop()

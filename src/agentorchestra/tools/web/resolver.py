@@ -11,7 +11,6 @@ from agentorchestra.core.errors import MissingExtraError, SettingsError
 
 # The IP addresses of a host's name; raises OSError where it has none. Asked anew for every connection.
 Resolver = Callable[[str], Awaitable[Sequence[str]]]
-_LIFETIME_S = 10.0
 
 
 async def system_names(host: str) -> list[str]:
@@ -21,15 +20,7 @@ async def system_names(host: str) -> list[str]:
 
 
 def names_from(servers: Sequence[str]) -> Resolver:
-    """Return a resolver that asks these name servers and nothing else: no hosts file, no search list.
-
-    Args:
-        servers: `IP` or `IP:PORT` each, an IPv6 address with a port in brackets.
-
-    Raises:
-        MissingExtraError: without the extra `reading`.
-        SettingsError: for one that is no IP address.
-    """
+    """Return a resolver that asks these name servers (`IP` or `IP:PORT`) only: no hosts file, no search list."""
     try:
         import dns.asyncresolver
         import dns.exception
@@ -52,7 +43,7 @@ def names_from(servers: Sequence[str]) -> Resolver:
         asked.append(dns.nameserver.Do53Nameserver(address.host, 53 if address.port == 443 else address.port))
     resolver = dns.asyncresolver.Resolver(configure=False)
     resolver.nameservers = asked
-    resolver.lifetime = _LIFETIME_S
+    resolver.lifetime = 10.0
 
     async def resolve(host: str) -> list[str]:
         try:

@@ -11,8 +11,6 @@ from agentorchestra.tools.web.http import WebClient
 
 KEPT_S = 3_600.0
 MOST_BYTES = 500 * 1024  # as RFC 9309 asks for at least; what follows is not read
-_TIMEOUT_S = 10.0
-_MOST_SITES = 500
 
 
 @dataclass
@@ -34,7 +32,7 @@ class Robots:
         rules = self._known.get(address.origin)
         if rules is None or rules.until < time.monotonic():
             rules = await self._ask(address)
-            if len(self._known) >= _MOST_SITES:
+            if len(self._known) >= 500:
                 self._known.clear()
             self._known[address.origin] = rules
         why = ""
@@ -53,9 +51,7 @@ class Robots:
     async def _ask(self, address: Address) -> _Rules:
         place = Address(address.scheme, address.host, address.port, "/robots.txt")
         try:
-            answer = await self._client.get(
-                place.url, max_bytes=MOST_BYTES, cut=True, timeout_s=_TIMEOUT_S, retry=False
-            )
+            answer = await self._client.get(place.url, max_bytes=MOST_BYTES, cut=True, timeout_s=10.0, retry=False)
         except WebError:
             # What is wrong with the site is said of the page itself.
             return _Rules(time.monotonic() + 60.0, "", 0)

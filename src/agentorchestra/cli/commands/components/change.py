@@ -16,53 +16,45 @@ from agentorchestra.cli.commands.components.shared import (
     reason_option,
     servers,
 )
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, say
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.errors import ManifestError
 
 
-@click.command("restore", short_help="Make an earlier version the current one again.")
+@async_command("restore", short_help="Make an earlier version the current one again.")
 @name_argument()
 @kind_option
 @reason_option
 @json_option("one object")
 @workspace_option
-def restore(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+async def restore(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
     """Make a version of the component NAME what its name means, as it was; runs from now on use it.
 
     Without a version, a component that was unregistered is brought back.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            what, server = await only(workspace, kind, named.name, hidden=True)
-            config = await server.restore(named.name, named.version, reason=reason)
-        return _changed(what, config, "is what its name means now", as_json=as_json)
-
-    return run_async(work)
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        config = await server.restore(named.name, named.version, reason=reason)
+    return _changed(what, config, "is what its name means now", as_json=as_json)
 
 
-@click.command("deprecate", short_help="Mark a version as one to get away from.")
+@async_command("deprecate", short_help="Mark a version as one to get away from.")
 @name_argument()
 @kind_option
 @reason_option
 @json_option("one object")
 @workspace_option
-def deprecate(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+async def deprecate(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
     """Mark a version of the component NAME, the current one by default, as deprecated.
 
     It still works where it is named. Searches no longer find it while it is the current one.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            what, server = await only(workspace, kind, named.name, hidden=True)
-            config = await server.deprecate(named.name, named.version, reason=reason)
-        return _changed(what, config, "is deprecated", as_json=as_json)
-
-    return run_async(work)
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        config = await server.deprecate(named.name, named.version, reason=reason)
+    return _changed(what, config, "is deprecated", as_json=as_json)
 
 
 def _changed(kind: str, config: Any, said: str, *, as_json: bool) -> int:
@@ -73,7 +65,7 @@ def _changed(kind: str, config: Any, said: str, *, as_json: bool) -> int:
     return 0
 
 
-@click.command("export", short_help="Write components into a file, or as Agent Skills.")
+@async_command("export", short_help="Write components into a file, or as Agent Skills.")
 @click.argument("path", metavar="PATH", type=FilePath())
 @kind_option
 @click.option(
@@ -86,35 +78,31 @@ def _changed(kind: str, config: Any, said: str, *, as_json: bool) -> int:
 )
 @json_option("a list with an object for each kind")
 @workspace_option
-def export(path: Path, kind: str | None, form: str, as_json: bool, folder: Path) -> int:
+async def export(path: Path, kind: str | None, form: str, as_json: bool, folder: Path) -> int:
     """Write the components of a kind with all their versions, histories and texts into the file PATH.
 
     Without a kind, PATH is a folder with a file for each kind (tools.json, ...). Nothing that is there is overwritten.
     With `--as skills`, PATH is a folder in which each component gets a folder with a SKILL.md that says how to use it;
     skills that were exported there before are written anew.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            asked = servers(workspace, kind)
-            if form == "skills":
-                done = await _export_skills(asked, path)
-            else:
-                done = [
-                    {"kind": one, "path": str(target), "components": len(await asked[one].list())}
-                    for one, target in _targets(asked, path, kind).items()
-                    if await asked[one].save(target)
-                ]
-        if as_json:
-            emit_json(done)
-            return 0
-        for one in done:
-            emit(str(one["path"]))
-        for one in done:
-            say(f"{number(one['components'])} {KINDS[one['kind']]} in {one['path']}")
+    async with opened(folder) as workspace:
+        asked = servers(workspace, kind)
+        if form == "skills":
+            done = await _export_skills(asked, path)
+        else:
+            done = [
+                {"kind": one, "path": str(target), "components": len(await asked[one].list())}
+                for one, target in _targets(asked, path, kind).items()
+                if await asked[one].save(target)
+            ]
+    if as_json:
+        emit_json(done)
         return 0
-
-    return run_async(work)
+    for one in done:
+        emit(str(one["path"]))
+    for one in done:
+        say(f"{number(one['components'])} {KINDS[one['kind']]} in {one['path']}")
+    return 0
 
 
 async def _export_skills(asked: dict[str, Any], path: Path) -> list[dict[str, Any]]:
@@ -143,13 +131,13 @@ def _targets(asked: dict[str, Any], path: Path, kind: str | None) -> dict[str, P
     return targets
 
 
-@click.command("import", short_help="Take components over that another workspace exported.")
+@async_command("import", short_help="Take components over that another workspace exported.")
 @click.argument("path", metavar="PATH", type=FilePath())
 @kind_option
 @click.option("--trust", is_flag=True, help="Its code is your own. Without this it runs in the sandbox only.")
 @json_option("a list with an object for each kind")
 @workspace_option
-def import_(path: Path, kind: str | None, trust: bool, as_json: bool, folder: Path) -> int:
+async def import_(path: Path, kind: str | None, trust: bool, as_json: bool, folder: Path) -> int:
     """Take over what `components export` wrote: the file PATH, or the files in the folder PATH.
 
     Components that are unknown here come with all their versions; known ones get the versions that are missing, and
@@ -157,27 +145,24 @@ def import_(path: Path, kind: str | None, trust: bool, as_json: bool, folder: Pa
     """
     from agentorchestra.tea.registry.saved import kind_of_saved, read_saved
 
-    async def work(stop: Stop) -> int:
-        # All of them are looked at before any of them is taken over.
-        files = {file: kind or kind_of_saved(file) for file in _sources(path, kind)}
+    # All of them are looked at before any of them is taken over.
+    files = {file: kind or kind_of_saved(file) for file in _sources(path, kind)}
+    for file, one in files.items():
+        read_saved(file, one)
+    taken: list[tuple[str, Path, list[str]]] = []
+    async with opened(folder) as workspace:
+        asked = servers(workspace, None)
         for file, one in files.items():
-            read_saved(file, one)
-        taken: list[tuple[str, Path, list[str]]] = []
-        async with opened(folder) as workspace:
-            asked = servers(workspace, None)
-            for file, one in files.items():
-                taken.append((one, file, list(await asked[one].load(file, trusted=trust))))
-        if as_json:
-            emit_json([{"kind": one, "path": str(file), "components": names} for one, file, names in taken])
-            return 0
-        for one, _, names in taken:
-            for name in names:
-                emit(clean(f"{one} {name}"))
-        if not trust:
-            say("their code runs in the sandbox only; import them with --trust if it is your own")
+            taken.append((one, file, list(await asked[one].load(file, trusted=trust))))
+    if as_json:
+        emit_json([{"kind": one, "path": str(file), "components": names} for one, file, names in taken])
         return 0
-
-    return run_async(work)
+    for one, _, names in taken:
+        for name in names:
+            emit(clean(f"{one} {name}"))
+    if not trust:
+        say("their code runs in the sandbox only; import them with --trust if it is your own")
+    return 0
 
 
 def _sources(path: Path, kind: str | None) -> list[Path]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, say
 from agentorchestra.cli.workspaces import exists, opened
@@ -24,14 +24,14 @@ _kinds_option = click.option(
 _agent_option = click.option("--agent", metavar="NAME", type=WORDS, default="", help="Only what this agent wrote.")
 
 
-@click.command("entries", short_help="List what the workspace remembers.")
+@async_command("entries", short_help="List what the workspace remembers.")
 @click.option("--search", "query", metavar="TEXT", type=WORDS, default="", help="Only what fits, best first.")
 @_kinds_option
 @_agent_option
 @click.option("--limit", metavar="N", type=click.IntRange(min=1), help="At most this many.  [default: all]")
 @json_option("a list of objects")
 @workspace_option
-def entries(
+async def entries(
     query: str, kinds: tuple[EntryKind, ...], agent: str, limit: int | None, as_json: bool, folder: Path
 ) -> int:
     """List the entries of the workspace's memory, newest first: name, kind, agent, trust, in how many tasks, text.
@@ -40,32 +40,28 @@ def entries(
     that misled as many tasks as found it is marked, with the reason: it is not told any more, until what speaks against
     it is forgotten or another task finds it again.
     """
-
-    async def work(stop: Stop) -> int:
-        found: list[Entry] = []
-        if exists(folder):
-            async with opened(folder, app=False) as workspace:
-                found = await workspace.remembered(query, kinds=kinds or _TOLD, agent=agent, limit=limit)
-        if as_json:
-            emit_json([{"name": one.ref, **one.model_dump(mode="json")} for one in found])
-            return 0
-        for one in found:
-            emit(clean(_line(one)))
-        if not found:
-            say(f"nothing that fits is remembered in {folder}; runs remember with --memory")
+    found: list[Entry] = []
+    if exists(folder):
+        async with opened(folder, app=False) as workspace:
+            found = await workspace.remembered(query, kinds=kinds or _TOLD, agent=agent, limit=limit)
+    if as_json:
+        emit_json([{"name": one.ref, **one.model_dump(mode="json")} for one in found])
         return 0
+    for one in found:
+        emit(clean(_line(one)))
+    if not found:
+        say(f"nothing that fits is remembered in {folder}; runs remember with --memory")
+    return 0
 
-    return run_async(work)
 
-
-@click.command("forget", short_help="Have entries never be told again.")
+@async_command("forget", short_help="Have entries never be told again.")
 @click.argument("names", metavar="[NAME]...", nargs=-1, type=WORDS)
 @click.option("--all", "every", is_flag=True, help="All that `memories entries` lists with the same options.")
 @_kinds_option
 @_agent_option
 @json_option("a list of names")
 @workspace_option
-def forget(
+async def forget(
     names: tuple[str, ...], every: bool, kinds: tuple[EntryKind, ...], agent: str, as_json: bool, folder: Path
 ) -> int:
     """Forget entries by the NAME that `memories entries` gives: no task from now on is told them.
@@ -78,21 +74,18 @@ def forget(
     if names and (kinds or agent):
         raise UsageError("--kind and --agent belong to --all; leave them out, or the names")
 
-    async def work(stop: Stop) -> int:
-        gone: list[str] = []
-        if exists(folder) or names:
-            async with opened(folder, app=False) as workspace:
-                wanted = names
-                if every:
-                    wanted = tuple(one.ref for one in await workspace.remembered(kinds=kinds or _TOLD, agent=agent))
-                gone = await workspace.forget(wanted)
-        if as_json:
-            emit_json(gone)
-        else:
-            emit(f"{number(len(gone))} {'entry is' if len(gone) == 1 else 'entries are'} forgotten")
-        return 0
-
-    return run_async(work)
+    gone: list[str] = []
+    if exists(folder) or names:
+        async with opened(folder, app=False) as workspace:
+            wanted = names
+            if every:
+                wanted = tuple(one.ref for one in await workspace.remembered(kinds=kinds or _TOLD, agent=agent))
+            gone = await workspace.forget(wanted)
+    if as_json:
+        emit_json(gone)
+    else:
+        emit(f"{number(len(gone))} {'entry is' if len(gone) == 1 else 'entries are'} forgotten")
+    return 0
 
 
 def _line(entry: Entry) -> str:

@@ -17,7 +17,7 @@ from agentorchestra.cli.commands.components.shared import (
     servers,
     under_option,
 )
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, local_time, one_line, say
 from agentorchestra.cli.workspaces import opened
@@ -28,49 +28,43 @@ _OWN = ("", "package", "code", "register")
 """Where components come from without a word about it in a list."""
 
 
-@click.command("list", short_help="One line for each component.")
+@async_command("list", short_help="One line for each component.")
 @kind_option
 @under_option
 @json_option("a list of objects")
 @mcp_option
 @workspace_option
-def list_(kind: str | None, under: str | None, as_json: bool, folder: Path) -> int:
+async def list_(kind: str | None, under: str | None, as_json: bool, folder: Path) -> int:
     """Print one line for each component: kind, name and version, and what it is for.
 
     `--under` leaves out what is not offered any more: components that are deprecated or archived.
     """
-
-    async def work(stop: Stop) -> int:
-        found: list[ComponentConfig] = []
-        failures: dict[tuple[str, str], str] = {}
-        async with opened(folder) as workspace:
-            within = None if under is None else await below(workspace, kind, under)
-            for what, server in servers(workspace, kind).items():
-                names = await server.list() if within is None else within.get(what, [])
-                found += [await server.info(name) for name in names]
-                broken = server.failures().items()
-                failures |= {(what, name): why for name, why in broken if within is None or name in names}
-            for note in workspace.notes:
-                say(clean(f"warning: {note}"))
-        if as_json:
-            emit_json(
-                [
-                    {**config.model_dump(mode="json"), "failure": failures.get((config.kind, config.name))}
-                    for config in found
-                ]
-            )
-            return 0
-        width = max((len(one.component) for one in found), default=0)
-        for one in found:
-            marks = _marks(one, failed=(one.kind, one.name) in failures)
-            emit(
-                clean(f"{one.kind:<11}  {one.component:<{width}}  {one_line(one.entry.partition(': ')[2], 90)}{marks}")
-            )
-        for (what, name), why in failures.items():
-            say(f"{what} {name} cannot be used here: {one_line(why, 500)}")
+    found: list[ComponentConfig] = []
+    failures: dict[tuple[str, str], str] = {}
+    async with opened(folder) as workspace:
+        within = None if under is None else await below(workspace, kind, under)
+        for what, server in servers(workspace, kind).items():
+            names = await server.list() if within is None else within.get(what, [])
+            found += [await server.info(name) for name in names]
+            broken = server.failures().items()
+            failures |= {(what, name): why for name, why in broken if within is None or name in names}
+        for note in workspace.notes:
+            say(clean(f"warning: {note}"))
+    if as_json:
+        emit_json(
+            [
+                {**config.model_dump(mode="json"), "failure": failures.get((config.kind, config.name))}
+                for config in found
+            ]
+        )
         return 0
-
-    return run_async(work)
+    width = max((len(one.component) for one in found), default=0)
+    for one in found:
+        marks = _marks(one, failed=(one.kind, one.name) in failures)
+        emit(clean(f"{one.kind:<11}  {one.component:<{width}}  {one_line(one.entry.partition(': ')[2], 90)}{marks}"))
+    for (what, name), why in failures.items():
+        say(f"{what} {name} cannot be used here: {one_line(why, 500)}")
+    return 0
 
 
 def _marks(config: ComponentConfig, *, failed: bool) -> str:
@@ -80,33 +74,29 @@ def _marks(config: ComponentConfig, *, failed: bool) -> str:
     return f"  ({', '.join(marks)})" if marks else ""
 
 
-@click.command("info", short_help="Everything that is known of one component.")
+@async_command("info", short_help="Everything that is known of one component.")
 @name_argument()
 @kind_option
 @json_option("one object with the schemas of its operations, a list of them where several kinds have the name")
 @mcp_option
 @workspace_option
-def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
+async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print what the component NAME is for, its version, and the parameters of its operations."""
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            held = await holding(workspace, kind, named.name, hidden=named.version is not None)
-            if named.version is not None and len(held) > 1:
-                held = dict([await only(workspace, kind, named.name, hidden=True)])
-            found = [await server.info(named.name, named.version) for server in held.values()]
-        if as_json:
-            dumped = [one.model_dump(mode="json") for one in found]
-            emit_json(dumped[0] if len(dumped) == 1 else dumped)
-            return 0
-        for one in found:
-            emit(clean(f"{one.kind}{_marks(one, failed=False)}\n\n{one.text}"))
+    async with opened(folder) as workspace:
+        held = await holding(workspace, kind, named.name, hidden=named.version is not None)
+        if named.version is not None and len(held) > 1:
+            held = dict([await only(workspace, kind, named.name, hidden=True)])
+        found = [await server.info(named.name, named.version) for server in held.values()]
+    if as_json:
+        dumped = [one.model_dump(mode="json") for one in found]
+        emit_json(dumped[0] if len(dumped) == 1 else dumped)
         return 0
+    for one in found:
+        emit(clean(f"{one.kind}{_marks(one, failed=False)}\n\n{one.text}"))
+    return 0
 
-    return run_async(work)
 
-
-@click.command("search", short_help="The components that fit a task, best first.")
+@async_command("search", short_help="The components that fit a task, best first.")
 @click.argument("query", metavar="QUERY", type=WORDS)
 @kind_option
 @under_option
@@ -116,64 +106,52 @@ def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
 @json_option("a list of objects with their scores")
 @mcp_option
 @workspace_option
-def search(query: str, kind: str | None, under: str | None, limit: int, as_json: bool, folder: Path) -> int:
+async def search(query: str, kind: str | None, under: str | None, limit: int, as_json: bool, folder: Path) -> int:
     """Print the components that fit QUERY, best first, by words and pieces of words.
 
     Scores compare components of one kind within one search.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            if under is not None:
-                await below(workspace, kind, under)
-            asked = servers(workspace, kind).values()
-            found = [one for server in asked for one in await server.retrieve(query, limit=limit, under=under)]
-        best = sorted(found, key=lambda one: -one.score)[:limit]
-        if as_json:
-            emit_json([{"score": one.score, **one.config.model_dump(mode="json")} for one in best])
-            return 0
-        for one in best:
-            emit(clean(f"{one.score:.2f}  {one.config.kind:<11}  {one_line(one.config.entry, 110)}"))
-        if not best:
-            where = f" --under {under}" if under else ""
-            what = KINDS[kind] if kind else "components"
-            say(f"nothing fits {query!r}; `agentorchestra {what} list{where}` shows all")
+    async with opened(folder) as workspace:
+        if under is not None:
+            await below(workspace, kind, under)
+        asked = servers(workspace, kind).values()
+        found = [one for server in asked for one in await server.retrieve(query, limit=limit, under=under)]
+    best = sorted(found, key=lambda one: -one.score)[:limit]
+    if as_json:
+        emit_json([{"score": one.score, **one.config.model_dump(mode="json")} for one in best])
         return 0
+    for one in best:
+        emit(clean(f"{one.score:.2f}  {one.config.kind:<11}  {one_line(one.config.entry, 110)}"))
+    if not best:
+        where = f" --under {under}" if under else ""
+        what = KINDS[kind] if kind else "components"
+        say(f"nothing fits {query!r}; `agentorchestra {what} list{where}` shows all")
+    return 0
 
-    return run_async(work)
 
-
-@click.command("versions", short_help="Every version of one component, oldest first.")
+@async_command("versions", short_help="Every version of one component, oldest first.")
 @name_argument("NAME")
 @kind_option
 @json_option("a list of objects")
 @workspace_option
-def versions(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
+async def versions(named: Named, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print every version of the component NAME: when it was made, by whom and why, from what, in which run.
 
     A `*` marks the version that the name means. Components that were unregistered have their versions too.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            what, server = await only(workspace, kind, named.name, hidden=True)
-            found = await server.versions(named.name)
-            current = (await server.info(named.name)).version if named.name in await server.list() else None
-        if as_json:
-            emit_json(
-                [{"kind": what, "current": one.version == current, **one.model_dump(mode="json")} for one in found]
-            )
-            return 0
-        for one in found:
-            mark = "*" if one.version == current else " "
-            emit(
-                clean(f"{mark} {one.version:<9}  {one.state:<10}  {local_time(one.created)}  {_lineage(one)}".rstrip())
-            )
-        if current is None:
-            say(f"{what} {named.name} is not registered any more; `agentorchestra components restore` brings it back")
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        found = await server.versions(named.name)
+        current = (await server.info(named.name)).version if named.name in await server.list() else None
+    if as_json:
+        emit_json([{"kind": what, "current": one.version == current, **one.model_dump(mode="json")} for one in found])
         return 0
-
-    return run_async(work)
+    for one in found:
+        mark = "*" if one.version == current else " "
+        emit(clean(f"{mark} {one.version:<9}  {one.state:<10}  {local_time(one.created)}  {_lineage(one)}".rstrip()))
+    if current is None:
+        say(f"{what} {named.name} is not registered any more; `agentorchestra components restore` brings it back")
+    return 0
 
 
 def _lineage(version: Version) -> str:
@@ -189,52 +167,44 @@ def _lineage(version: Version) -> str:
     return ", ".join(part for part in parts if part)
 
 
-@click.command("diff", short_help="What differs between two versions of a component.")
+@async_command("diff", short_help="What differs between two versions of a component.")
 @name_argument("NAME")
 @click.argument("before", metavar="A", type=WORDS)
 @click.argument("after", metavar="[B]", type=WORDS, required=False)
 @kind_option
 @json_option("one object")
 @workspace_option
-def diff(named: Named, before: str, after: str | None, kind: str | None, as_json: bool, folder: Path) -> int:
+async def diff(named: Named, before: str, after: str | None, kind: str | None, as_json: bool, folder: Path) -> int:
     """Print what changed in the component NAME from version A to version B, the current one by default.
 
     First what it means for callers (major: they must change, minor: they may, patch: nothing), then the lines of the
     texts that differ.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            what, server = await only(workspace, kind, named.name, hidden=True)
-            found = await server.diff(named.name, before, after)
-        if as_json:
-            emit_json({"kind": what, **found.model_dump(mode="json")})
-            return 0
-        emit(clean(f"{what} {found.name}: {found.before} -> {found.after}, {found.level}"))
-        for change in found.changes:
-            emit(clean(f"  {one_line(change, 200)}"))
-        if found.text:
-            emit(clean(f"\n{found.text}".rstrip("\n")))
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        found = await server.diff(named.name, before, after)
+    if as_json:
+        emit_json({"kind": what, **found.model_dump(mode="json")})
         return 0
+    emit(clean(f"{what} {found.name}: {found.before} -> {found.after}, {found.level}"))
+    for change in found.changes:
+        emit(clean(f"  {one_line(change, 200)}"))
+    if found.text:
+        emit(clean(f"\n{found.text}".rstrip("\n")))
+    return 0
 
-    return run_async(work)
 
-
-@click.command("contract", short_help="One document about all components of a kind.")
+@async_command("contract", short_help="One document about all components of a kind.")
 @kind_option
 @json_option("a list with an object for each kind")
 @mcp_option
 @workspace_option
-def contract(kind: str | None, as_json: bool, folder: Path) -> int:
+async def contract(kind: str | None, as_json: bool, folder: Path) -> int:
     """Print one Markdown document for each kind that describes all its components, with their parameters."""
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            found = {one: await server.contract() for one, server in servers(workspace, kind).items()}
-        if as_json:
-            emit_json([{"kind": one, "contract": text} for one, text in found.items()])
-            return 0
-        emit(clean("\n".join(text.rstrip("\n") + "\n" for text in found.values()).rstrip("\n")))
+    async with opened(folder) as workspace:
+        found = {one: await server.contract() for one, server in servers(workspace, kind).items()}
+    if as_json:
+        emit_json([{"kind": one, "contract": text} for one, text in found.items()])
         return 0
-
-    return run_async(work)
+    emit(clean("\n".join(text.rstrip("\n") + "\n" for text in found.values()).rstrip("\n")))
+    return 0

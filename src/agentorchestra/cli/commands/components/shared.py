@@ -53,27 +53,19 @@ def name_argument(metavar: str = "NAME[@VERSION]") -> Callable[[F], F]:
     return click.argument("named", metavar=metavar, type=ComponentName())
 
 
-def kind_option(function: F) -> F:
-    """`--kind`; the short forms have it said already."""
-    kinds = click.Choice(list(KINDS))
-    return click.option("--kind", type=kinds, help="Only this kind.  [default: all]")(function)
+kind_option = click.option("--kind", type=click.Choice(list(KINDS)), help="Only this kind.  [default: all]")
+"""`--kind`; the short forms have it said already."""
 
+under_option = click.option(
+    "--under",
+    metavar="SCOPE",
+    type=Words(),
+    help="Only those of a branch of the tree, by where they came from: `package`, `code`, `mcp/NAME`.",
+)
 
-def under_option(function: F) -> F:
-    """`--under`."""
-    return click.option(
-        "--under",
-        metavar="SCOPE",
-        type=Words(),
-        help="Only those of a branch of the tree, by where they came from: `package`, `code`, `mcp/NAME`.",
-    )(function)
-
-
-def reason_option(function: F) -> F:
-    """`--reason`."""
-    return click.option(
-        "--reason", metavar="TEXT", type=Words(), default="", help="Why; it stands in the component's history."
-    )(function)
+reason_option = click.option(
+    "--reason", metavar="TEXT", type=Words(), default="", help="Why; it stands in the component's history."
+)
 
 
 def servers(workspace: Workspace[Any], kind: str | None) -> dict[str, Any]:
@@ -91,8 +83,7 @@ async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict
     asked = servers(workspace, kind)
     found = {}
     for one, server in asked.items():
-        names = await server.list()
-        within = await server.retrieve("", limit=max(1, len(names)), under=under)
+        within = await server.retrieve("", limit=max(1, len(await server.list())), under=under)
         if within:
             found[one] = [each.config.name for each in within]
     if not found:
@@ -109,13 +100,7 @@ async def below(workspace: Workspace[Any], kind: str | None, under: str) -> dict
 
 
 async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> dict[str, Any]:
-    """Return the servers that have a component of this name, by kind.
-
-    Args:
-        workspace: open.
-        kind: the one that was asked for, if one was.
-        name: of the component.
-        hidden: whether names that were unregistered count.
+    """Return the servers that have a component of this name, by kind; with `hidden` unregistered names count too.
 
     Raises:
         UnknownComponentError: with the nearest names of any of these kinds.
@@ -129,18 +114,12 @@ async def holding(workspace: Workspace[Any], kind: str | None, name: str, *, hid
         if name in listed or (hidden and await _was(server, name)):
             found[one] = server
     if not found:
-        what = kind or "component"
-        raise UnknownComponentError(f"there is no {what} {name[:80]!r}; {_nearest(name, names, kind)}")
+        raise UnknownComponentError(f"there is no {kind or 'component'} {name[:80]!r}; {_nearest(name, names, kind)}")
     return found
 
 
 async def only(workspace: Workspace[Any], kind: str | None, name: str, *, hidden: bool = False) -> tuple[str, Any]:
-    """Return the only kind that has a component of this name, with its server.
-
-    Raises:
-        UnknownComponentError: as `holding`.
-        ComponentNameError: where several kinds have one.
-    """
+    """Return the only kind that has a component of this name, with its server; raise ComponentNameError for several."""
     found = await holding(workspace, kind, name, hidden=hidden)
     if len(found) > 1:
         kinds = " and ".join(found)

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from agentorchestra.cli.commands.components.shared import KINDS, servers
-from agentorchestra.cli.driver import Stop, run_async
+from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, one_line, plural, say
 from agentorchestra.cli.workspaces import opened
@@ -18,41 +18,37 @@ COUNTED = tuple(CALLED.values())
 """The kinds whose calls are in the log."""
 
 
-@click.command(short_help="How often each was called, and reused.")
+@async_command(short_help="How often each was called, and reused.")
 @click.option("--kind", type=click.Choice(COUNTED), help="Only this kind.  [default: all of these]")
 @click.option("--all", "every", is_flag=True, help="Those that were never called, too.")
 @click.option("--generated", is_flag=True, help="Only those that agents made; of these all.")
 @json_option("a list of objects")
 @workspace_option
-def stats(kind: str | None, every: bool, generated: bool, as_json: bool, folder: Path) -> int:
+async def stats(kind: str | None, every: bool, generated: bool, as_json: bool, folder: Path) -> int:
     """Print how often each component was called in the runs of this workspace, in how many of them, and with what
     success; of what an agent made, how many runs other than its own have used it.
 
     It is counted from the log: runs that were deleted do not count.
     """
-
-    async def work(stop: Stop) -> int:
-        async with opened(folder) as workspace:
-            asked = [server for name, server in servers(workspace, kind).items() if name in COUNTED]
-            found: list[Use] = [one for server in asked for one in await server.stats()]
-        shown = [one for one in found if (one.calls or every or generated) and (one.generated or not generated)]
-        shown.sort(key=lambda one: (-one.calls, one.kind, one.name))
-        if as_json:
-            emit_json([one.model_dump(mode="json") for one in shown])
-            return 0
-        width = max((len(one.name) for one in shown), default=0)
-        for one in shown:
-            emit(clean(f"{one.kind:<11}  {one_line(one.name, 64):<{width}}  {_said(one)}"))
-        made = [one for one in found if one.generated]
-        if made:
-            reused = sum(one.reused > 0 for one in made)
-            say(f"{plural(len(made), 'generated tool')}, {reused} of them reused in other runs")
-        elif not shown:
-            what = KINDS[kind] if kind else "components"
-            say(f"no calls of {what} are in the log of this workspace")
+    async with opened(folder) as workspace:
+        asked = [server for name, server in servers(workspace, kind).items() if name in COUNTED]
+        found: list[Use] = [one for server in asked for one in await server.stats()]
+    shown = [one for one in found if (one.calls or every or generated) and (one.generated or not generated)]
+    shown.sort(key=lambda one: (-one.calls, one.kind, one.name))
+    if as_json:
+        emit_json([one.model_dump(mode="json") for one in shown])
         return 0
-
-    return run_async(work)
+    width = max((len(one.name) for one in shown), default=0)
+    for one in shown:
+        emit(clean(f"{one.kind:<11}  {one_line(one.name, 64):<{width}}  {_said(one)}"))
+    made = [one for one in found if one.generated]
+    if made:
+        reused = sum(one.reused > 0 for one in made)
+        say(f"{plural(len(made), 'generated tool')}, {reused} of them reused in other runs")
+    elif not shown:
+        what = KINDS[kind] if kind else "components"
+        say(f"no calls of {what} are in the log of this workspace")
+    return 0
 
 
 def _said(one: Use) -> str:

@@ -11,12 +11,10 @@ from pydantic import Field
 from agentorchestra.core.errors import ToolError
 from agentorchestra.trust.arguments import ELEMENT, INSIDE, SITE
 
+# A reference of the state, or a place on the page as `x,y`: neither says anything to a site.
 Ref = Annotated[str, Field(json_schema_extra={"format": ELEMENT})]
-"""A reference of the state, or a place on the page as `x,y`: neither says anything to a site."""
-
+# The host to which what is typed goes: policy and whoever is asked see it, the environment checks it.
 Site = Annotated[str, Field(json_schema_extra={"format": SITE})]
-"""The host to which what is typed goes: policy and whoever is asked see it, the environment checks it."""
-
 Inside = Annotated[str, Field(json_schema_extra={"format": INSIDE})]  # what is looked for in a page, and goes nowhere
 Count = Annotated[int, Field(json_schema_extra={"format": ELEMENT})]
 Number = Annotated[float, Field(json_schema_extra={"format": ELEMENT})]
@@ -51,13 +49,11 @@ def host_of(url: str) -> str:
 
 
 def same_site(given: str, url: str) -> None:
-    """Raise a ToolError if a page is not at the site that the caller names."""
     here = host_of(url)
     if given.strip().lower() != here:
         raise ToolError(wrong_site(given, here))
 
 
 def wrong_site(given: str, here: str) -> str:
-    """Return the sentence for an action that names another site than the one it acts on."""
     where = f"at {here}" if here else "at no host"
     return f"site is {given!r}, and this is {where}; look at the state and say site={here!r} if it may go there"

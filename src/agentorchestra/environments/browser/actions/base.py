@@ -30,10 +30,11 @@ if TYPE_CHECKING:
     from playwright.async_api import Locator, Page
 
 T = TypeVar("T")
-_SCHEMES = ("http://", "https://")
 _MOMENT_S = 0.15  # in which what an action sets off begins: a navigation, a dialog, a download
 _WHOLE_S = 3.0  # how long a document that is there is waited for until all of it is
 _MOST_REFUSED = 5
+# A line of a view: the reference, the role, and the name where there is one.
+_SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
 
 
 def agent_of(ctx: Any) -> str:
@@ -51,15 +52,10 @@ def _records(ctx: Any) -> Mapping[EffectKey, Any]:
 
 
 def has_ended(ctx: Any, agent: str) -> bool:
-    """Return True if an agent of the run (see `agent_of`) has finished."""
     above, _, last = agent.rpartition("/")
     number = last.partition(".")[0]
     record = _records(ctx).get(EffectKey(above or "/", int(number))) if number.isdigit() else None
     return record is not None and record.outcome is not None
-
-
-_SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
-"""A line of a view: the reference, the role, and the name where there is one."""
 
 
 def reference_in(line: str) -> tuple[str, str] | None:
@@ -103,7 +99,6 @@ class TabActions(FolderEnvironment):
 
     @property
     def session(self) -> BrowserSession:
-        """Return the run's context and tabs."""
         if self._session is None:
             self._session = BrowserSession(self.settings, self._stands_on, self.kept, self.web)
         return self._session
@@ -114,7 +109,6 @@ class TabActions(FolderEnvironment):
         return self._tab
 
     async def tab(self, ctx: Any) -> Page:
-        """Return the page of this agent's current tab."""
         page = (await self.current(ctx)).page
         assert page is not None
         return page
@@ -122,19 +116,16 @@ class TabActions(FolderEnvironment):
     async def element(self, ctx: Any, ref: str) -> Locator:
         """Return the element that has a reference in the state; a ToolError if there is none any more."""
         page = await self.tab(ctx)
-        found = await self.within(f"finding {ref}", lambda: locate(page, ref))
-        if found is None:
+        if (found := await self.within(f"finding {ref}", lambda: locate(page, ref))) is None:
             raise ToolError(
                 f"there is no element {ref!r} on the page now; look at the state again and take a reference from it"
             )
         return found
 
     async def field(self, ctx: Any, ref: str) -> Locator:
-        """Return the element to fill in; a ToolError if there is none any more.
-
-        Between the question about a text and its answer the process may have ended: the page is then opened anew, and
-        the element is the one with the role and name that the agent was shown under the reference.
-        """
+        """Return the element to fill in; a ToolError if there is none any more."""
+        # Between the question about a text and its answer the process may have ended: then the page is opened anew, and
+        # the element is the one with the role and name that the agent was shown under the reference.
         page = await self.tab(ctx)
         line = shown_as(ctx, agent_of(ctx), ref, page.url) if numbers_of(page).views == 0 else ""
         if not line:
@@ -158,11 +149,7 @@ class TabActions(FolderEnvironment):
         return None if given.strip().lower() in hosts else wrong_site(given, here)
 
     async def within(self, what: str, make: Callable[[], Awaitable[T]], *, seconds: float | None = None) -> T:
-        """Return the result of a call on this agent's page; `seconds` is None for `call_s` of the settings.
-
-        Raises:
-            ToolError: one sentence with `what`; the page answers again, or was replaced.
-        """
+        """Return the result of a call on this agent's page; `seconds` and errors as for `BrowserSession.run`."""
         assert self._tab is not None, "ask for the tab first"
         return await self.session.run(self._tab, what, make, seconds)
 
@@ -209,7 +196,7 @@ class TabActions(FolderEnvironment):
 
     def check_address(self, url: str) -> str:
         """Return an address that may be opened; a ToolError for any that is not of the web."""
-        if not url.lower().startswith(_SCHEMES):
+        if not url.lower().startswith(("http://", "https://")):
             raise ToolError(f"{url!r} is no address of the web; give one that begins with https:// or http://")
         return url
 

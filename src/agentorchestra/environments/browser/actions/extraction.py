@@ -31,8 +31,6 @@ PROMPT = "browser_extract"
 
 
 class ExtractionActions(TargetActions):
-    """Actions that read."""
-
     search: SearchSettings = SearchSettings()  # settings of search engines, of which the archive is one
 
     @action(mutates=False)
@@ -194,7 +192,6 @@ class ExtractionActions(TargetActions):
 
 
 def _source_of(result: ToolResult) -> str:
-    """Return the address of the page that something was taken of."""
     blocks = result.content if isinstance(result.content, list) else [result.content]
     return next((one.source.ref for one in blocks if getattr(one, "source", None) is not None), "")
 

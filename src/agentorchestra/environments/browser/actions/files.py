@@ -32,8 +32,6 @@ _LOOK_AGAIN_S = 0.05
 
 
 class FileActions(TargetActions):
-    """Uploads and downloads."""
-
     @action(tags=("read", "send"))
     async def upload(
         self, ctx: Any, ref: Ref, paths: Annotated[list[str], Field(min_length=1, max_length=MOST_FILES)], site: Site
@@ -70,7 +68,6 @@ class FileActions(TargetActions):
         return found
 
     async def _by_chooser(self, ctx: Any, ref: str, found: Locator, payloads: list[FilePayload], site: str) -> None:
-        """Give files to a button that asks for them."""
         page = await self.tab(ctx)
 
         async def choose() -> None:
@@ -189,13 +186,9 @@ class FileActions(TargetActions):
 
 @asynccontextmanager
 async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]]:
-    """Save documents that the page is led to within the block instead of showing them.
-
-    Yields:
-        The statuses of the documents that came.
-    """
+    """Save documents that the page is led to, instead of showing them; yields the statuses of those that came."""
     statuses: list[int] = []
-    tasks: set[asyncio.Task[None]] = set()
+    tasks: list[asyncio.Task[None]] = []
     async with asyncio.timeout(seconds):
         cdp = await page.context.new_cdp_session(page)
         main = (await cdp.send("Page.getFrameTree"))["frameTree"]["frame"]["id"]
@@ -214,12 +207,7 @@ async def saved_documents(page: Page, seconds: float) -> AsyncIterator[list[int]
         with contextlib.suppress(playwright_api().Error):  # the page went on without it
             await cdp.send(way, given)
 
-    def paused(event: dict[str, Any]) -> None:
-        task = asyncio.ensure_future(answer(event))
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
-
-    cdp.on("Fetch.requestPaused", paused)
+    cdp.on("Fetch.requestPaused", lambda event: tasks.append(asyncio.ensure_future(answer(event))))
     patterns = [{"resourceType": "Document", "requestStage": "Response"}]
     try:
         async with asyncio.timeout(seconds):

@@ -39,8 +39,6 @@ _CLIPBOARD = frozenset({"c", "v", "x"})
 
 
 class KeyboardActions(TargetActions):
-    """The keyboard."""
-
     @action(tags=("send",))
     async def input_text(
         self,
@@ -70,7 +68,12 @@ class KeyboardActions(TargetActions):
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
         if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
-            await self._by_keys(ctx, ref, found, element, text, append)
+            page = await self.tab(ctx)
+            if not append:
+                await self.on(ref, lambda ms: found.fill("", timeout=ms))
+            await self.ask(f"going to the end of {ref}", element, "caretToEnd")
+            lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
+            await self._typed(page, f"typing into {ref}", element, text, lost)
         elif append:
             await self.ask(f"going to the end of {ref}", element, "caretToEnd")
             page = await self.tab(ctx)
@@ -89,16 +92,6 @@ class KeyboardActions(TargetActions):
         if enter:
             await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
         return f"{ref} is filled in{other}; {await self.settled(ctx)}"
-
-    async def _by_keys(
-        self, ctx: Any, ref: str, found: Locator, element: ElementHandle, text: str, append: bool
-    ) -> None:
-        page = await self.tab(ctx)
-        if not append:
-            await self.on(ref, lambda ms: found.fill("", timeout=ms))
-        await self.ask(f"going to the end of {ref}", element, "caretToEnd")
-        lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
-        await self._typed(page, f"typing into {ref}", element, text, lost)
 
     async def _typed(self, page: Page, what: str, owner: ElementHandle | Frame, text: str, lost: str) -> None:
         """Type character by character, as long as the element or frame has the keyboard."""
@@ -190,8 +183,6 @@ class KeyboardActions(TargetActions):
                 items, words = await self._listed(ref, element, before)
 
     async def _listed(self, ref: str, element: ElementHandle, before: Any) -> tuple[JSHandle, list[str]]:
-        """Return the options that can be seen, and their words."""
-
         async def look() -> tuple[JSHandle, list[str]]:
             items = await element.evaluate_handle(of_page("listed"), before)
             return items, as_told(list[str], await items.evaluate(of_page("words")))
@@ -206,7 +197,6 @@ async def _clicked(item: JSHandle, ms: float) -> None:
 
 
 def refuse(ref: str, field: Field) -> None:
-    """Raise a ToolError for what is not typed into."""
     if field.tag == "select":
         raise ToolError(f"{ref} is a list; use select")
     if field.type == "file":
@@ -222,11 +212,7 @@ def refuse(ref: str, field: Field) -> None:
 
 
 def checked_keys(text: str) -> str:
-    """Return a key or a chord as the browser names it: `Control+A`.
-
-    Raises:
-        ToolError: for text, for unknown keys, and for the clipboard, which all pages of the browser share.
-    """
+    """Return a key or chord as the browser names it: `Control+A`; a ToolError for text, unknown keys, the clipboard."""
     *held, last = text.replace(" ", "").split("+") if text.strip() else [text]
     modifiers = [_MODIFIERS.get(one.lower(), "") for one in held]
     if "" in modifiers:
@@ -236,7 +222,7 @@ def checked_keys(text: str) -> str:
     key = named.get(last.lower(), "")
     strong = [one for one in modifiers if one != "Shift"]
     if not key and len(last) == 1 and last.isprintable() and strong:
-        if last.lower() in _CLIPBOARD:
+        if last.lower() in _CLIPBOARD:  # which all pages of the browser share
             raise ToolError("there is no clipboard here; type the text with input_text")
         key = last.upper() if last.isalpha() and "Shift" in modifiers else last
     if key == "Insert" and modifiers:
@@ -270,7 +256,6 @@ def _named(words: list[str]) -> str:
 
 
 async def _focused(page: Page) -> Frame:
-    """Return the frame that has the keyboard."""
     frame = page.main_frame
     while True:
         active = (await frame.evaluate_handle("document.activeElement")).as_element()

@@ -19,8 +19,6 @@ _CAPTCHAS = re.compile(
 
 
 class LoginActions(KeyboardActions):
-    """Passwords by their names."""
-
     @action(tags=("send",))
     async def fill_secret(self, ctx: Any, ref: Ref, name: Ref, site: Site) -> str:
         """Fill a field with a user name or password that you know by its name only.
@@ -40,7 +38,6 @@ class LoginActions(KeyboardActions):
         return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
 
     def _secret(self, ctx: Any, name: str, host: str) -> str:
-        """Return the value of a secret that this site may get."""
         named = self.settings.logins.get(host, ())
         if name not in named:
             known = f"the secrets of {host}: {', '.join(named)}" if named else f"{host} has none"

@@ -21,8 +21,6 @@ _LOOK_AGAIN_S = 0.2
 
 
 class NavigationActions(TabActions):
-    """Addresses, tabs, dialogs."""
-
     @action(tags=("read", "network"))
     async def go_to_url(self, ctx: Any, url: str) -> str:
         """Open an address in the current tab.
@@ -49,8 +47,7 @@ class NavigationActions(TabActions):
         except ToolError:
             # Of https the browser knows only that its proxy did not connect; the boundary knows why.
             host = (urlsplit(address).hostname or "").rstrip(".")
-            why = [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]
-            if why:
+            if why := [one.reason for one in self.session.boundary.not_reached(before) if one.host == host]:
                 raise ToolError(why[0]) from None
             raise
         return await self.settled(ctx)
@@ -80,8 +77,6 @@ class NavigationActions(TabActions):
         page = await self.tab(ctx)
         await self.within("loading it again", lambda: page.reload(wait_until="commit"), seconds=self.settings.load_s)
         return await self.settled(ctx)
-
-    # -- tabs --------------------------------------------------------------------------------------------------------
 
     @action(tags=("read", "network"))
     async def open_tab(self, ctx: Any, url: str = "") -> str:
@@ -129,7 +124,6 @@ class NavigationActions(TabActions):
         return f"tab {wanted} is closed; {await self.settled(ctx)}"
 
     def _users(self, ctx: Any, tab: int) -> list[str]:
-        """Return the other agents whose current tab it is."""
         return [name for name, number in self.session.current.items() if number == tab and name != agent_of(ctx)]
 
     async def _tab_numbered(self, ctx: Any, number: int) -> Tab:
@@ -138,8 +132,6 @@ class NavigationActions(TabActions):
             there = ", ".join(map(str, sorted(self.session.tabs)))
             raise ToolError(f"there is no tab {number}; the tabs are {there}")
         return found
-
-    # -- dialogs -----------------------------------------------------------------------------------------------------
 
     @action
     async def answer_dialog(self, ctx: Any, accept: bool) -> str:
@@ -170,8 +162,6 @@ class NavigationActions(TabActions):
             raise ToolError("no dialog is open; look at the state")
         await self.session.answer(tab, accept, text)
         return f"the {dialog.type} was {'accepted' if accept else 'dismissed'}; {await self.settled(ctx)}"
-
-    # -- waiting -----------------------------------------------------------------------------------------------------
 
     @action
     async def wait(
@@ -217,7 +207,6 @@ async def _moves(page: Any, before: str) -> bool:
 
 
 async def _shows(page: Any, text: str) -> bool:
-    """Return True if a text can be seen in any frame of a page."""
     for frame in page.frames:
         with contextlib.suppress(playwright_api().Error):  # frames come and go
             if await frame.get_by_text(text).filter(visible=True).count():

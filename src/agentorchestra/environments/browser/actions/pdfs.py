@@ -23,8 +23,6 @@ _PAGES = re.compile(r"\s*(?:pp?\.\s*)?(\d{1,5})(?:\s*-\s*(\d{1,5}))?\s*")
 
 
 class PdfActions(FileActions):
-    """PDFs."""
-
     @action(tags=("read", "network"))
     async def pdf_viewer(
         self, ctx: Any, url: str = "", path: Inside = "", pages: Inside = "", search: Inside = ""

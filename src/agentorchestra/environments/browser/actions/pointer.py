@@ -23,11 +23,10 @@ Button = Literal["left", "right", "middle"]
 _STEPS = 12  # moves of the mouse between two places: pages that follow it see it on its way
 _WHEEL_S = 0.2  # seconds until a page has seen the wheel
 MOST_POINTS = 200
+_WAYS = {"bottom": "down", "top": "up"}
 
 
 class PointerActions(TargetActions):
-    """The mouse."""
-
     @action(tags=("read", "network"))
     async def click(
         self,
@@ -205,9 +204,6 @@ class PointerActions(TargetActions):
             )
         await self.on("the text", lambda ms: found.evaluate(of_page("toTheMiddle"), timeout=ms))
         return f"scrolled to {text!r}; {await self.settled(ctx)}"
-
-
-_WAYS = {"bottom": "down", "top": "up"}
 
 
 def _rest(where: Scrolled) -> str:

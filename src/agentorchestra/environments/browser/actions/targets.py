@@ -18,9 +18,9 @@ from agentorchestra.environments.browser.view.text import plain
 if TYPE_CHECKING:
     from playwright.async_api import ElementHandle, Frame, Locator, Page
 
+# The first try of an action on an element: enough for one that can be used, and the browser's log then says why it
+# cannot be. Without a reason it has all the time that calls have.
 _FIRST_MS = 1_500
-"""The first try of an action on an element: enough for one that can be used, and the browser's log then says why it
-cannot be. Without a reason it has all the time that calls have."""
 _CALL = re.compile(r"^(?:Locator|Page|Mouse|Keyboard|ElementHandle|Frame)\.\w+: ")
 _COVERED = re.compile(r"- (<.+>) intercepts pointer events")
 _REASONS = (
@@ -38,15 +38,14 @@ _REASONS = (
     ("strict mode violation", "means several elements now; look at the state again"),
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
+# Words in the log of a call that has done something: such a call is not made again.
 DONE = ("performing click action", "performing hover action", "click action done")
-"""Words in the log of a call that has done something: such a call is not made again."""
 
 
 class TargetActions(TabActions):
     """Elements and places on the page as it is."""
 
     def here(self) -> Source:
-        """Return the page of the tab in use, as a source."""
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=page.url if page is not None else "")
 
@@ -77,8 +76,7 @@ class TargetActions(TabActions):
             return aimed
         if scroll:
             await self.on(ref, lambda ms: aimed.scroll_into_view_if_needed(timeout=ms))
-        box = await self.within(f"finding the place of {ref}", aimed.bounding_box)
-        if box is None:
+        if (box := await self.within(f"finding the place of {ref}", aimed.bounding_box)) is None:
             raise ToolError(f"{ref} cannot be seen; open what hides it first, or look at the state again")
         return Point(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
@@ -109,19 +107,16 @@ class TargetActions(TabActions):
         return await self.within(what, lambda: target.evaluate(of_page(function), *given), seconds=seconds)
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
-        """Return the element itself; a ToolError if it is gone."""
         try:
             return await self.within(f"finding {ref}", lambda: found.element_handle(timeout=_FIRST_MS))
         except playwright_api().Error as error:
             raise mistake(error, ref) from None
 
     async def address_of(self, element: ElementHandle) -> str:
-        """Return the address of the page or frame in which an element is."""
         return address_of(await self.within("finding its frame", element.owner_frame))
 
 
 def in_view(page: Page, place: Point) -> bool:
-    """Return True if a place is in the view of a page."""
     size = page.viewport_size
     return size is None or (0 <= place.x < size["width"] and 0 <= place.y < size["height"])
 
@@ -146,7 +141,6 @@ def reason(error: Exception, ref: str) -> ToolError | None:
 
 
 def mistake(error: Exception, ref: str) -> ToolError:
-    """Return the sentence for any failure."""
     if known := reason(error, ref):
         return known
     first = plain(_CALL.sub("", str(error).strip().split("\n")[0]), 200)

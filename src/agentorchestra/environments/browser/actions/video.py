@@ -23,8 +23,6 @@ _FILM_S = 8.0  # seconds that a film has to load, or to go to a second, before i
 
 
 class VideoActions(ExtractionActions):
-    """Videos of the page."""
-
     @action(tags=("read", "network"))
     async def video_viewer(
         self,

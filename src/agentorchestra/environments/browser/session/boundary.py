@@ -19,36 +19,22 @@ from agentorchestra.tools.web.addresses import Address, allowed_places, parse_ad
 from agentorchestra.tools.web.http import WebClient, refuse_private
 from agentorchestra.tools.web.resolver import Resolver
 
+# Chromium itself is sent here with what belongs to no run: nothing listens at the port of `discard`.
 NOWHERE = "http://127.0.0.1:9"
-"""Chromium itself is sent here with what belongs to no run: nothing listens at the port of `discard`."""
-
 _FEATURES_OFF = (
     # Chromium reads the last list of features only, so Playwright's own are named here again (a test compares them).
-    "AimEnabled",
-    "AvoidCorsURLLoaderRestartOnRedirect",
-    "AvoidUnnecessaryBeforeUnloadCheckSync",
-    "DestroyProfileOnBrowserClose",
-    "HttpsFirstBalancedModeAutoEnable",
-    "HttpsUpgrades",
-    "LensOverlay",
-    "MediaRouter",
-    "NetworkTimeServiceQuerying",
-    "OptimizationHints",
-    "PaintHolding",
-    "PreconnectToSearch",
-    "TcpPortRandomizationWin",
-    "ThirdPartyStoragePartitioning",
-    "msEdgeUpdateLaunchServicesPreferredVersion",
+    *("AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync"),
+    *("DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay"),
+    *("MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch"),
+    *("TcpPortRandomizationWin", "ThirdPartyStoragePartitioning", "msEdgeUpdateLaunchServicesPreferredVersion"),
     "msForceBrowserSignIn",
     # Processes of each context that no page uses, some 30 MiB for every run: for the address bar, and in reserve.
-    "SpareRendererForSitePerProcess",
-    "WebUIOmniboxAimPopup",
-    "WebUIOmniboxFullPopup",
-    "WebUIOmniboxPopup",
+    *("SpareRendererForSitePerProcess", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "WebUIOmniboxPopup"),
     # Each form that a page shows would be described to Google, from the run's own context.
     "AutofillServerCommunication",
 )
 
+# For `launch(args=...)` of the browser that all runs share.
 FLAGS: tuple[str, ...] = (
     # What belongs to no context has a proxy that is not there; contexts have one each. Loopback is no exception.
     f"--proxy-server={NOWHERE}",
@@ -66,17 +52,12 @@ FLAGS: tuple[str, ...] = (
     "--disable-speech-api",
     "--no-pings",
 )
-"""For `launch(args=...)` of the browser that all runs share."""
-
 MOST_VISITS = 1_000  # of a log; older ones are forgotten
 _SHOWN_SCHEMES = frozenset({"http", "https"})
 
 
 def why_not_shown(url: str) -> str:
-    """Return why a page at this address shows nothing to an agent, "" where it may.
-
-    Chromium keeps pages from leading to most of these; a tab that is at one all the same is not looked at.
-    """
+    """Return why a page at this address shows nothing to an agent; "" for one that may be looked at."""
     scheme, colon, rest = url.partition(":")
     scheme = scheme.strip().lower()
     if not colon or scheme in (*_SHOWN_SCHEMES, "chrome-error"):
@@ -101,15 +82,9 @@ class Visit:
 
 
 class Hosts:
-    """A list of hosts as users write it.
+    """A list of hosts as users write it; `setting` is its name for messages. A SettingsError for what is no host.
 
-    Args:
-        written: `example.org`, `*.example.org` for all below it (not itself), an IP address; each also with a port
-            (`example.org:8443`), without one for all ports.
-        setting: its name, for messages.
-
-    Raises:
-        SettingsError: for one that is no host.
+    `example.org`, `*.example.org` for all below it (not itself), an IP address; each for all ports, or with `:PORT`.
     """
 
     def __init__(self, written: Iterable[str], *, setting: str) -> None:
@@ -126,7 +101,6 @@ class Hosts:
 
 
 def _pattern(written: str, setting: str) -> tuple[str, int]:
-    """Return (host or `*.host`, port or 0)."""
     text = written.strip()
     below = text.startswith("*.")
     host, port = text.removeprefix("*."), 0
@@ -154,14 +128,6 @@ def _pattern(written: str, setting: str) -> tuple[str, int]:
 class Boundary:
     """Judges where one run's browser may connect to, and remembers what it said.
 
-    Args:
-        settings: of the web: private services that are allowed, name servers.
-        private: services on private networks that are allowed, `HOST:PORT` or an address each, in place of those of
-            `settings`; None for those.
-        allow: hosts (`Hosts`); if there are any, all others are refused.
-        deny: hosts that are refused, whatever else allows them; an IP address also where a name leads to it.
-        resolver: names to IP addresses; None for the settings' name servers, else the system's.
-
     Raises:
         SettingsError: a list or a setting holds what is no host, service or name server.
         MissingExtraError: name servers without the extra `reading`.
@@ -171,10 +137,10 @@ class Boundary:
         self,
         settings: WebSettings | None = None,
         *,
-        private: Iterable[str] | None = None,
-        allow: Iterable[str] = (),
-        deny: Iterable[str] = (),
-        resolver: Resolver | None = None,
+        private: Iterable[str] | None = None,  # private `HOST:PORT` that are allowed; None for the settings'
+        allow: Iterable[str] = (),  # hosts (`Hosts`); if there are any, all others are refused
+        deny: Iterable[str] = (),  # refused, whatever else allows them; an IP address also where a name leads to it
+        resolver: Resolver | None = None,  # of names; None for the settings' name servers, else the system's
     ) -> None:
         self._client = WebClient(settings, resolver=resolver)
         self._setting = "web.private" if private is None else "browser.private"
@@ -196,25 +162,18 @@ class Boundary:
         return list(found.values())
 
     def note(self, host: str, port: int, verdict: Literal["allowed", "refused", "failed"], reason: str = "") -> None:
-        """Write a visit down."""
         self.count += 1
         self.log.append(Visit(self.count, host[:255], port, verdict, reason))
 
     async def judge(self, authority: str) -> tuple[Address, list[str]]:
-        """Return `HOST:PORT` in its one form and its IP addresses, each of them judged; refusals are written down.
-
-        A name is refused by the lists before anybody is asked for its addresses.
-
-        Raises:
-            WebError: of kind `refused`, or `unreachable` for a name without an address.
-        """
+        """Return `HOST:PORT` in its one form and its judged IP addresses; a refusal is noted, and a WebError."""
         try:
             address = parse_address(f"http://{authority}/")
         except WebError as error:
             self.note(shown_address(authority)[:80], 0, "refused", str(error))
             raise
         try:
-            self._listed(address, address.host)
+            self._listed(address, address.host)  # before anybody is asked for the name's addresses
             found = await self._client.addresses(address, self._private, setting=self._setting)
             for one in found:
                 self._listed(address, one)
@@ -239,11 +198,10 @@ class Boundary:
 
     def _listed(self, address: Address, host: str) -> None:
         """Judge by the lists: a name, and of its addresses those that are denied."""
+        why = ""
         if self._deny.hold(host, address.port):
-            raise _refused(address, "browser.deny names it")
-        if host == address.host and self._allow and not self._allow.hold(host, address.port):
-            raise _refused(address, "browser.allow does not name it")
-
-
-def _refused(address: Address, why: str) -> WebError:
-    return WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)
+            why = "browser.deny names it"
+        elif host == address.host and self._allow and not self._allow.hold(host, address.port):
+            why = "browser.allow does not name it"
+        if why:
+            raise WebError(f"{address.place} is not visited: {why}", kind="refused", url=address.place)

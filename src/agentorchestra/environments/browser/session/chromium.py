@@ -31,18 +31,20 @@ if TYPE_CHECKING:
     from playwright.async_api import Browser, CDPSession, Playwright
 
 T = TypeVar("T")
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-"""Names of a Chromium on the PATH."""
-
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")  # names of a Chromium on the PATH
+# Of this process's environment; keys and tokens in it are nothing for a browser.
 _PASSED_ON = ("PATH", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "TZ", "DISPLAY", "WAYLAND_DISPLAY", "XDG_RUNTIME_DIR")
-"""Of this process's environment; keys and tokens in it are nothing for a browser."""
-
 _NEEDED = ("playwright", "PIL", "h11", "psutil")
 _NO_SANDBOX = ("No usable sandbox", "without --no-sandbox is not supported")
+# Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108.
+_LONGEST = 40
+# Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
+# answer with anything. One that would need more ends, as if it had been killed.
+MOST_DRIVER = 1 << 30
+_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
 
 
 def playwright_api() -> Any:
-    """Return the module `playwright.async_api`; a MissingExtraError if it is not installed."""
     try:
         import playwright.async_api
     except ImportError as exc:
@@ -54,21 +56,12 @@ def playwright_api() -> Any:
 
 
 def find_chromium(executable: str = "", own: str = "") -> str:
-    """Return the path of the Chromium that is used; a ToolError if there is none.
-
-    Args:
-        executable: of the settings: a path, or a name on the PATH; "" for any that is there.
-        own: where playwright keeps its own.
-    """
-    if executable:
-        if (found := shutil.which(executable)) is None:
-            raise ToolError(
-                f"browser.executable is {executable!r}, which is no program here; give the path of a Chromium"
-            )
-        return found
-    for name in NAMES:
+    """Return the Chromium of the settings (a path or name), the PATH, or playwright's `own`; a ToolError for none."""
+    for name in (executable,) if executable else NAMES:
         if (found := shutil.which(name)) is not None:
             return found
+    if executable:
+        raise ToolError(f"browser.executable is {executable!r}, which is no program here; give the path of a Chromium")
     if own and Path(own).exists():
         return own
     raise ToolError(
@@ -78,32 +71,23 @@ def find_chromium(executable: str = "", own: str = "") -> str:
 
 
 def check_installed(executable: str = "") -> str:
-    """Return the Chromium, or the folder in which playwright keeps its own.
-
-    Raises:
-        MissingExtraError: with what has to be installed.
-    """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
-    if missing:
+    """Return the Chromium, or the folder of playwright's own; a MissingExtraError says what has to be installed."""
+    if missing := [name for name in _NEEDED if importlib.util.find_spec(name) is None]:
         raise MissingExtraError(
             f"the environment browser needs the extra browser ({missing[0]} is not installed); install it with "
             "`pip install 'agentorchestra[browser]'`, and a Chromium"
         )
+    given = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
+    base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
+    # Playwright itself says what is its own only when it runs.
+    own = next((str(one) for one in sorted(base.glob("chromium-*")) if one.is_dir()), "")
     try:
-        return find_chromium(executable, _own_chromium())
+        return find_chromium(executable, own)
     except ToolError as exc:
         raise MissingExtraError(f"the environment browser has no browser: {exc}") from None
 
 
-def _own_chromium() -> str:
-    """Return playwright's own Chromium, "" for none; playwright itself says so only when it runs."""
-    given = os.environ.get("PLAYWRIGHT_BROWSERS_PATH", "")
-    base = Path(given) if given not in ("", "0") else Path.home() / ".cache" / "ms-playwright"
-    return next((str(one) for one in sorted(base.glob("chromium-*")) if one.is_dir()), "")
-
-
 def flags() -> list[str]:
-    """Return what the browser is started with."""
     return ["--disable-dev-shm-usage", *FLAGS]
 
 
@@ -122,18 +106,12 @@ def environ(home: Path, window: bool) -> dict[str, str | float | bool]:
 
 
 def _drivers() -> set[int]:
-    """Return Playwright's drivers that this process has started."""
     found = set()
     for one in psutil.Process().children():
         with contextlib.suppress(psutil.Error):
             if "run-driver" in one.cmdline():
                 found.add(one.pid)
     return found
-
-
-MOST_DRIVER = 1 << 30
-"""Bytes that a driver may hold besides what it begins with: what scripts of pages answer goes through it, and they can
-answer with anything. One that would need more ends, as if it had been killed."""
 
 
 def _bound(driver: int) -> None:
@@ -143,22 +121,13 @@ def _bound(driver: int) -> None:
         resource.prlimit(driver, resource.RLIMIT_DATA, (most, most))
 
 
-_LONGEST = 40
-"""Characters of the folder for temporary files: below it Chromium makes a socket, whose path must be under 108."""
-
-
-def _folder() -> Path:
-    """Make a folder for what a browser has on disk. Blocks for a moment."""
-    short = len(tempfile.gettempdir()) <= _LONGEST or not os.access("/tmp", os.W_OK)
-    return Path(tempfile.mkdtemp(prefix="agentorchestra-browser-", dir=None if short else "/tmp"))
-
-
 class _Launched:
     """A browser that was started, with the driver that was started for it."""
 
     def __init__(self) -> None:
         self.guard = Guard()
-        self.folder = _folder()
+        short = len(tempfile.gettempdir()) <= _LONGEST or not os.access("/tmp", os.W_OK)
+        self.folder = Path(tempfile.mkdtemp(prefix="agentorchestra-browser-", dir=None if short else "/tmp"))
         self.artifacts = self.folder / "artifacts"
         self.artifacts.mkdir()
         self.profile: Path | None = None
@@ -172,7 +141,6 @@ class _Launched:
 
     @property
     def alive(self) -> bool:
-        """Return True if the browser is connected and its driver runs."""
         if self._killed or self.browser is None or not self.browser.is_connected():
             return False
         try:
@@ -182,7 +150,6 @@ class _Launched:
         return True
 
     async def start(self, settings: BrowserSettings) -> None:
-        """Start driver and browser; a ToolError if that is not possible."""
         api = playwright_api()
         try:
             async with asyncio.timeout(settings.launch_s):
@@ -280,9 +247,7 @@ def first_line(exc: BaseException) -> str:
 class SharedBrowser:
     """The Chromium of one event loop, launched when it is first needed and again when it is gone.
 
-    Args:
-        settings: of the first session: what is started, how long that takes, how many look at the same time. They hold
-            until nobody uses it any more.
+    The settings are those of its first session, until nobody uses it any more.
     """
 
     def __init__(self, settings: BrowserSettings) -> None:
@@ -295,12 +260,10 @@ class SharedBrowser:
 
     @property
     def alive(self) -> bool:
-        """Return True if there is a browser that is connected."""
         return self._now is not None and self._now.alive
 
     @property
     def pid(self) -> int | None:
-        """Return the id of the browser's main process; None without one."""
         return self._now.pid or None if self._now is not None else None
 
     @property
@@ -314,36 +277,27 @@ class SharedBrowser:
         return not self._users and self._now is None and not self._lock.locked()
 
     async def browser(self, user: object) -> Browser:
-        """Return the browser, launched if there is none, for a user until its `release`.
-
-        Raises:
-            ToolError: if none can be started.
-            MissingExtraError: without the extra `browser`.
-        """
+        """Return the browser for a user until its `release`, launched if there is none; a ToolError if none can be."""
         async with self._lock:
-            if self._now is None or not self._now.alive:
-                await self._launch()
+            if not self.alive:
+                playwright_api()
+                await self._end()
+                self.generation += 1
+                self._now = _Launched()
+                try:
+                    await self._now.start(self.settings)
+                except BaseException:
+                    await self._end()
+                    raise
             self._users.add(user)
             assert self._now is not None and self._now.browser is not None
             return self._now.browser
-
-    async def _launch(self) -> None:
-        playwright_api()
-        await self._end()
-        self.generation += 1
-        self._now = _Launched()
-        try:
-            await self._now.start(self.settings)
-        except BaseException:
-            await self._end()
-            raise
 
     def look(self) -> asyncio.Semaphore:
         """Return the queue for looks at pages; few look at the same time, and the time in it is nobody's."""
         return self._looks
 
     async def answers(self, seconds: float) -> bool:
-        """Return True if the browser itself does what it is asked to."""
         if self._now is None or self._now.cdp is None or not self._now.alive:
             return False
         try:
@@ -358,11 +312,9 @@ class SharedBrowser:
             self._now.kill()
 
     def serves_others(self, user: object) -> bool:
-        """Return True if anybody else uses a browser that is there."""
         return self.alive and bool(self._users - {user})
 
     async def release(self, user: object) -> None:
-        """Note that a user is done; the last one closes it."""
         async with self._lock:
             self._users.discard(user)
             if not self._users:
@@ -372,9 +324,6 @@ class SharedBrowser:
         now, self._now = self._now, None
         if now is not None:
             await now.end(self.settings.call_s)
-
-
-_SHARED: WeakKeyDictionary[asyncio.AbstractEventLoop, SharedBrowser] = WeakKeyDictionary()
 
 
 def shared_browser(settings: BrowserSettings) -> SharedBrowser:

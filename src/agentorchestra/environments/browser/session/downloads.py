@@ -27,13 +27,12 @@ MOST_AT_ONCE = 10
 _LOOK_S = 0.1
 _NAMES = 1000
 _NAME_BYTES = 120
+_KNOWN: set[str] = set()  # what the browser calls downloads that are taken care of
 _DEVICES = re.compile(r"(?i)(con|prn|aux|nul|com\d|lpt\d)(\..*)?")
 
 
 @dataclass
 class Loaded:
-    """A download."""
-
     name: str  # as it was suggested, made harmless
     url: str  # it came from
     state: Literal["under way", "complete", "failed", "refused", "cut off"] = "under way"  # how it stands
@@ -44,7 +43,6 @@ class Loaded:
 
     @property
     def sentence(self) -> str:
-        """Describe it for the state."""
         if self.state == "complete":
             return f"{self.path} ({self.size:,} bytes, complete)"
         received = f", {self.size:,} bytes so far" if self.state == "under way" and self.size else ""
@@ -73,7 +71,6 @@ class Downloads:
         self.all: list[Loaded] = []
 
     def begin(self, tab: Tab, download: Any, artifacts: Path | None) -> None:
-        """Take a download that a page began."""
         one = Loaded(harmless(download.suggested_filename), str(download.url)[:300])
         self.all = [*self.all[-MOST + 1 :], one]
         if len(self._tasks) >= MOST_AT_ONCE:
@@ -167,7 +164,6 @@ class Downloads:
             await asyncio.wait({*self._tasks}, timeout=seconds)
 
     def news(self) -> list[str]:
-        """Return what has ended and nobody was told yet."""
         found = [one for one in self.all if not one.told and one.state != "under way"]
         for one in found:
             one.told = True
@@ -187,7 +183,6 @@ class Downloads:
                 self.all.append(loaded)
 
     async def close(self) -> None:
-        """End what is under way."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
@@ -203,14 +198,10 @@ def _taken_from(begun: list[tuple[str, str]], url: str) -> str:
     return ""
 
 
-_KNOWN: set[str] = set()  # what the browser calls downloads that are taken care of
-
-
 def _newest(artifacts: Path | None) -> str:
     """Return a download that the browser told nothing of: its page came for it alone. Blocks."""
     found = artifacts.glob("*.crdownload") if artifacts is not None else ()
-    newest = max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)
-    if newest is None:
+    if (newest := max((one for one in found if one.stem not in _KNOWN), key=_changed, default=None)) is None:
         return ""
     _KNOWN.add(newest.stem)
     return newest.stem

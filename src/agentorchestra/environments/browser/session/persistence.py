@@ -19,9 +19,8 @@ if TYPE_CHECKING:
 
     from agentorchestra.environments.folder import FolderGround
 
+# In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`).
 STORED = "stored"
-"""In `kept`: the SHA-256 of what sites stored. It holds logins, so it stays in this store (`FolderGround.hide`)."""
-
 MOST_BYTES = 16 << 20  # of what sites stored. Of more, only the cookies are kept.
 _MOST_FRAMES = 20
 _MOST_ADDRESS = 2_000
@@ -66,7 +65,6 @@ class Keeper:
 
 
 async def _read(tab: Tab) -> None:
-    """Read what the sites in a tab keep for it."""
     if tab.page is None:
         return
     found: dict[str, dict[str, str]] = {}
@@ -81,7 +79,6 @@ async def _read(tab: Tab) -> None:
 
 
 def addresses(tabs: Iterable[Tab]) -> list[JsonValue]:
-    """Return the tabs for `kept`."""
     found: list[JsonValue] = []
     for tab in tabs:
         tab.url = tab.url if tab.crashed else tab.address

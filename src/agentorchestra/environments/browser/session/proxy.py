@@ -27,22 +27,16 @@ if TYPE_CHECKING:
 
 _PIECE = 32 * 1024
 _MAX_HEAD = 128 * 1024  # bytes of the head of a request or an answer
+# At the same time; more than Chromium opens by itself (32 for requests, 255 WebSockets), so that no page can take
+# them all.
 _MOST_CONNECTIONS = 400
-"""At the same time; more than Chromium opens by itself (32 for requests, 255 WebSockets), so that no page can take them
-all."""
-
 _HEAD_S = 60.0  # until a request's head is there; browsers open connections before they need them
 _CONNECT_S = 15.0
 _IDLE_S = 300.0  # without a byte in either direction
 _LINGER_S = 2.0
 
-_HOP_BY_HOP = frozenset(
-    {
-        *(b"connection", b"expect", b"keep-alive", b"proxy-authenticate", b"proxy-authorization"),
-        *(b"proxy-connection", b"te", b"trailer", b"transfer-encoding", b"upgrade"),
-    }
-)
-_Headers = list[tuple[bytes, bytes]]
+_HOP_BY_HOP = {b"connection", b"expect", b"keep-alive", b"te", b"trailer", b"transfer-encoding", b"upgrade"}
+_HOP_BY_HOP |= {b"proxy-authenticate", b"proxy-authorization", b"proxy-connection"}
 
 
 class _BadRequestError(Exception):
@@ -63,15 +57,13 @@ class BoundaryProxy:
         self._open: set[asyncio.Task[Any]] = set()
 
     async def start(self) -> None:
-        """Listen, at a port that is free."""
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0, limit=_PIECE)
         self.port = self._server.sockets[0].getsockname()[1]
 
     async def close(self) -> None:
-        """End every connection and stop listening."""
-        if self._server is None:
-            return
         server, self._server = self._server, None
+        if server is None:
+            return
         server.close()
         open_ = list(self._open)
         for task in open_:
@@ -88,12 +80,10 @@ class BoundaryProxy:
 
     @property
     def for_context(self) -> ProxySettings:
-        """Return the argument for `browser.new_context(proxy=...)`."""
         # This machine too is reached through the proxy.
         return {"server": f"http://127.0.0.1:{self.port}", "bypass": "<-loopback>"}
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve one connection of the browser."""
         task = cast("asyncio.Task[Any]", asyncio.current_task())
         if self._server is None:
             writer.transport.abort()
@@ -178,7 +168,11 @@ class _Exchange:
             await self._answer(400, f"this proxy does not understand that request: {error}")
         except h11.LocalProtocolError as error:  # what one side says cannot be said to the other
             await self._answer(502, f"the request or its answer is no proper HTTP: {error}")
-        await self._linger()
+        # The browser closes first: closing with something unread would take the answer back.
+        self._writer.write_eof()
+        async with asyncio.timeout(_LINGER_S):
+            while await self._reader.read(_PIECE):
+                pass
 
     async def _tunnel(self, request: h11.Request) -> None:
         """Serve CONNECT: pass on bytes in both directions, whatever they mean."""
@@ -198,7 +192,6 @@ class _Exchange:
             writer.transport.abort()
 
     async def _forward(self, request: h11.Request) -> None:
-        """Serve a request with an absolute address."""
         authority, path = _split(request.target)
         headers = _passed_on(request.headers)
         names = [name for name, _ in request.headers]
@@ -242,7 +235,6 @@ class _Exchange:
         await asyncio.Event().wait()  # a second request on this connection is not read
 
     async def _relay(self, reader: asyncio.StreamReader, alive: Callable[[], None]) -> None:
-        """Pass on the site's answer to the browser."""
         try:
             head = await _event(self._site, reader)
             while isinstance(head, h11.InformationalResponse):
@@ -285,16 +277,8 @@ class _Exchange:
         )
         await _write(self._writer, head.encode() + body)
 
-    async def _linger(self) -> None:
-        """Let the browser close first: closing with something unread would take the answer back."""
-        self._writer.write_eof()
-        async with asyncio.timeout(_LINGER_S):
-            while await self._reader.read(_PIECE):
-                pass
-
 
 async def _event(connection: h11.Connection, reader: asyncio.StreamReader) -> Any:
-    """Return the next event of a side."""
     while True:
         event = connection.next_event()
         if event is h11.NEED_DATA:
@@ -308,7 +292,6 @@ async def _event(connection: h11.Connection, reader: asyncio.StreamReader) -> An
 async def _pass_on(
     reader: asyncio.StreamReader, writer: asyncio.StreamWriter, alive: Callable[[], None], early: bytes = b""
 ) -> None:
-    """Pass on one direction of a tunnel, to its end."""
     piece = early or await reader.read(_PIECE)
     while piece:
         alive()
@@ -349,7 +332,7 @@ def _split(target: bytes) -> tuple[bytes, bytes]:
     return rest[:end], path if path.startswith(b"/") else b"/" + path
 
 
-def _passed_on(headers: Any) -> _Headers:
+def _passed_on(headers: Any) -> list[tuple[bytes, bytes]]:
     """Return the headers that are meant for the other side, without `Host`."""
     given = [(bytes(name), bytes(value)) for name, value in headers.raw_items()]
     named = {one.strip().lower() for name, value in given if name.lower() == b"connection" for one in value.split(b",")}

@@ -26,9 +26,8 @@ from agentorchestra.environments.browser.view.screenshots import picture_options
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+# Name in an agent's own state that holds the name of its record; without it nothing is recorded.
 RECORD = "agent:browser:record"
-"""Name in an agent's own state that holds the name of its record; without it nothing is recorded."""
-
 PLACE = "browser"  # where records lie below a run's folder, a folder for each
 FRAMES, STEPS = "frames", "frames.jsonl"
 MOST_FRAMES = 50
@@ -151,8 +150,7 @@ def moving_picture(folder: Path) -> bytes | None:
         return None
     # All of one size: a page may have changed the size of its view.
     size = shown[0].size
-    shown = [one if one.size == size else one.resize(size) for one in shown]
-    pictures = [one.quantize(COLOURS) for one in shown]
+    pictures = [(one if one.size == size else one.resize(size)).quantize(COLOURS) for one in shown]
     durations = [FRAME_MS] * (len(pictures) - 1) + [LAST_FRAME_MS]
     made = io.BytesIO()
     pictures[0].save(made, "GIF", save_all=True, append_images=pictures[1:], duration=durations, loop=0, optimize=False)

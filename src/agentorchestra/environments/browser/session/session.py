@@ -14,13 +14,7 @@ from agentorchestra.core.errors import AgentOrchestraError, ToolError
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.session.boundary import Boundary
-from agentorchestra.environments.browser.session.chromium import (
-    SharedBrowser,
-    first_line,
-    playwright_api,
-    shared_browser,
-    within,
-)
+from agentorchestra.environments.browser.session.chromium import first_line, playwright_api, shared_browser, within
 from agentorchestra.environments.browser.session.downloads import Downloads
 from agentorchestra.environments.browser.session.persistence import Keeper, addresses, tabs_of
 from agentorchestra.environments.browser.session.proxy import BoundaryProxy
@@ -30,6 +24,7 @@ from agentorchestra.environments.browser.view.references import listen
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Page
 
+    from agentorchestra.environments.browser.session.chromium import SharedBrowser
     from agentorchestra.environments.folder import FolderGround
 
 T = TypeVar("T")
@@ -58,11 +53,7 @@ def _explained(what: str) -> Iterator[None]:
 class BrowserSession:
     """The context of one run and world, its tabs, and calls on them that end: after them, what helps a page that hangs.
 
-    Args:
-        settings: limits.
-        ground: the folder that downloads land in, and the store.
-        kept: what the environment remembers; read when the context is opened, written by `save`.
-        web: settings of the web: name servers, private services.
+    `kept` is what the environment remembers: read when the context is opened, written by `save`.
     """
 
     def __init__(
@@ -88,17 +79,13 @@ class BrowserSession:
 
     @property
     def shared(self) -> SharedBrowser:
-        """Return the browser of this event loop."""
         if self._shared is None:
             self._shared = shared_browser(self.settings)
         return self._shared
 
     @property
     def _open(self) -> bool:
-        """Return True if the context is there, in the browser that runs now."""
         return self._context is not None and self.shared.alive and self.shared.generation == self._generation
-
-    # -- the context -------------------------------------------------------------------------------------------------
 
     async def context(self) -> BrowserContext:
         """Return the run's context, opened with what is kept if there is none."""
@@ -147,8 +134,6 @@ class BrowserSession:
                 tab.note(f"{why}; {_AGAIN}")
             tab.lose()
 
-    # -- tabs --------------------------------------------------------------------------------------------------------
-
     def _new_tab(self) -> Tab:
         """Add a tab. If there are too many, close the one used longest ago, preferably one that nobody works in."""
         if len(self.tabs) >= self.settings.tabs:
@@ -163,7 +148,6 @@ class BrowserSession:
         return tab
 
     async def _open_page(self, context: BrowserContext, tab: Tab) -> None:
-        """Open a tab's page at its address."""
         address = tab.url
         page = await within(context.new_page(), self.settings.call_s)
         self._watch(tab, page)
@@ -231,8 +215,7 @@ class BrowserSession:
         self.tabs.pop(tab.number, None)
         for agent in [name for name, number in self.current.items() if number == tab.number]:
             del self.current[agent]
-            free = [number for number in self.tabs if number not in self.current.values()]
-            if free:
+            if free := [number for number in self.tabs if number not in self.current.values()]:
                 self.current[agent] = max(free)
                 self.tabs[max(free)].note(why)
 
@@ -243,17 +226,13 @@ class BrowserSession:
             await self._try(page.close())
 
     async def _try(self, call: Awaitable[Any]) -> None:
-        """Wait for a call that may fail."""
         with contextlib.suppress(Exception):
             await within(call, self.settings.call_s)
 
     def _later(self, call: Awaitable[Any]) -> None:
-        """Let a call end by itself."""
         task = asyncio.ensure_future(self._try(call))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
-
-    # -- calls, and what helps when they do not end -------------------------------------------------------------------
 
     async def tab(self, agent: str) -> Tab:
         """Return an agent's current tab with a page that answers; opened if it has none."""
@@ -290,8 +269,7 @@ class BrowserSession:
             tab.note(await self._replace(tab, f"opened {tab.dialogs} dialogs one after the other"))
             return
         tab.interrupted.clear()
-        given = () if text is None else (text,)
-        await self._try(dialog.accept(*given) if accept else dialog.dismiss())
+        await self._try(dialog.accept(text) if accept else dialog.dismiss())
         # The next one, of a page that asks without an end, comes at once.
         with contextlib.suppress(TimeoutError):
             await within(tab.interrupted.wait(), 0.1)
@@ -299,9 +277,7 @@ class BrowserSession:
     async def run(self, tab: Tab, what: str, make: Callable[[], Awaitable[T]], seconds: float | None = None) -> T:
         """Return the result of a call on a tab, which has so many seconds (None for `call_s` of the settings).
 
-        Raises:
-            DialogOpened: the call goes on when the dialog was answered.
-            ToolError: one sentence with `what`; the page answers again, or was replaced.
+        Raises DialogOpened, or a ToolError that begins with `what`: then the page answers again, or was replaced.
         """
         if tab.dialog is not None:
             raise DialogOpened
@@ -365,7 +341,6 @@ class BrowserSession:
         return await self._replace(tab, "did not answer any more")
 
     async def _answers(self, tab: Tab) -> bool:
-        """Return True if a page does what it is asked to."""
         if tab.page is None or tab.crashed or tab.page.is_closed():
             return False
         try:
@@ -410,8 +385,6 @@ class BrowserSession:
         self._lose("the browser was started again")
         await self.context()
 
-    # -- saving ------------------------------------------------------------------------------------------------------
-
     async def save(self) -> None:
         """Note in `kept` what has to be there after a crash."""
         self.kept |= {"tabs": addresses(self.tabs.values()), "current": dict(self.current), "next": self._next}
@@ -420,7 +393,6 @@ class BrowserSession:
             await self._keeper.keep(self._context, self.tabs.values())
 
     async def close(self) -> None:
-        """Leave nothing open."""
         context, self._context = self._context, None
         await self.downloads.close()
         for task in self._tasks:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -17,14 +16,12 @@ BLANK = "about:blank"
 MOST_DIALOGS = 10  # one after the other, without anything else done: a page that opens more of them is closed
 _MOST_NOTES = 20
 _MOST_VISITED = 100
-_MANY = "(many sites)"
 _NOTE_CHARS = 300
+_UNDER_WAY: set[asyncio.Task[Any]] = set()
 
 
 @dataclass
 class Tab:
-    """A tab of the run."""
-
     number: int  # by which it is named; no other tab of the run is ever given it
     page: Page | None = None  # None where it was not opened yet, or not again after the browser was lost
     url: str = BLANK  # its address, as it was last kept; what is opened again
@@ -37,14 +34,11 @@ class Tab:
     coming: str | None = None  # of a document that was answered and is not shown yet
     loading: bool = False  # whether a new document was asked for and is not there yet
     notes: list[str] = field(default_factory=list)  # what happened and nobody was told yet, one sentence each
-    # what its sites keep in `sessionStorage`, by their origins
-    stored: dict[str, dict[str, str]] = field(default_factory=dict)
+    stored: dict[str, dict[str, str]] = field(default_factory=dict)  # `sessionStorage` of its sites, by their origins
     cdp: CDPSession | None = None
     visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
-    # set by whatever an action must not wait beyond: a dialog, a crash, the end of the page
-    interrupted: asyncio.Event = field(default_factory=asyncio.Event)
-    # set by that, and by a document that was asked for, came, or did not come
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
+    interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # set by `interrupt`
+    changed: asyncio.Event = field(default_factory=asyncio.Event)  # also by a document: asked for, come, or not come
     announced: list[tuple[str, str]] = field(default_factory=list)  # downloads, by address and the browser's id
 
     @property
@@ -53,12 +47,10 @@ class Tab:
         return self.page.url if self.page is not None else self.url
 
     def note(self, sentence: str) -> None:
-        """Keep a sentence for the agent."""
         if len(self.notes) < _MOST_NOTES:
             self.notes.append(sentence[:_NOTE_CHARS])
 
     def take_notes(self) -> list[str]:
-        """Return what nobody was told yet."""
         notes, self.notes = self.notes, []
         return notes
 
@@ -70,7 +62,7 @@ class Tab:
         self.announced.clear()
 
     def interrupt(self) -> None:
-        """Wake whoever waits: something happened that no action waits beyond."""
+        """Wake whoever waits: no action waits beyond a dialog, a crash, the end of the page."""
         self.interrupted.set()
         self.changed.set()
 
@@ -121,18 +113,17 @@ class Tab:
             self.changed.set()
 
     def sources(self) -> list[str]:
-        """Return the page's address, and the other sites whose words this tab may have shown since the last call.
-
-        What a page shows in its frames, and what was there a moment ago, is not its own.
-        """
-        found, self.visited = self.visited, set()
+        """Return the page's address, and the other sites whose words this tab may have shown since the last call."""
         for frame in self.page.frames if self.page is not None else ():
-            _add_site(found, frame.url)
+            self.note_site(frame.url)
+        found, self.visited = self.visited, set()
         return [self.address, *sorted(found - {site_of(self.address)})]
 
     def note_site(self, url: str) -> None:
-        """Note that words of another document are told with those of this tab."""
-        _add_site(self.visited, url)
+        """Note that words of a document are told with this tab's; one without a site is of the one that shows it."""
+        site = site_of(url) if url.startswith(("http://", "https://")) else None
+        if site is not None:
+            self.visited.add(site if len(self.visited) < _MOST_VISITED else "(many sites)")
 
     def _moved(self, frame: Any) -> None:
         self.note_site(frame.url)
@@ -150,28 +141,14 @@ class Tab:
             self.error = ""
 
 
-def _add_site(sites: set[str], url: str) -> None:
-    """Add the site of a document; what has no address of the web was made by the document that shows it."""
-    site = site_of(url) if url.startswith(("http://", "https://")) else None
-    if site is not None:
-        sites.add(site if len(sites) < _MOST_VISITED else _MANY)
-
-
 def refuse(download: Any) -> None:
     """Cancel a download of a page that nobody looks at any more."""
     _apart(download.cancel())
 
 
-_UNDER_WAY: set[asyncio.Task[Any]] = set()
-
-
 def _apart(call: Any) -> None:
     """Let a call end by itself; that it fails because its page is gone means nothing."""
-
-    async def end() -> None:
-        with contextlib.suppress(Exception):
-            await call
-
-    task = asyncio.ensure_future(end())
+    task = asyncio.ensure_future(call)
     _UNDER_WAY.add(task)
     task.add_done_callback(_UNDER_WAY.discard)
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -29,20 +29,16 @@ _MOST_ADDED = 400
 
 @dataclass(slots=True)
 class Part:
-    """A frame of the page."""
-
     key: Any  # names the frame for whoever gives references
     probe: Probe  # what it says of itself
     inner: dict[int, Part] = field(default_factory=dict)  # the frames in it, by the number of their element
 
     def parts(self) -> Iterator[Part]:
-        """Return it and all frames in it."""
         yield self
         for one in self.inner.values():
             yield from one.parts()
 
     def secrets(self) -> frozenset[str]:
-        """Return the values that must not be shown, of all frames in it."""
         return frozenset(secret for one in self.parts() for secret in one.probe.secrets)
 
 
@@ -56,16 +52,12 @@ def join(page: Node, part: Part, give: Give) -> None:
 
 def join_drawn(page: Node, part: Part, give: Give) -> None:
     """Do the same for the plain views of the frames: their nodes have their elements' numbers for references."""
-    _show_drawn(page, part)
     _join_drawn(page, part, give, part.secrets(), (0, 0))
 
 
-def _show_drawn(place: Node, part: Part) -> None:
+def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
     drawn = part.probe.drawn
     place.children, place.above, place.below = drawn.children, drawn.above, drawn.below
-
-
-def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: tuple[int, int]) -> None:
     _mask(place, [], secrets)
     found: dict[str, list[Found]] = defaultdict(list)
     for one in part.probe.found:
@@ -80,7 +72,6 @@ def _join_drawn(place: Node, part: Part, give: Give, secrets: frozenset[str], or
             node.role, node.interactive = "clickable", True
         _mask(node, about, secrets)
         if (inner := part.inner.get(number)) is not None:
-            _show_drawn(node, inner)
             _join_drawn(node, inner, give, secrets, _inside(origin, about))
         _move(node, origin)
 
@@ -96,11 +87,13 @@ def _join(place: Node, part: Part, give: Give, secrets: frozenset[str], origin: 
         _say(node, about)
         _mask(node, about, secrets)
     for frame in [node for node in nodes if node.role == "iframe"]:
-        about = [one for one in found.get(frame.box or (0, 0, 0, 0), []) if one.number in part.inner]
-        if about:
+        if about := [one for one in found.get(frame.box or (0, 0, 0, 0), []) if one.number in part.inner]:
             _join(frame, part.inner[about[0].number], give, secrets, _inside(origin, about))
-        else:
-            _move_all(frame, origin)
+        else:  # nothing is known of it: what is in it is moved near enough to be counted as in view or not
+            x, y = (frame.box or (0, 0, 0, 0))[:2]
+            for child in frame.children:
+                for node in child.elements() if isinstance(child, Node) else ():
+                    _move(node, (origin[0] + x, origin[1] + y))
     _add_missing(place, nodes, part, give)
     for node in _of_frame(place):
         _move(node, origin)
@@ -127,15 +120,6 @@ def _inside(origin: tuple[int, int], about: list[Found]) -> tuple[int, int]:
 def _move(node: Node, origin: tuple[int, int]) -> None:
     if node.box is not None:
         node.box = (node.box[0] + origin[0], node.box[1] + origin[1], node.box[2], node.box[3])
-
-
-def _move_all(place: Node, origin: tuple[int, int]) -> None:
-    """Move what is in a frame of which nothing is known: near enough to be counted as in view or not."""
-    x, y = (place.box or (0, 0, 0, 0))[:2]
-    for child in place.children:
-        if isinstance(child, Node):
-            for node in child.elements():
-                _move(node, (origin[0] + x, origin[1] + y))
 
 
 def _say(node: Node, about: list[Found]) -> None:

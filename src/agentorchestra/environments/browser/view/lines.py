@@ -16,18 +16,17 @@ _MOST_HELD = 3
 _MOST_INDENT = 12
 _NAME_CHARS = 200
 _MOST_OPTIONS = 20
+# How many children of a place, and how many characters of a text, are shown: the first that fits.
 _STEPS = (
     *((100_000, 1500), (400, 800), (200, 500), (100, 300), (60, 200), (40, 160), (25, 120)),
     *((15, 100), (10, 80), (6, 60), (4, 40)),
 )
-"""How many children of a place, and how many characters of a text, are shown: the first that fits."""
 
 
 def keep_seen(page: Node, width: float, height: float, floating: list[Box] | None = None) -> None:
-    """Drop what is not in view, and count it in the place it was in.
+    """Drop what is not in view, `width` by `height` CSS pixels, and count it in the place it was in.
 
-    What a scrolling place cuts off is not in view either, unless it lies in one of the floating boxes: menus and
-    dialogs that leave the place they were written in. `width` and `height` are of what is seen, in CSS pixels.
+    What a scrolling place cuts off is not in view either, unless it lies in a floating box (a menu, a dialog).
     """
     seen = (0, 0, int(width), int(height))
     _keep(page, seen, seen, floating or [])
@@ -51,18 +50,15 @@ def _keep(node: Node, clip: Box, seen: Box, floating: list[Box]) -> bool:
         elif _keep(child, clip, seen, floating):
             kept.append(child)
         elif child.box is not None:
-            _count(node, child.box, clip)
+            _, y, wide, high = child.box
+            if y + high <= clip[1]:
+                node.above += 1
+            elif y >= clip[1] + clip[3]:
+                node.below += 1
+            elif wide > 0 and high > 0:
+                node.beside += 1
     node.children = kept
     return inside or any(isinstance(child, Node) for child in kept)
-
-
-def _count(node: Node, box: Box, clip: Box) -> None:
-    if box[1] + box[3] <= clip[1]:
-        node.above += 1
-    elif box[1] >= clip[1] + clip[3]:
-        node.below += 1
-    elif box[2] > 0 and box[3] > 0:
-        node.beside += 1
 
 
 def _meets(box: Box, at: Box) -> bool:
@@ -187,7 +183,6 @@ def _level(line: str) -> int:
 
 
 def _lines(page: Node, most: int, chars: int, enough: int) -> list[str]:
-    """Return all lines, or more than enough of them."""
     lines: list[str] = []
     size = 0
     stack: list[tuple[Node | str, int]] = []  # a text is a line as it is

@@ -39,7 +39,6 @@ class Scroll:
 
     @property
     def below(self) -> float:
-        """Return how many times what is seen lies below it."""
         return max(self.height - self.seen_height - self.y, 0) / max(self.seen_height, 1)
 
 
@@ -83,10 +82,7 @@ class Probe:
 async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
     """Look into a frame; None if it does not answer in time or is gone, next to nothing if it lets nobody look.
 
-    Args:
-        frame: which.
-        whole: what is not in view too.
-        drawn: the plain view is wanted, whatever the page's size.
+    With `whole` what is not in view counts too; with `drawn` the plain view is made, whatever the page's size.
     """
     from playwright.async_api import Error
 

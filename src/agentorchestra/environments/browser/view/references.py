@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _ENGINE = "agentref"
 _THEIRS = re.compile(r"(?:f\d{1,9})?e\d{1,9}")
 _MOST_GIVEN = 20_000
+_numbers: WeakKeyDictionary[Page, Numbers] = WeakKeyDictionary()
 
 
 @dataclass(slots=True)
@@ -40,9 +41,6 @@ class Numbers:
             found = self.given[token, number] = f"x{self.last}"
             self.places[found] = (frame, token, number)
         return found
-
-
-_numbers: WeakKeyDictionary[Page, Numbers] = WeakKeyDictionary()
 
 
 def numbers_of(page: Page) -> Numbers:

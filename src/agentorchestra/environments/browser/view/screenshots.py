@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
     from playwright.async_api import Page
 
+# Dark enough for white letters on them, and to be told apart.
 _COLOURS = ("#b00020", "#0b57d0", "#146c2e", "#7b1fa2", "#9a4600", "#00687a", "#5d4037", "#37474f")
-"""Dark enough for white letters on them, and to be told apart."""
 _CONTRAST = 60
 _FONT, _SMALL_FONT = 12, 9
 _MOST_MARKS = 400
@@ -63,10 +63,9 @@ async def marked_screenshot(page: Page, view: View, *, seconds: float = 5.0) -> 
 
 
 def draw_marks(picture: bytes, marks: Sequence[Mark]) -> bytes:
-    """Return the picture as a JPEG, each element with a frame and its reference beside it.
+    """Return the picture as a JPEG, each element (the smallest 400) with a frame and its reference beside it.
 
-    No label covers another one, or more than it must of an element: it stands where there is room around its element,
-    else, in a small font, as near as there is, with a line to it. Of more than 400 marks the largest are left out.
+    A label covers no other one: it stands around its element, else as near as there is room, small, with a line to it.
     """
     try:
         from PIL import ImageDraw
@@ -99,7 +98,6 @@ class Label:
 
 
 def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
-    """Return where labels go on a picture without colours."""
     from PIL import ImageDraw
     from PIL.ImageFont import FreeTypeFont, load_default
 
@@ -120,7 +118,6 @@ def place_labels(marks: Sequence[Mark], grey: Image) -> list[Label]:
 def _place(
     mark: Mark, canvas: ImageDraw, fonts: list[FreeTypeFont], taken: list[Box], boxes: list[Box], grey: Image
 ) -> tuple[Box, FreeTypeFont]:
-    """Return where a label goes, and its font."""
     x, y, width, height = mark.box
     for font in fonts:
         wide, high = _extent(mark.ref, canvas, font)

@@ -23,8 +23,6 @@ _SHOWN_STATES = ("checked", "disabled", "expanded", "active", "invalid", "level"
 
 @dataclass(slots=True, eq=False)
 class Node:
-    """An element of a page."""
-
     role: str  # `link`, `textbox`, ... of ARIA; `generic` for none
     name: str = ""  # its accessible name
     ref: str = ""  # its reference; empty if it has none
@@ -41,7 +39,6 @@ class Node:
     children: list[Node | str] = field(default_factory=list)  # elements and texts, in their order
 
     def elements(self) -> Iterator[Node]:
-        """Return it and all elements below it, in the order of the page."""
         stack = [self]
         while stack:
             one = stack.pop()
@@ -50,7 +47,6 @@ class Node:
 
 
 def holds(place: Box, box: Box) -> bool:
-    """Return True if a box lies in another one."""
     right, lower = place[0] + place[2], place[1] + place[3]
     return place[0] <= box[0] and box[0] + box[2] <= right and place[1] <= box[1] and box[1] + box[3] <= lower
 
@@ -120,9 +116,8 @@ def _node(key: str) -> Node | None:
 
 
 def _box(text: str) -> Box | None:
-    parts = text.split(",")
     try:
-        x, y, width, height = (int(part) for part in parts)
+        x, y, width, height = (int(part) for part in text.split(","))
     except ValueError:
         return None
     return x, y, width, height

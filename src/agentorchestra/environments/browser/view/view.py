@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 _MOST_WEIGHT = 3_000_000
 _MOST_DEPTH = 300
 _MOST_FRAMES = 20
+_SILENT = Probe(stopped=True)
 _MOST_COMPARED = 1500  # lines of a view that is compared with the one before
 
 
@@ -43,8 +44,6 @@ class Mark:
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """A page as it was seen."""
-
     number: int  # counts the views of a page; references are those of the latest
     url: str  # shortened
     title: str
@@ -71,24 +70,25 @@ class View:
 
     @property
     def text(self) -> str:
-        """Return what a model is shown of it."""
         return "\n".join((f"scroll: {self.place}", *self.remarks, *(self.lines or ("(the page shows nothing)",))))
 
 
 async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0) -> View:
-    """Look at a page; a TimeoutError of Playwright if it does not answer.
+    """Look at a page (with `whole` beyond the view); a TimeoutError of Playwright if it does not answer.
 
-    Args:
-        page: which.
-        budget: characters that its lines may have.
-        whole: what is not in view too.
-        seconds: for a snapshot; the plain view then gets a few more.
+    Its lines have at most `budget` characters. A snapshot has so many `seconds`; the plain view then gets a few more.
     """
+    from playwright.async_api import TimeoutError as PlaywrightTimeout
+
     numbers = numbers_of(page)
     main = await _part(page.main_frame, whole=whole, drawn=False)
     text, tree = None, Node("page")
     if not any(_too_large(one.probe) for one in main.parts()):
-        text = await _snapshot(page, seconds)
+        try:
+            async with asyncio.timeout(seconds + 1):
+                text = await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
+        except (TimeoutError, PlaywrightTimeout):
+            logger.info("no snapshot of a page in %g s, it is drawn", seconds)
 
     def give(part: Part, number: int) -> str:
         return numbers.give(part.key, part.probe.token, number)
@@ -119,18 +119,6 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
         drawn=text is None,
         remarks=_remarks(main, drawn=text is None),
     )
-
-
-async def _snapshot(page: Page, seconds: float) -> str | None:
-    """Return Playwright's snapshot; None if it takes too long."""
-    from playwright.async_api import TimeoutError as PlaywrightTimeout
-
-    try:
-        async with asyncio.timeout(seconds + 1):
-            return await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
-    except (TimeoutError, PlaywrightTimeout):
-        logger.info("no snapshot of a page in %g s, it is drawn", seconds)
-        return None
 
 
 async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
@@ -171,9 +159,6 @@ async def _inner(parent: Part, frame: Frame, *, whole: bool, drawn: bool) -> Par
     part = Part(frame, said if said is not None else _SILENT)
     parent.inner[number] = part
     return part if said is not None else None
-
-
-_SILENT = Probe(stopped=True)
 
 
 def _too_large(said: Probe) -> bool:
@@ -219,10 +204,9 @@ def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
 
 
 def difference(previous: View | None, now: View) -> str | None:
-    """Return what is different now, in lines that begin with `-` (gone) and `+` (new).
+    """Return what is different now, in lines that begin with `-` (gone) and `+` (new); None if the page itself says it.
 
-    None if only the page itself says it: nothing was seen before, after a navigation, of another part of the page or in
-    another form, or where the changes are as long as the page.
+    That is after a navigation, for another part or form of the page, or for changes that are as long as the page.
     """
     if previous is None or previous.document != now.document or previous.number >= now.number:
         return None

@@ -17,8 +17,6 @@ from typing import IO, Any, NamedTuple
 from .base import MOST_DEPTH, Convert, Job, Parts, Refused, one_line, reason_of
 from .sniff import sniff
 
-_CHUNK = 1 << 20
-_RATIO = 500
 _RATIO_FROM = 20_000_000  # bytes: small members may be packed as tightly as they like
 _MOST_NOTES = 50
 _DRIVE = re.compile(r"^[A-Za-z]:")
@@ -62,7 +60,7 @@ def read_member(job: Job, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> by
     """Return a member's bytes, counted while they are unpacked: what the archive says of their number may be wrong."""
     if info.flag_bits & 1:
         raise Refused("encrypted_member", one_line(info.filename))
-    if info.file_size > _RATIO_FROM and info.file_size > _RATIO * max(info.compress_size, 1):
+    if info.file_size > _RATIO_FROM and info.file_size > 500 * max(info.compress_size, 1):
         raise Refused("ratio", one_line(info.filename))
     try:
         with archive.open(info) as file:
@@ -73,9 +71,9 @@ def read_member(job: Job, archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> by
 
 def _bounded(job: Job, file: IO[bytes]) -> bytes:
     kept = io.BytesIO()
-    while chunk := file.read(_CHUNK):
-        job.spend_unpacked(len(chunk))
-        if kept.tell() + len(chunk) > job.numbers["bytes"]:
+    while chunk := file.read(1 << 20):
+        job.spend("unpacked_bytes", len(chunk))
+        if kept.tell() + len(chunk) > job.numbers["max_bytes"]:
             raise Refused("unpacked")
         kept.write(chunk)
     return kept.getvalue()
@@ -127,7 +125,6 @@ def _read_tar(job: Job, archive: tarfile.TarFile, info: tarfile.TarInfo) -> byte
 
 
 def convert_zip(job: Job, archive: zipfile.ZipFile, depth: int, convert: Convert) -> dict[str, Any]:
-    """Return the members as parts."""
     with archive:
         check_zip(job, archive)
         if job.check:
@@ -147,7 +144,7 @@ def _parts(job: Job, media_type: str, members: Iterator[Member], depth: int, con
     for member in members:
         if member.folder:
             continue
-        job.spend_member()
+        job.spend("members")
         shown = one_line(member.name)
         if reason := _refusal(member):
             _note(parts, f"{shown} is {reason}: skipped")
@@ -237,7 +234,7 @@ def _unpacked(job: Job, members: Iterator[Member]) -> tuple[dict[str, Any], byte
     notes: list[str] = []
     held = io.BytesIO()
     for member in members:
-        job.spend_member()
+        job.spend("members")
         said = f"{one_line(member.name)} is {reason} and was left out" if (reason := _refusal(member)) else ""
         data = b""
         try:

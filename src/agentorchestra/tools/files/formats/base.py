@@ -5,7 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import time
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -43,34 +44,19 @@ class Job:
     deadline: float  # (monotonic clock) after which what may be left out is left out
     numbers: dict[str, int]  # the bounds, see `Limits`
     notes: list[str] = field(default_factory=list)  # what was left out, for the reader
-    _chars: int = 0
-    _cells: int = 0
-    _unpacked: int = 0
-    _members: int = 0
+    _spent: Counter[str] = field(default_factory=Counter)
 
-    def spend_chars(self, count: int, where: str) -> None:
-        """Raises: Refused: when the text exceeds the bound."""
-        self._chars += count
-        if self._chars > self.numbers["chars"]:
-            raise Refused("chars", where)
-
-    def spend_unpacked(self, count: int) -> None:
-        """Raises: Refused: when more was unpacked than may be."""
-        self._unpacked += count
-        if self._unpacked > self.numbers["unpacked_bytes"]:
-            raise Refused("unpacked")
-
-    def spend_member(self) -> None:
-        """Raises: Refused: when an archive, with those inside it, has too many members."""
-        self._members += 1
-        if self._members > self.numbers["members"]:
-            raise Refused("members")
+    def spend(self, what: str, count: int = 1, where: str = "") -> None:
+        """Count what was read or unpacked, by the names of `Limits`; Refused when it exceeds the bound."""
+        self._spent[what] += count
+        if self._spent[what] > self.numbers[what]:
+            raise Refused(what.removesuffix("_bytes"), where)
 
     def take_cells(self, count: int) -> bool:
         """Return True if so many more cells may be kept."""
-        if self._cells + count > self.numbers["cells"]:
+        if self._spent["cells"] + count > self.numbers["cells"]:
             return False
-        self._cells += count
+        self._spent["cells"] += count
         return True
 
     def late(self) -> bool:
@@ -107,8 +93,17 @@ def one_line(text: str, most: int = 200) -> str:
 def text_document(job: Job, text: str, media_type: str, form: str | None = None) -> dict[str, Any]:
     """Return text as a document; `form` says how it stands in its file, None that it was converted."""
     text = clean(text)
-    job.spend_chars(len(text), "the text")
+    job.spend("chars", len(text), "the text")
     return {"kind": "text", "text": text, "media_type": media_type} | ({} if form is None else {"form": form})
+
+
+def table_document(
+    media_type: str, header: Sequence[str], rows: Sequence[Sequence[str]], delimiter: str = ","
+) -> dict[str, Any]:
+    """Return a table as a document: its header (empty for none), and the records below it."""
+    first = 2 if header else 1
+    table = {"kind": "table", "media_type": media_type, "header": header, "rows": rows, "first_row": first}
+    return table | {"delimiter": delimiter}
 
 
 class Parts:
@@ -144,10 +139,7 @@ _REASONS = {
     "ole": "it is an old office document",
     "empty": "it is empty",
     "depth": f"it lies inside more than {MOST_DEPTH} others",
-    "encrypted_member": "it is encrypted",
-    "encrypted_archive": "it is encrypted",
-    "encrypted_pdf": "it is encrypted",
-    "encrypted_office": "it is encrypted",
+    **dict.fromkeys(("encrypted_member", "encrypted_archive", "encrypted_pdf", "encrypted_office"), "it is encrypted"),
     "entities": "its XML declares entities",
     "pdf_cut": "it is cut off",
     "pdf_blank": "its pages are empty",

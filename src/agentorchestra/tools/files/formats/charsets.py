@@ -5,6 +5,7 @@ from __future__ import annotations
 import codecs
 import importlib
 import re
+from contextlib import suppress
 
 from .text import decode
 
@@ -71,14 +72,10 @@ def _known(name: str) -> str:
 
 
 def _strict(data: bytes, name: str) -> str | None:
-    try:
-        return data.decode(name)
-    except (UnicodeDecodeError, LookupError):
-        # Downloads are cut inside a character.
-        try:
-            return data[:-3].decode(name) if len(data) > 3 else None
-        except (UnicodeDecodeError, LookupError):
-            return None
+    for one in filter(None, (data, data[:-3])):  # downloads are cut inside a character
+        with suppress(UnicodeDecodeError, LookupError):
+            return one.decode(name)
+    return None
 
 
 def _looks_wrong(text: str) -> bool:

@@ -4,17 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from .archives import (
-    UNPACKERS,
-    convert_packed,
-    convert_tar,
-    convert_zip,
-    member_named,
-    open_zip,
-    unpack,
-    unpacked_name,
-)
-from .base import Job, Refused, clean, text_document
+from .archives import UNPACKERS, convert_packed, convert_tar, convert_zip, member_named, open_zip, unpack, unpacked_name
+from .base import Job, Refused, clean, table_document, text_document
 from .mail import MARK_OF_MSG, attachment_of, check_compound, convert_eml, convert_msg
 from .markup import convert_html, convert_json, convert_xml
 from .media import describe_media
@@ -30,15 +21,12 @@ _OLD_WORKBOOK = tuple(f"{name}\0".encode("utf-16-le") for name in ("Workbook", "
 
 
 def convert(job: Job, data: bytes, name: str, depth: int = 0) -> dict[str, Any]:
-    """Return a document as JSON has it; to check, one that says the media type only.
-
-    The ending of the name tells apart kinds of plain text; `depth` counts the archives around it.
-    """
+    """Return a document as JSON has it; to check, its media type only. `depth` counts the archives around it."""
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
     media_type = sniff(data, name)
     if media_type.startswith(("image/", "audio/", "video/")):
-        return text_document(job, describe_media(job, data, media_type), media_type)
+        return text_document(job, describe_media(data, media_type), media_type)
     if media_type == "application/pdf":
         return convert_pdf(job, data)
     if media_type == "application/zip":
@@ -82,15 +70,8 @@ def _plain(job: Job, data: bytes, media_type: str) -> dict[str, Any]:
         found = table_of(text, "\t" if media_type == TABLE_SUFFIXES[".tsv"] else None)
         if found is not None and job.take_cells(sum(map(len, found[1]))):
             header, rows, delimiter = found
-            job.spend_chars(len(text), "the table")
-            return {
-                "kind": "table",
-                "media_type": media_type,
-                "header": header,
-                "rows": rows,
-                "first_row": 2 if header else 1,
-                "delimiter": delimiter,
-            }
+            job.spend("chars", len(text), "the table")
+            return table_document(media_type, header, rows, delimiter)
         media_type = "text/plain"
     return text_document(job, text, media_type, form_of(found_text))
 

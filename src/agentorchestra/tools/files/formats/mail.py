@@ -37,20 +37,11 @@ def _parsed(data: bytes) -> EmailMessage:
 
 
 def _body(body: Any) -> str:
-    text = _text(body)
-    if body.get_content_type() != "text/html":
-        return text
     try:
-        return html_text(need("markitdown.converters"), text)
-    except RecursionError:
-        return text
-
-
-def _text(part: Any) -> str:
-    try:
-        return str(part.get_content())
+        text = str(body.get_content())
     except (LookupError, ValueError):  # an unknown or a wrong character set
-        return decode(part.get_payload(decode=True) or b"")
+        text = decode(body.get_payload(decode=True) or b"")
+    return html_text(need("markitdown.converters"), text) if body.get_content_type() == "text/html" else text
 
 
 def _files(message: EmailMessage) -> list[tuple[str, bytes]]:
@@ -78,8 +69,8 @@ def attachment_of(data: bytes, name: str) -> bytes:
 
 def _attachments(job: Job, parts: Parts, files: list[tuple[str, bytes]], depth: int, convert: Convert) -> None:
     for name, data in files:
-        job.spend_member()
-        job.spend_unpacked(len(data))
+        job.spend("members")
+        job.spend("unpacked_bytes", len(data))
         if depth >= MOST_DEPTH:
             parts.notes.append(f"{one_line(name)} is not read: it lies inside more than {MOST_DEPTH} others")
             continue
@@ -103,7 +94,6 @@ def check_compound(data: bytes) -> None:
 
 
 def convert_msg(job: Job, data: bytes, depth: int, convert: Convert) -> dict[str, Any]:
-    """Return a message of Outlook's."""
     oxmsg = need("oxmsg")
     parts = Parts(MSG)
     with refusing("mail"):

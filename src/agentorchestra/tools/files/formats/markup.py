@@ -9,8 +9,6 @@ from typing import Any
 from .base import Job, Parts, Refused, clean, need, text_document
 from .text import decode, decoded, form_of, with_newlines
 
-_MOST_OUTPUT = 200_000
-
 
 def convert_json(job: Job, data: bytes) -> dict[str, Any]:
     """Return JSON as it stands in the file; a notebook as its cells; what is no JSON as text."""
@@ -42,7 +40,7 @@ def _notebook(job: Job, notebook: dict[str, Any]) -> dict[str, Any]:
     for number, cell in enumerate(notebook["cells"], 1):
         if not isinstance(cell, dict):
             continue
-        job.spend_member()
+        job.spend("members")
         source = _joined(cell.get("source"))
         outputs = [_output(one) for one in cell.get("outputs") or () if isinstance(one, dict)]
         text = source + "".join(f"\n\nOutput:\n{output}" for output in outputs if output.strip())
@@ -67,11 +65,10 @@ def _output(output: dict[str, Any]) -> str:
     if output.get("output_type") == "error":
         return f"{output.get('ename')}: {output.get('evalue')}"
     data: dict[str, Any] = output["data"] if isinstance(output.get("data"), dict) else {}
-    text = _joined(output.get("text")) or _joined(data.get("text/plain")) or _joined(data.get("text/markdown"))
-    if not text and "text/html" in data:
-        text = _joined(data["text/html"])
+    said = (output.get("text"), *(data.get(f"text/{kind}") for kind in ("plain", "markdown", "html")))
+    text = next(filter(None, map(_joined, said)), "")
     pictures = [f"[{name}]" for name in data if name.startswith("image/")]
-    return "\n".join([*([text[:_MOST_OUTPUT].rstrip("\n")] if text else []), *pictures])
+    return "\n".join([*([text[:200_000].rstrip("\n")] if text else []), *pictures])
 
 
 def check_entities(data: bytes) -> None:
@@ -89,22 +86,21 @@ def convert_xml(job: Job, data: bytes) -> dict[str, Any]:
 
 
 def convert_html(job: Job, data: bytes) -> dict[str, Any]:
-    """Return HTML as Markdown; pages nested too deep for that as their source."""
+    """Return HTML as Markdown."""
     source = decode(data)
     if job.check:
         return text_document(job, source, "text/html")
-    converters = need("markitdown.converters")
-    try:
-        text = html_text(converters, source)
-    except RecursionError:
-        text = source
+    text = html_text(need("markitdown.converters"), source)
     return text_document(job, text if text.strip() else source, "text/html")
 
 
 def html_text(converters: Any, source: str) -> str:
-    """Return the Markdown of a page."""
+    """Return the Markdown of a page, the source of one that is nested too deep for that."""
     from markitdown import StreamInfo
 
     info = StreamInfo(charset="utf-8", mimetype="text/html", extension=".html")
-    converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+    try:
+        converted = converters.HtmlConverter().convert(io.BytesIO(source.encode("utf-8", "replace")), info)
+    except RecursionError:
+        return source
     return clean(str(converted.markdown))

@@ -51,9 +51,13 @@ def office_type(archive: zipfile.ZipFile) -> str | None:
 
 
 def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: str) -> dict[str, Any]:
-    """Return a document, a presentation, a workbook or a book."""
-    with archive:
-        _look_through(job, archive)
+    with archive:  # every part is unpacked once, within bounds, before a library does so without any
+        check_zip(job, archive)
+        for info in archive.infolist():
+            job.spend("members")
+            part = read_member(job, archive, info)
+            if info.filename.lower().endswith((".xml", ".rels", ".xhtml", ".opf", ".ncx", ".vml")):
+                check_entities(part)
     for library in _LIBRARIES.get(media_type, ("markitdown", "defusedxml")):
         check_installed(library)
     if media_type in (ODS, ODT):
@@ -69,21 +73,14 @@ def convert_office(job: Job, data: bytes, archive: zipfile.ZipFile, media_type: 
         return _word(job, data, converters) if media_type == DOCX else _slides(job, data, converters)
 
 
-def _look_through(job: Job, archive: zipfile.ZipFile) -> None:
-    """Unpack every part once, within bounds, before a library does so without any."""
-    check_zip(job, archive)
-    for info in archive.infolist():
-        job.spend_member()
-        data = read_member(job, archive, info)
-        if info.filename.lower().endswith((".xml", ".rels", ".xhtml", ".opf", ".ncx", ".vml")):
-            check_entities(data)
+def _markdown(converter: Any, data: bytes, media_type: str) -> str:
+    from markitdown import StreamInfo
+
+    return str(converter.convert(io.BytesIO(data), StreamInfo(mimetype=media_type)).markdown)
 
 
 def _word(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
-    from markitdown import StreamInfo
-
-    info = StreamInfo(mimetype=DOCX, extension=".docx")
-    text = str(converters.DocxConverter().convert(io.BytesIO(data), info).markdown)
+    text = _markdown(converters.DocxConverter(), data, DOCX)
     text = "\n\n".join(filter(None, (text.strip(), _margins(data))))
     if not text:
         raise Refused("no_text", "this document has no text")
@@ -107,12 +104,8 @@ def _margins(data: bytes) -> str:
 
 
 def _slides(job: Job, data: bytes, converters: Any) -> dict[str, Any]:
-    from markitdown import StreamInfo
-
-    info = StreamInfo(mimetype=PPTX, extension=".pptx")
-    text = str(converters.PptxConverter().convert(io.BytesIO(data), info).markdown)
     parts = Parts(PPTX)
-    pieces = _SLIDE.split(text)
+    pieces = _SLIDE.split(_markdown(converters.PptxConverter(), data, PPTX))
     for number, content in zip(pieces[1::2], pieces[2::2], strict=True):
         if content.strip():
             parts.add(f"slide {number}", text_document(job, content.strip() + "\n", "text/markdown"))
@@ -126,30 +119,23 @@ def _book(job: Job, data: bytes) -> dict[str, Any]:
     tree = need("defusedxml.ElementTree")
     converters = need("markitdown.converters")
     parts = Parts(EPUB)
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            container = tree.fromstring(archive.read("META-INF/container.xml"))
-            package = next(node.get("full-path") for node in container.iter() if node.tag.endswith("}rootfile"))
-            root = tree.fromstring(archive.read(package))
-            items = {node.get("id"): node.get("href") for node in root.iter() if node.tag.endswith("}item")}
-            order = [items.get(node.get("idref")) for node in root.iter() if node.tag.endswith("}itemref")]
-            folder = posixpath.dirname(package)
-            names = set(archive.namelist())
-            for number, href in enumerate(order, 1):
-                name = posixpath.normpath(posixpath.join(folder, href or ""))
-                if name not in names:
-                    parts.notes.append(f"chapter {number} is missing from the file")
-                    continue
-                source = decode(archive.read(name))
-                try:
-                    text = html_text(converters, source)
-                except RecursionError:
-                    text = source
-                if text.strip():
-                    parts.add(f"chapter {number}", text_document(job, text.strip() + "\n", "text/markdown"))
-            title = [clean(node.text or "") for node in root.iter() if node.tag.endswith(("}title", "}creator"))]
-    except (tree.ParseError, KeyError, StopIteration, TypeError, ValueError, zipfile.BadZipFile) as error:
-        raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
+    with refusing("office"), zipfile.ZipFile(io.BytesIO(data)) as archive:
+        container = tree.fromstring(archive.read("META-INF/container.xml"))
+        package = next(node.get("full-path") for node in container.iter() if node.tag.endswith("}rootfile"))
+        root = tree.fromstring(archive.read(package))
+        items = {node.get("id"): node.get("href") for node in root.iter() if node.tag.endswith("}item")}
+        order = [items.get(node.get("idref")) for node in root.iter() if node.tag.endswith("}itemref")]
+        folder = posixpath.dirname(package)
+        names = set(archive.namelist())
+        for number, href in enumerate(order, 1):
+            name = posixpath.normpath(posixpath.join(folder, href or ""))
+            if name not in names:
+                parts.notes.append(f"chapter {number} is missing from the file")
+                continue
+            text = html_text(converters, decode(archive.read(name)))
+            if text.strip():
+                parts.add(f"chapter {number}", text_document(job, text.strip() + "\n", "text/markdown"))
+        title = [clean(node.text or "") for node in root.iter() if node.tag.endswith(("}title", "}creator"))]
     if not len(parts):
         raise Refused("no_text", "this book has no chapter with text")
     if title:

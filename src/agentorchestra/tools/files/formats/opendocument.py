@@ -5,18 +5,17 @@ from __future__ import annotations
 import io
 import re
 import zipfile
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .base import Job, Parts, Refused, clean, need, one_line, text_document
+from .base import Job, Parts, Refused, clean, need, refusing, text_document
 from .sniff import ODS, ODT
-from .traits import CellTraits
-from .workbook import LAST_COLUMN, LAST_ROW, Sheet, shown, workbook
+from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
 _MOST_REPEATED = 1_000  # empty columns or rows with a fill that are told one by one: more are the sheet's background
 _CELL_REFERENCE = re.compile(r"\[\.?([^\]\[]*)\]")
 _COLOUR = re.compile(r"#([0-9A-Fa-f]{6})")
-_INDENT = "    "
 _HIDDEN = ("collapse", "filter")
 
 
@@ -29,18 +28,23 @@ def convert_open_document(job: Job, data: bytes, media_type: str) -> dict[str, A
         if job.check:
             return Parts(media_type).document()
         tree = need("defusedxml.ElementTree")
-        try:
+        with refusing("office"):
             root = tree.fromstring(archive.read("content.xml"))
             styles = tree.fromstring(archive.read("styles.xml")) if "styles.xml" in names else None
-        except (tree.ParseError, KeyError) as error:
-            raise Refused("office", f"{type(error).__name__}: {one_line(str(error))}") from None
     body = next((node for node in root if _name(node) == "body"), None)
     content = next(iter(body), None) if body is not None else None
     if content is None:
         raise Refused("office", "it has no content")
     if media_type == ODT:
         return _text(job, content, styles)
-    return _workbook(job, content, _Styles([one for one in (styles, root) if one is not None]))
+    looks = _Styles([one for one in (styles, root) if one is not None])
+    parts = Parts(ODS)
+    for node in (node for node in content if _name(node) == "table"):
+        found = Sheet(job, CellTraits(looks.of))
+        _Rows(found).read(node)
+        hidden = _said(node, "style-name") in looks.hidden_tables
+        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=hidden)
+    return workbook(parts, "programs read .ods with pandas.read_excel(path, engine='calamine')")
 
 
 def _name(node: Any) -> str:
@@ -57,9 +61,6 @@ def _number(node: Any, name: str, most: int) -> int:
     """Return an attribute that counts: 1 at least."""
     text = _said(node, name)
     return max(1, min(int(text), most)) if text.isdigit() else 1
-
-
-# --- workbooks ------------------------------------------------------------------------------------------------------
 
 
 class _Styles:
@@ -81,7 +82,6 @@ class _Styles:
                 self.hidden_tables.add(name)
 
     def of(self, key: tuple[str, str]) -> tuple[str, str, str]:
-        """Return fill, font colour and number format, each "" where usual; the format comes with the cell."""
         name, number_format = key
         font = self._resolved(name, 1)
         return self._resolved(name, 0), "" if font == "000000" else font, number_format
@@ -99,27 +99,13 @@ class _Styles:
         return ""
 
 
-def _workbook(job: Job, content: Any, styles: _Styles) -> dict[str, Any]:
-    parts = Parts(ODS)
-    for node in (node for node in content if _name(node) == "table"):
-        found = Sheet(job, CellTraits(styles.of))
-        _Rows(found).read(node)
-        hidden = _said(node, "style-name") in styles.hidden_tables
-        found.add_to(parts, clean(_said(node, "name")), ODS, hidden=hidden)
-    return workbook(parts, "programs read .ods with pandas.read_excel(path, engine='calamine')")
-
-
 class _Rows:
     """Reads a sheet row by row: repeated rows and cells are written once in the file."""
 
     def __init__(self, found: Sheet) -> None:
         self._found = found
         self._usual: list[str] = []
-        self._areas: dict[str, list[tuple[int, int, int, int]]] = {
-            "hidden rows": [],
-            "hidden columns": [],
-            "merged": [],
-        }
+        self._areas = defaultdict[str, list[tuple[int, int, int, int]]](list)
 
     def read(self, sheet: Any) -> None:
         number = 1
@@ -219,9 +205,6 @@ def _formula(text: str) -> str:
     return clean(_CELL_REFERENCE.sub(lambda match: match[1].replace(":.", ":"), text.partition(":")[2] or text))
 
 
-# --- texts ----------------------------------------------------------------------------------------------------------
-
-
 def _text(job: Job, content: Any, styles: Any) -> dict[str, Any]:
     blocks = list(_blocks(content))
     notes = []
@@ -257,7 +240,7 @@ def _items(node: Any, indent: str) -> Iterator[str]:
         first = True
         for one in item:
             if _name(one) == "list":
-                yield from _items(one, indent + _INDENT)
+                yield from _items(one, indent + "    ")
             else:
                 for block in _blocks([one]):
                     yield f"{indent}{'- ' if first else '  '}{block}"
@@ -289,17 +272,11 @@ _WRITTEN: dict[str, Callable[[Any], str]] = {
     "s": lambda node: " " * _number(node, "c", 1_000),
     "tab": lambda node: "\t",
     "line-break": lambda node: "\n",
-    "note": lambda node: f" [note: {' '.join(' '.join(_noted(node)).split())}]",
+    "note": lambda node: f" [note: {' '.join(' '.join(_blocks(n for n in node if _name(n) == 'note-body')).split())}]",
     "annotation": lambda node: f" [comment: {' '.join(_paragraphs(node).split())}]",
     "frame": lambda node: " ".join(_blocks(node)),
     "tracked-changes": lambda node: "",
 }
-
-
-def _noted(note: Any) -> Iterator[str]:
-    for one in note:
-        if _name(one) == "note-body":
-            yield from _blocks(one)
 
 
 def _inline(node: Any) -> str:

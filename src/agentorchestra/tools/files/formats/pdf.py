@@ -9,7 +9,7 @@ import logging
 import re
 from typing import Any
 
-from .base import Job, Refused, clean
+from .base import Job, Refused, clean, table_document
 from .text import has_header
 
 _RULES = re.compile(rb"(?:\bre|\bl)\s")
@@ -23,11 +23,7 @@ _PAGE_PIXELS = 250_000  # a picture of a page has more; a logo on a page of few 
 
 
 def correct_space_widths() -> None:
-    """Separate words in fonts that have no space of their own, as XeTeX writes them.
-
-    pypdf 7.1 takes the default width of a CID font (1,000, an em) for the width of its space, so no gap between words
-    is wide enough to count. There is no public setting for it; without the patch each line is one long word.
-    """
+    """Separate words in fonts without a space: pypdf 7.1 takes an em for its width, and has no setting for it."""
     with contextlib.suppress(ImportError, AttributeError):
         from pypdf.generic._font import Font
 
@@ -72,7 +68,7 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
         except Exception:
             # One damaged page must not hide the others; a document without any good page is corrupt.
             text, failures = "", failures + 1
-        job.spend_chars(len(text), f"page {number + 1}")
+        job.spend("chars", len(text), f"page {number + 1}")
         pages.append(text)
         if _is_picture(page, text.strip()):
             pictured.append(number + 1)
@@ -98,13 +94,11 @@ def convert_pdf(job: Job, data: bytes) -> dict[str, Any]:
 def _opened(job: Job, pypdf: Any, data: bytes) -> Any:
     try:
         reader = pypdf.PdfReader(io.BytesIO(data), strict=False)
-        if reader.is_encrypted:
-            try:
-                opened = bool(reader.decrypt(""))
-            except Exception:
-                opened = False
-            if not opened:
-                raise Refused("encrypted_pdf")
+        opened = not reader.is_encrypted
+        with contextlib.suppress(Exception):
+            opened = opened or bool(reader.decrypt(""))
+        if not opened:
+            raise Refused("encrypted_pdf")
         said = reader.root_object["/Pages"].get("/Count", 0)  # counting pages takes seconds when there are many
         if isinstance(said, int) and said > job.numbers["pages"]:
             raise Refused("pages", str(int(said)))
@@ -180,11 +174,4 @@ def _table(job: Job, rows: list[list[str | None]]) -> dict[str, Any] | None:
     if not job.take_cells(width * len(records)):
         return None
     header = records[0] if has_header(records) else []
-    return {
-        "kind": "table",
-        "media_type": "text/csv",
-        "header": header,
-        "rows": records[1:] if header else records,
-        "first_row": 2 if header else 1,
-        "delimiter": ",",
-    }
+    return table_document("text/csv", header, records[1:] if header else records)

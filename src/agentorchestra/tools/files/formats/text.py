@@ -57,9 +57,8 @@ def decoded(data: bytes) -> Decoded:
     sample = found.text[:200_000]
     strange = sum(1 for char in sample if (char < " " and char not in "\t\n\r\x0b\x0c\x1b\x1a\x08") or char == "\x7f")
     nuls = found.text.count("\x00")
-    if max(strange / max(len(sample), 1), nuls / max(len(found.text), 1)) > 0.01:
-        raise Refused("binary")
-    if sample.count("�") > max(2, len(sample) / 20):
+    odd = max(strange / max(len(sample), 1), nuls / max(len(found.text), 1))
+    if odd > 0.01 or sample.count("�") > max(2, len(sample) / 20):
         raise Refused("binary")
     return replace(found, text=found.text.replace("\x00", NUL), nuls=nuls) if nuls else found
 

@@ -28,10 +28,7 @@ _TAG = re.compile(r"<[a-zA-Z!/][^<>]{0,2000}>")
 
 
 def read_page(job: Job, data: bytes, name: str, asked: dict[str, Any]) -> dict[str, Any]:
-    """Return a document, and what is known of the page.
-
-    `asked` has `url`, `media_type` and `charset` as the server says, and `raw` to leave HTML as it is.
-    """
+    """Return a document, and what is known of the page; `asked` has what the server says, and `raw` to leave HTML."""
     if not data.strip(b" \t\r\n\x0b\x0c\xef\xbb\xbf\xff\xfe\x00"):
         raise Refused("empty")
     declared = str(asked.get("media_type", ""))
@@ -118,7 +115,6 @@ def _parsed(trafilatura: Any, source: str) -> Any:
 
 
 def _without_library(job: Job, source: str) -> dict[str, Any]:
-    """Return the whole page by the library of the extra `files`."""
     try:
         return convert_html(job, source.encode())
     except Refused as error:
@@ -173,8 +169,6 @@ def _absolute(href: str, base: str) -> str:
     except ValueError:
         return ""
 
-
-# -- the whole page, where there is no main part -----------------------------------------------------------------------
 
 _LEFT_OUT = {"script", "style", "noscript", "template", "svg", "head", "iframe", "object"}
 _BLOCKS = {

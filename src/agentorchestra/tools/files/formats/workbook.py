@@ -1,16 +1,168 @@
-"""Sheets of every kind of workbook as tables whose cells have the addresses they have there."""
+"""Sheets of every kind of workbook as tables whose cells have the addresses they have there, and other properties.
+
+Those are colours, formats, formulas, comments, what is merged or hidden: cells are collected while rows are read, as
+areas. A column of a thousand green cells is one area.
+"""
 
 from __future__ import annotations
 
 import datetime
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
 from typing import Any
 
-from .base import Job, Parts, Refused, clean, one_line
+from .base import Job, Parts, Refused, clean, need, one_line, table_document
 from .text import has_header
-from .traits import CellTraits
 
 LAST_ROW, LAST_COLUMN = 1_048_576, 16_384
+MOST_CELLS = 100_000  # cells of a sheet whose fills are told; as many for font colours, and for number formats
+MOST_FORMULAS = 20_000
+MOST_COMMENTS = 2_000
+MOST_AREAS = 5_000  # of what is merged, hidden, or coloured by rules
+_USUAL = ("", "", "")  # the look of a cell that has none of its own
+# In the order in which they are told
+_KINDS = (
+    *("fill", "font colour", "merged", "hidden rows", "hidden columns", "coloured by rule", "number format"),
+    *("comment", "formula"),
+)
+
+
+class Areas:
+    """Cells that come row by row, as rectangles."""
+
+    def __init__(self) -> None:
+        self._done: list[list[int]] = []
+        self._open: dict[tuple[int, int], list[int]] = {}
+
+    def add(self, row: int, first: int, last: int) -> None:
+        """Take the columns first to last of a row; rows come in order."""
+        above = self._open.get((first, last))
+        if above is not None and above[2] == row - 1:
+            above[2] = row
+            return
+        self._open[first, last] = area = [row, first, row, last]
+        self._done.append(area)
+
+    def listed(self) -> list[list[int]]:
+        return sorted(self._done)
+
+
+class CellTraits:
+    """The traits of one sheet, while its rows are read; `look` gives fill, font colour and number format of a style."""
+
+    def __init__(self, look: Callable[[Any], tuple[str, str, str]]) -> None:
+        self._look = look
+        self._areas: dict[tuple[str, str], Areas] = {}
+        self._counts = {"fill": 0, "font colour": 0, "number format": 0}
+        self._full: dict[str, int] = {}
+        self._formulas: list[tuple[int, int, str]] = []
+        self._more_formulas = False
+        self._comments = 0
+        self._others: list[tuple[str, str, list[list[int]]]] = []
+        self.notes: list[str] = []
+
+    def row(self, number: int, cells: Sequence[dict[str, Any]]) -> int:
+        """Take a row; return the last of its columns with a fill, 0 for none."""
+        styles = [(cell, look) for cell in cells if (look := self._look(cell["style_id"])) != _USUAL]
+        filled = 0
+        if not styles:
+            return filled
+        for at, kind in enumerate(self._counts):
+            seen = [
+                (cell["column"], look[at])
+                for cell, look in styles
+                if look[at] and (kind == "fill" or cell["value"] is not None)
+            ]
+            if seen and self._takes(kind, number, len(seen)):
+                filled = seen[-1][0] if kind == "fill" else filled
+                for first, last, value in _runs(seen):
+                    self._areas.setdefault((kind, value), Areas()).add(number, first, last)
+        return filled
+
+    def _takes(self, kind: str, row: int, count: int) -> bool:
+        if kind in self._full or self._counts[kind] + count > MOST_CELLS:
+            self._full.setdefault(kind, row)
+            return False
+        self._counts[kind] += count
+        return True
+
+    def formula(self, row: int, column: int, text: str) -> None:
+        if len(self._formulas) < MOST_FORMULAS:
+            self._formulas.append((row, column, text))
+        else:
+            self._more_formulas = True
+
+    def hidden_row(self, number: int) -> None:
+        self._areas.setdefault(("hidden rows", ""), Areas()).add(number, 1, LAST_COLUMN)
+
+    def comment(self, row: int, column: int, text: str) -> bool:
+        """Take a comment; False where there were enough."""
+        self._comments += 1
+        if self._comments <= MOST_COMMENTS:
+            self.other("comment", text, [(row, column, row, column)])
+        elif self._comments == MOST_COMMENTS + 1:
+            self.notes.append(f"only the first {MOST_COMMENTS:,} comments are told")
+        return self._comments <= MOST_COMMENTS
+
+    def other(self, kind: str, value: str, areas: Iterable[Sequence[int]]) -> None:
+        found = [list(area) for area in areas if area[0] <= LAST_ROW and area[1] <= LAST_COLUMN]
+        if len(found) > MOST_AREAS:
+            self.notes.append(f"of {len(found):,} areas that are {kind}, the first {MOST_AREAS:,} are told")
+        if found:
+            self._others.append((kind, value, sorted(found[:MOST_AREAS])))
+
+    def listed(self) -> list[list[Any]]:
+        """Return all of them as JSON has them; what was left out is in `notes`."""
+        for kind, row in self._full.items():
+            said = f"the {kind}s are told of the first {self._counts[kind]:,} cells that have one, up to row {row - 1}"
+            self.notes.append(said)
+        if self._more_formulas:
+            last = self._formulas[-1][0]
+            self.notes.append(f"the formulas are told of the first {MOST_FORMULAS:,} cells with one, up to row {last}")
+        found = [[kind, value, areas.listed()] for (kind, value), areas in self._areas.items()]
+        found += [[*one] for one in self._others]
+        found += [["formula", text, [area]] for text, area in filled_down(self._formulas)]
+        return sorted(found, key=lambda one: (_KINDS.index(one[0]), one[2][0]))
+
+
+def _runs(cells: Sequence[tuple[int, str]]) -> Iterator[tuple[int, int, str]]:
+    for (value, _), run in groupby(enumerate(cells), lambda one: (one[1][1], one[1][0] - one[0])):
+        columns = [column for _, (column, _) in run]
+        yield columns[0], columns[-1], value
+
+
+def filled_down(formulas: Iterable[tuple[int, int, str]]) -> Iterator[tuple[str, list[int]]]:
+    """Give formulas with their areas: one for those that were filled down from the first cell."""
+    formula = need("openpyxl.formula.translate")
+    open_: tuple[str, list[int], Any] | None = None
+    for row, column, text in sorted(formulas, key=lambda one: (one[1], one[0])):
+        if open_ is not None:
+            first, area, translator = open_
+            if area[1] == column and area[2] == row - 1 and _moved(translator, row, column) == text:
+                area[2] = row
+                continue
+            yield first, area
+        try:
+            translator = formula.Translator(text, origin=_address(row, column))
+        except Exception:  # what the library cannot take apart stands alone
+            translator = None
+        open_ = text, [row, column, row, column], translator
+    if open_ is not None:
+        yield open_[0], open_[1]
+
+
+def _moved(translator: Any, row: int, column: int) -> str | None:
+    try:
+        return str(translator.translate_formula(_address(row, column))) if translator is not None else None
+    except Exception:  # a formula that cannot stand there
+        return None
+
+
+def _address(row: int, column: int) -> str:
+    return f"{need('openpyxl.utils').get_column_letter(column)}{row}"
+
+
+# --- sheets -----------------------------------------------------------------------------------------------------------
 
 
 class Sheet:
@@ -23,11 +175,7 @@ class Sheet:
         self.notes: list[str] = []
 
     def row(self, number: int, cells: Sequence[dict[str, Any]], *, hidden: bool = False) -> bool:
-        """Take a row, after empty ones for those above it that are missing; False where no more may be read.
-
-        A cell has `column` (from 1), `value` (None for none), `text` (of the value, or what stands for it), `style_id`,
-        and `formula` where there is one.
-        """
+        """Take a row (a cell: `column`, `value`, `text`, `style_id`, maybe `formula`); False where it is enough."""
         while len(self.records) < number - 1:
             if not self._job.take_cells(1):
                 return self._stop(self._all_cells)
@@ -46,7 +194,7 @@ class Sheet:
                 record[cell["column"] - 1] = cell["text"]
             if cell.get("formula"):
                 self.traits.formula(number, cell["column"], cell["formula"])
-        self._job.spend_chars(sum(map(len, record)), f"row {number}")
+        self._job.spend("chars", sum(map(len, record)), f"row {number}")
         self.records.append(record)
         return True
 
@@ -70,17 +218,8 @@ class Sheet:
         # Cells with a fill only may follow the last one with a value.
         last = max((at for at, cell in enumerate(records[0], 1) if cell), default=0) if records else 0
         header = records[0] if records and has_header([records[0][:last]]) else []
-        table = {
-            "kind": "table",
-            "media_type": kind,
-            "header": header,
-            "rows": records[1:] if header else records or [[]],
-            "first_row": 2 if header else 1,
-            "delimiter": ",",
-            "traits": traits,
-            "notes": notes,
-        }
-        taken = parts.add(name, table)
+        table = table_document(kind, header, records[1:] if header else records or [[]])
+        taken = parts.add(name, table | {"traits": traits, "notes": notes})
         parts.notes.extend(f"{taken}: {note}" for note in notes)
 
 

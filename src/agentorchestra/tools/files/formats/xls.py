@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import io
+from functools import cache, partial
 from typing import Any
 
 from .base import Job, Parts, Refused, clean, need, refusing
-from .traits import CellTraits
-from .workbook import LAST_ROW, Sheet, shown, workbook
+from .workbook import LAST_ROW, CellTraits, Sheet, shown, workbook
 
 XLS = "application/vnd.ms-excel"
 
@@ -25,7 +25,7 @@ def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
         with refusing("office"), xlrd.open_workbook(file_contents=data, **options) as book:
             for number in range(book.nsheets):
                 sheet = book.sheet_by_index(number)
-                found = Sheet(job, CellTraits(_Styles(book).of))
+                found = Sheet(job, CellTraits(cache(partial(_look, book))))
                 _read(book, sheet, found)
                 found.add_to(parts, clean(sheet.name), XLS, hidden=bool(sheet.visibility))
                 book.unload_sheet(number)
@@ -35,29 +35,17 @@ def convert_xls(job: Job, data: bytes) -> dict[str, Any]:
     return workbook(parts, "formulas of .xls files are not told, only their values; save it as .xlsx to have them")
 
 
-class _Styles:
-    """The looks of the formats of cells, by their numbers."""
+def _look(book: Any, number: int) -> tuple[str, str, str]:
+    """Return fill, font colour and number format of a format of cells, each "" where it is the usual one."""
 
-    def __init__(self, book: Any) -> None:
-        self._book = book
-        self._usual = self._colour(book.font_list[0].colour_index) or "000000"
-        self._known: dict[int, tuple[str, str, str]] = {}
+    def colour(index: int) -> str:
+        return "".join(f"{one:02X}" for one in book.colour_map.get(index) or ())
 
-    def of(self, number: int) -> tuple[str, str, str]:
-        if number not in self._known:
-            look = self._book.xf_list[number]
-            fill = look.background
-            font = self._colour(self._book.font_list[look.font_index].colour_index) or "000000"
-            code = str(self._book.format_map[look.format_key].format_str)
-            self._known[number] = (
-                self._colour(fill.pattern_colour_index) if fill.fill_pattern else "",
-                "" if font == self._usual else font,
-                "" if code.lower() in ("general", "@", "") else code,
-            )
-        return self._known[number]
-
-    def _colour(self, number: int) -> str:
-        return "".join(f"{one:02X}" for one in self._book.colour_map.get(number) or ())
+    look = book.xf_list[number]
+    fill = colour(look.background.pattern_colour_index) if look.background.fill_pattern else ""
+    usual, font = (colour(book.font_list[at].colour_index) or "000000" for at in (0, look.font_index))
+    code = str(book.format_map[look.format_key].format_str)
+    return fill, "" if font == usual else font, "" if code.lower() in ("general", "@", "") else code
 
 
 def _read(book: Any, sheet: Any, found: Sheet) -> None:

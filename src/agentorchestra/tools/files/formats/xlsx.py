@@ -5,17 +5,16 @@ from __future__ import annotations
 import colorsys
 import io
 import re
+from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
 from .base import Job, Parts, clean, need, refusing
 from .sniff import XLSX
-from .traits import CellTraits
-from .workbook import LAST_COLUMN, LAST_ROW, Sheet, shown, workbook
+from .workbook import LAST_COLUMN, LAST_ROW, CellTraits, Sheet, shown, workbook
 
 _YES = ("1", "true")
 _HEX = re.compile(r"[0-9A-Fa-f]{6,8}")
-_PLAIN_FORMATS = ("General", "@", "")
 
 
 def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
@@ -25,9 +24,9 @@ def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
     parts = Parts(XLSX)
     with refusing("office"):
         book = openpyxl.load_workbook(io.BytesIO(data), read_only=True, data_only=True)
-        styles = _Styles(book)
+        look = cache(_Styles(book).of)
         for sheet in book.worksheets:
-            found = Sheet(job, CellTraits(styles.of))
+            found = Sheet(job, CellTraits(look))
             _read(sheet, found)
             _comments(job, book, sheet, found.traits)
             found.add_to(parts, clean(str(sheet.title)), XLSX, hidden=sheet.sheet_state != "visible")
@@ -35,10 +34,7 @@ def convert_xlsx(job: Job, data: bytes) -> dict[str, Any]:
 
 
 def _trust_no_dimensions() -> None:
-    """Keep openpyxl from looking for the size of a sheet when it opens one: nobody here believes it.
-
-    Where a file does not say it, that means parsing the whole sheet (57 s for a million rows). There is no setting.
-    """
+    """Keep openpyxl from parsing a sheet for its size, which can take a minute: nobody needs it. No setting does so."""
     sheet = need("openpyxl.worksheet._read_only").ReadOnlyWorksheet
     if hasattr(sheet, "_get_size"):
         sheet._get_size = lambda self: None
@@ -134,7 +130,7 @@ def _comments(job: Job, book: Any, sheet: Any, traits: CellTraits) -> None:
             text = clean(str(comment.text or "")).strip()
             if not traits.comment(row, column, text):
                 return
-            job.spend_chars(len(text), f"the comment on {address}")
+            job.spend("chars", len(text), f"the comment on {address}")
 
 
 class _Styles:
@@ -145,21 +141,18 @@ class _Styles:
         self._cell = need("openpyxl.cell.read_only").ReadOnlyCell
         self._sheet = SimpleNamespace(parent=book)  # all that a cell asks of its sheet
         self._theme = _theme(book.loaded_theme)
-        self._known: dict[int, tuple[str, str, str]] = {}
         self._usual = "000000"
         for font in book._fonts[:1]:
             self._usual = self._font(font) or self._usual
 
     def of(self, number: int) -> tuple[str, str, str]:
         """Return fill, font colour and number format of a style, each "" where it is the usual one."""
-        if number not in self._known:
-            try:
-                cell = self._cell(self._sheet, 1, 1, None, style_id=number)
-                found = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
-            except (IndexError, KeyError, AttributeError):  # a style that the file does not have
-                found = "", "", ""
-            self._known[number] = (*found[:2], "" if found[2] in _PLAIN_FORMATS else found[2])
-        return self._known[number]
+        try:
+            cell = self._cell(self._sheet, 1, 1, None, style_id=number)
+            fill, font, written = self._fill(cell.fill), self._font(cell.font), str(cell.number_format)
+        except (IndexError, KeyError, AttributeError):  # a style that the file does not have
+            return "", "", ""
+        return fill, font, "" if written in ("General", "@", "") else written
 
     def _fill(self, fill: Any) -> str:
         kind = getattr(fill, "fill_type", None)

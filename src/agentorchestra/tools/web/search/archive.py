@@ -14,8 +14,6 @@ from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.search.service import Service, clean_address
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
-_BASE = "https://web.archive.org"
-_NEAREST = "https://archive.org"
 _ADDRESS = re.compile(
     r"https?://[^\s<>\"'`\\]+|(?<![\w@.])(?:[a-z0-9-]+\.)+[a-z]{2,24}(?::\d+)?(?:/[^\s<>\"'`\\]*)?", re.IGNORECASE
 )
@@ -27,8 +25,8 @@ class Archive(Service):
     def __init__(self, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
         about = "pages as they were on a day, found by their address only"
         traits = Traits(frozenset({"past"}), dated=True, about=about)
-        super().__init__("archive", web, settings, environ, base=_BASE, traits=traits)
-        self._nearest = settings.base_url or _NEAREST
+        super().__init__("archive", web, settings, environ, base="https://web.archive.org", traits=traits)
+        self._nearest = settings.base_url or "https://archive.org"
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
         """Return the captures of the page whose address is in the query, newest first."""

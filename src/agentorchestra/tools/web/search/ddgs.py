@@ -31,8 +31,6 @@ _MOST_CHARS = 1_000_000
 _MOST_ITEMS = 60
 _MOST_WORDS = 4_000
 
-_THEIRS = {"brave_web": "brave"}
-
 
 class _Cookies:
     """Stands in for the library's client while it makes a request up."""
@@ -56,12 +54,10 @@ class Ddgs(Service):
         super().__init__(name, web, settings, environ, base=NAMES[name], traits=traits)
 
     def missing(self) -> str:
-        """Return what it needs: the library."""
         there = importlib.util.find_spec("ddgs") is not None
         return "" if there else "needs the extra `search`: pip install 'agentorchestra[search]'"
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """Return what it finds, best first."""
         if problem := self.missing():
             raise EngineError(problem)
         engine, path, payload, cookies = await asyncio.to_thread(self._request, query)
@@ -81,7 +77,7 @@ class Ddgs(Service):
     def _request(self, query: Query) -> tuple[Any, str, dict[str, str], dict[str, str]]:
         from ddgs.engines import ENGINES
 
-        kind = ENGINES["text"].get(_THEIRS.get(self.name, self.name))
+        kind = ENGINES["text"].get("brave" if self.name == "brave_web" else self.name)
         if kind is None:
             raise EngineError("is not offered by the installed version of ddgs")
         engine = kind.__new__(kind)  # without its client, which would be made here

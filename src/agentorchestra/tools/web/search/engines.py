@@ -28,7 +28,6 @@ from agentorchestra.tools.web.search.wikipedia import Wikipedia
 GROUP = "agentorchestra.search_engines"
 AUTO = "auto"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,39}")
-_NOTHING = SearchEngineSettings()
 _ALL = ("base_url", "timeout_s", "cost_usd")
 # The settings that each engine uses; `_ALL` where nothing else is said
 _USED: dict[str, tuple[str, ...]] = {
@@ -48,19 +47,7 @@ def engines_of(
     environ: Mapping[str, str],
     given: Sequence[SearchEngine] = (),
 ) -> Engines:
-    """Return the engines that the settings name, and what those lack that cannot be asked.
-
-    Args:
-        settings: of search.
-        folder: the workspace's, where the index of `local` lies.
-        near: what the paths of the settings are relative to.
-        web: asks the services.
-        environ: where their keys are.
-        given: engines of the user's own.
-
-    Raises:
-        SettingsError: for a name that no engine has, or two engines of one name.
-    """
+    """Return the engines that the settings name, and what those lack that cannot be asked; SettingsError for others."""
     makers: dict[str, Any] = {one.name: partial(ServiceEngine, one) for one in SERVICES}
     makers |= {"wikipedia": Wikipedia, "archive": Archive, "model": AskedModel}
     makers |= {name: partial(Ddgs, name) for name in NAMES}
@@ -78,7 +65,7 @@ def engines_of(
         _check(name, said, () if name in own else None if name in installed else _USED.get(name, _ALL))
 
     def make(name: str) -> SearchEngine:
-        said = settings.engine.get(name, _NOTHING)
+        said = settings.engine.get(name, SearchEngineSettings())
         if name == "local":
             return Local(folder, settings.folders, said, near=near)
         if name in own:
@@ -93,13 +80,7 @@ def engines_of(
         wanted += known if name == AUTO else [name]
     made = [make(name) for name in dict.fromkeys(wanted)]
     lacking = {one.name: one.missing() for one in made if one.missing()}
-    return Engines(
-        all=tuple(made),
-        lacking=lacking,
-        choice=settings.choice,
-        most=settings.most,
-        timeout_s=settings.timeout_s,
-    )
+    return Engines(tuple(made), lacking, settings.choice, settings.most, settings.timeout_s)
 
 
 @functools.lru_cache(maxsize=1)

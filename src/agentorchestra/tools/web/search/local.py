@@ -1,7 +1,4 @@
-"""`local`: full text over the task's files and over folders, copies of sites among them; works without a network.
-
-It is the index of the file tools (tools/files), asked for whole files instead of passages.
-"""
+"""`local`: full text over the task's files and over folders: the index of tools/files, asked for whole files."""
 
 from __future__ import annotations
 
@@ -15,6 +12,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote, urljoin
 
@@ -26,15 +24,12 @@ from agentorchestra.tools.files.common import best_passages, with_index
 from agentorchestra.tools.files.index import Hit, PassageIndex, query_words
 from agentorchestra.tools.files.indexer import bring_up
 from agentorchestra.tools.files.storage import keep_files
-from agentorchestra.tools.web.search.dates import day_of
-from agentorchestra.tools.web.search.service import of_site, plain
+from agentorchestra.tools.web.search.service import day_of, of_site, plain
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 _PASSAGES = 5  # that are looked at for each result that is wanted: several may be of one file
 _SHOWN = 3  # passages of a file that its result shows
 _PREFIX = "searched-"
-_STALE_S = 3_600
-_HEAD = 65_536
 _TITLE = re.compile(r"<title[^>]{0,200}>([^<]{1,500})</title", re.IGNORECASE)
 _CANONICAL = re.compile(r"<link[^>]{0,300}rel=[\"']?canonical[^>]{0,300}>", re.IGNORECASE)
 _HREF = re.compile(r"href=[\"']?([^\"'\s>]{1,500})", re.IGNORECASE)
@@ -56,17 +51,6 @@ class _Known:
     name: str
     base: str = ""
     given: bool = False
-
-
-class _Files:
-    """Stands in for a run with the index: where its files are, and whom to tell how far it is."""
-
-    def __init__(self, ctx: RunContext[Any], known: Sequence[_Known]) -> None:
-        self._paths = {one.ref.name: one.path for one in known}
-        self.progress = ctx.progress
-
-    def file(self, name: str) -> Path:
-        return self._paths[name]
 
 
 class Local:
@@ -106,11 +90,12 @@ class Local:
             known = await asyncio.to_thread(self._known, ctx, place)
             if query.site:
                 known = [one for one in known if one.base and of_site(one.base, query.site)]
-            files = _Files(ctx, known)
+            paths = {one.ref.name: one.path for one in known}
+            files: Any = SimpleNamespace(file=paths.__getitem__, progress=ctx.progress)  # what the index asks of a run
             seconds = max(1.0, (self.traits.timeout_s or 90.0) * 0.8)
 
             async def work(index: PassageIndex) -> list[Hit]:
-                await bring_up(files, index, [one.ref for one in known], seconds=seconds)  # type: ignore[arg-type]
+                await bring_up(files, index, [one.ref for one in known], seconds=seconds)
                 slow = EngineError("takes too long: the words are in too many passages; give rarer ones")
                 hashes = [one.ref.sha256 for one in known]
                 return await best_passages(index, query.text, hashes, query.limit * _PASSAGES, slow)
@@ -127,7 +112,7 @@ class Local:
         self._folder.mkdir(parents=True, exist_ok=True)
         for left in self._folder.glob(f"{_PREFIX}*"):  # of a process that was killed
             with suppress(OSError):
-                if time.time() - left.stat().st_mtime > _STALE_S:
+                if time.time() - left.stat().st_mtime > 3_600:
                     shutil.rmtree(left, ignore_errors=True)
         with tempfile.TemporaryDirectory(prefix=_PREFIX, dir=self._folder) as place:
             yield Path(place)
@@ -164,7 +149,7 @@ def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
     head = ""
     if known.ref.media_type in ("text/html", "application/xhtml+xml"):
         with known.path.open("rb") as file:
-            head = file.read(_HEAD).decode("utf-8", "replace")
+            head = file.read(65_536).decode("utf-8", "replace")
     title = _TITLE.search(head)
     day = next((day for one in _PUBLISHED if (match := one.search(head)) and (day := day_of(match[0]))), None)
     return SearchResult(

@@ -39,11 +39,9 @@ class AskedModel:
         )
 
     def missing(self) -> str:
-        """Return what it needs: the model."""
         return "" if self._model else "needs the model that searches: set search.engine.model.model"
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """Return the pages that it lists."""
         outcome = await ctx.ask_model(
             "web_search",
             role="search",

@@ -48,24 +48,10 @@ def language_of(query: Query) -> str:
 
 
 def by_rules(query: Query, ready: Sequence[SearchEngine], *, files: bool, most: int) -> dict[str, str]:
-    """Return the engines for a query and why each of them, by rules.
+    """Return the engines for a query and why each of them, by the rules of docs/web-search.md.
 
-    What the question calls for comes first, then engines of the whole web in the order of the settings:
-
-    | the question | engines |
-    |---|---|
-    | there are files with the task, or folders in the settings | `local` |
-    | it is in Chinese | those for Chinese |
-    | it is about the past (`until` over 30 days ago, or a year in its words) | those that keep versions; an archive \
-only where an address or a site is named |
-    | it names papers, journals, DOIs and the like | those for scholarly works |
-    | any other, without a site | encyclopedias |
-
-    Args:
-        query: with the language it is in.
-        ready: the engines that can be asked.
-        files: whether there are files or folders to search.
-        most: engines at most.
+    What the question calls for comes first (`files`: there are some to search), then engines of the whole web in the
+    order of the settings, `most` in all.
     """
     chosen: dict[str, str] = {}
 
@@ -107,11 +93,7 @@ def _past(query: Query) -> str:
 async def by_model(
     query: Query, ready: Mapping[str, str], ctx: RunContext[Any], *, today: date, most: int
 ) -> dict[str, str]:
-    """Return the engines that the model of the role `search` chooses, with its reasons.
-
-    Raises:
-        ToolError: it cannot be asked, or chooses none that there is.
-    """
+    """Return the engines that the model of the role `search` chooses, with its reasons; ToolError if there are none."""
     outcome = await ctx.ask_model(
         "search_choice",
         role="search",

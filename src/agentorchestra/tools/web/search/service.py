@@ -7,8 +7,7 @@ import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
-from email.utils import parsedate_to_datetime
+from datetime import date, datetime, timedelta
 from html import unescape
 from typing import Any
 from urllib.parse import quote, urlencode
@@ -17,7 +16,6 @@ from agentorchestra.core.errors import MissingKeyError, WebError
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import SearchEngineSettings
 from agentorchestra.tools.web.http import Answer, WebClient
-from agentorchestra.tools.web.search.dates import day_of
 from agentorchestra.tools.web.search.types import EngineError, Query, SearchResult, Traits
 
 MAX_BYTES = 4 * 1024 * 1024  # of one answer: a list of fifty results has some hundred thousand
@@ -31,11 +29,7 @@ Fields = tuple[Field, Field, Field, Field]  # where a row has its title, address
 
 
 class Service:
-    """An engine that is asked over HTTP; each subclass says how.
-
-    `traits` has all but its cost and time limit, which are the settings'; `environ` is where the variable with its key
-    is looked for, before a run is there.
-    """
+    """An engine that is asked over HTTP; each subclass says how. `environ` has its key before a run is there."""
 
     def __init__(
         self,
@@ -59,7 +53,6 @@ class Service:
         self._again = 0.0
 
     def missing(self) -> str:
-        """Return what it needs and has not."""
         if not self.base:
             return f"needs its address: set search.engine.{self.name}.base_url"
         return f"needs a key: set {self.key_env}" if self.key_env and not self._environ.get(self.key_env) else ""
@@ -93,20 +86,7 @@ class Service:
         form: Mapping[str, str] | None = None,
         base: str = "",
     ) -> Answer:
-        """Return what it answers.
-
-        Args:
-            method: of HTTP.
-            path: behind its address, or a whole address.
-            params: of the query; None and "" are left out.
-            headers: that go along.
-            json: a body.
-            form: a body as browsers send it.
-            base: another address than its own, below which the path lies.
-
-        Raises:
-            EngineError: it did not, refused, or asked to wait.
-        """
+        """Return what it answers to a path below `base` (its own by default); EngineError if it did not, or refused."""
         if (left := self._again - time.monotonic()) > 0:
             raise EngineError(f"asked to wait; {left:.0f} s of that are left", wait_s=left)
         given = {name: str(value) for name, value in (params or {}).items() if value not in (None, "")}
@@ -128,7 +108,7 @@ class Service:
             return answer
         status = answer.status
         if status in (429, 503):
-            wait = _wait(answer.headers.get("retry-after", ""))
+            wait = min(max(answer.retry_after_s or 0.0, 0.0), _LONGEST_WAIT)
             self._again = time.monotonic() + wait
             raise EngineError(
                 f"asked to wait {wait:.0f} s ({status})" if wait else f"is too busy ({status})", wait_s=wait
@@ -136,17 +116,6 @@ class Service:
         if status in (401, 403) and self.key_env:
             raise EngineError(f"refused the key in {self.key_env} ({status})")
         raise EngineError(f"refused to answer ({status})" if status < 500 else f"failed ({status})")
-
-
-def _wait(header: str) -> float:
-    text = header.strip()
-    if re.fullmatch(r"\d{1,9}", text):
-        return min(float(text), _LONGEST_WAIT)
-    try:
-        seconds = (parsedate_to_datetime(text) - datetime.now(UTC)).total_seconds()
-    except (ValueError, TypeError, OverflowError):
-        return 0.0
-    return min(max(seconds, 0.0), _LONGEST_WAIT)
 
 
 def _unread(error: WebError) -> str:
@@ -163,9 +132,7 @@ def _unread(error: WebError) -> str:
 def rows(data: Any, *path: str) -> list[dict[str, Any]]:
     """Return the objects of a list inside an answer; none where it is not there, as services leave out an empty one."""
     for name in path:
-        if not isinstance(data, dict):
-            raise EngineError("answered JSON that is no list of results")
-        data = data.get(name)
+        data = data.get(name) if isinstance(data, dict) else ""
         if data is None:
             return []
     if not isinstance(data, list):
@@ -177,20 +144,17 @@ def results(found: Iterable[Mapping[str, Any]], fields: Fields, query: Query) ->
     """Return the rows that have an address, those of the wanted host only, as many as were wanted."""
     listed = []
     for row in found:
-        title, address, snippet, date = (field(row) if callable(field) else row.get(field) for field in fields)
+        title, address, snippet, dated = (field(row) if callable(field) else row.get(field) for field in fields)
         link = clean_address(address)
         if link and (not query.site or of_site(link, query.site)):
-            day = day_of(date, query.now)
+            day = day_of(dated, query.now)
             found_title = plain(title, _TITLE) or link
             listed.append(SearchResult(title=found_title, address=link, snippet=plain(snippet, _SNIPPET), date=day))
     return listed[: query.limit]
 
 
 def clean_address(address: Any) -> str:
-    """Return an address of the web as it is written, "" for anything else.
-
-    Quotes are escaped: whoever looks for links in a text takes them for its end.
-    """
+    """Return an address of the web, "" for anything else; quotes are escaped: readers of text take them for its end."""
     if not isinstance(address, str) or len(address) > _ADDRESS:
         return ""
     text = address.strip()
@@ -214,3 +178,46 @@ def of_site(address: str, site: str) -> bool:
     wanted = site.removeprefix("www.")
     host = place if ":" in wanted else place.partition(":")[0]
     return host == wanted or host.endswith(f".{wanted}")
+
+
+# -- the days that engines write beside their results, in whatever form ------------------------------------------------
+
+_MONTHS = ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec")
+_ISO = re.compile(r"(\d{4})[-/](\d{1,2})[-/](\d{1,2})")
+_CHINESE = re.compile(r"(\d{4})\s*年\s*(\d{1,2})\s*月\s*(\d{1,2})\s*日")
+_MONTH_FIRST = re.compile(r"([A-Za-z]{3})[a-z]*\.?\s+(\d{1,2})(?:st|nd|rd|th)?,?\s+(\d{4})")
+_DAY_FIRST = re.compile(r"(\d{1,2})(?:st|nd|rd|th)?\.?\s+([A-Za-z]{3})[a-z]*\.?,?\s+(\d{4})")
+_AGO = re.compile(r"(\d{1,4})\s+(minute|hour|day|week|month|year)s?\s+ago")
+_DAYS = {"minute": 0.0, "hour": 1 / 24, "day": 1.0, "week": 7.0, "month": 30.44, "year": 365.25}
+
+
+def day_of(text: object, now: datetime | None = None) -> str | None:
+    """Return the day of `Oct 18, 2019`, `2019年10月18日`, `3 days ago` (from `now`) as `2019-10-18`; None for none."""
+    if not isinstance(text, str) or not text:
+        return None
+    text = text[:200]
+    for pattern in (_ISO, _CHINESE):
+        if match := pattern.search(text):
+            return _iso(int(match[1]), int(match[2]), int(match[3]))
+    if (match := _MONTH_FIRST.search(text)) and (month := _month(match[1])):
+        return _iso(int(match[3]), month, int(match[2]))
+    if (match := _DAY_FIRST.search(text)) and (month := _month(match[2])):
+        return _iso(int(match[3]), month, int(match[1]))
+    if now is not None and (match := _AGO.search(text)):
+        try:
+            return (now - timedelta(days=int(match[1]) * _DAYS[match[2]])).date().isoformat()
+        except OverflowError:
+            return None
+    return None
+
+
+def _month(name: str) -> int:
+    short = name.lower()
+    return _MONTHS.index(short) + 1 if short in _MONTHS else 0
+
+
+def _iso(year: int, month: int, day: int) -> str | None:
+    try:
+        return date(year, month, day).isoformat()
+    except ValueError:
+        return None

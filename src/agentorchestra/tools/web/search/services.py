@@ -1,8 +1,4 @@
-"""Engines that are services with an interface of their own, most of them by key: a table of how each is asked.
-
-Each is written from its maker's documentation; docs/web-search.md says which have only been tried against servers that
-speak their format.
-"""
+"""Engines that are services with an interface of their own, most of them by key: a table of how each is asked."""
 
 from __future__ import annotations
 
@@ -43,13 +39,11 @@ class ServiceEngine(Service):
         self._settings = settings
 
     def missing(self) -> str:
-        """Return what it needs and has not."""
         setting, said = self._api.needs
         lacks = f"needs {said}" if setting and not getattr(self._settings, setting) else ""
         return super().missing() or lacks
 
     async def search(self, query: Query, ctx: RunContext[Any]) -> list[SearchResult]:
-        """Return what it finds, best first."""
         key = self.key(ctx) if self.key_env else ""
         method, path, options = self._api.ask(query, key, self._settings)
         return results(rows(await self.json(method, path, **options), *self._api.path), self._api.fields, query)

@@ -28,19 +28,10 @@ from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.merge import between, first, merged
 from agentorchestra.tools.web.search.selection import by_model, by_rules, language_of, named
-from agentorchestra.tools.web.search.types import (
-    MOST_RESULTS,
-    EngineError,
-    Query,
-    SearchEngine,
-    SearchResult,
-    query_of,
-)
+from agentorchestra.tools.web.search.types import MOST_RESULTS, EngineError, Query, SearchEngine, SearchResult, query_of
 from agentorchestra.trust.arguments import INSIDE
 
 COPIES = 3  # results for which a copy of the wanted day is looked for in the archive
-_PURPOSE = "tool"
-
 _SHOWN = 12_000  # characters of the snippets of one answer together
 _RESULTS: TypeAdapter[list[SearchResult]] = TypeAdapter(list[SearchResult])
 
@@ -50,11 +41,7 @@ _Sought = Annotated[str, Field(json_schema_extra={"format": INSIDE})]
 
 @dataclass(frozen=True)
 class Engines:
-    """The engines of a workspace.
-
-    Each is a tool, whether it can be asked here or not: a run that was started with a key is replayed, and goes on,
-    where there is none.
-    """
+    """The engines of a workspace, ready or not: a run that was started with a key goes on where there is none."""
 
     all: tuple[SearchEngine, ...]  # in the order of the settings
     lacking: Mapping[str, str]  # those that cannot be asked, and what each lacks
@@ -64,12 +51,10 @@ class Engines:
 
     @property
     def ready(self) -> tuple[SearchEngine, ...]:
-        """Those that can be asked."""
         return tuple(one for one in self.all if one.name not in self.lacking)
 
     @property
     def by_name(self) -> dict[str, SearchEngine]:
-        """Those that can be asked, by their names."""
         return {one.name: one for one in self.ready}
 
 
@@ -192,7 +177,7 @@ class _Searching:
         # Beside an agent's work: one that the budget has no room for is a failure among others, not the run's end.
         effects = [
             effect_for(one, arguments, role=self.ctx.role, provenance=self.ctx.provenance).model_copy(
-                update={"purpose": _PURPOSE}
+                update={"purpose": "tool"}
             )
             for one, arguments in calls
         ]
@@ -240,9 +225,6 @@ def _shown(
     if notes:
         shown["notes"] = notes
     return shown
-
-
-# -- what is behind it -------------------------------------------------------------------------------------------------
 
 
 _TEXT: dict[str, JsonValue] = {"type": ["string", "null"], "format": INSIDE}

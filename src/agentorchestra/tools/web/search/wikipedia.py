@@ -21,10 +21,7 @@ _TITLES = 5  # articles whose first sentences are shown
 
 
 class Wikipedia(Service):
-    """MediaWiki's interface of Wikipedia, or of a wiki of your own.
-
-    `base_url` may hold `{language}`, as its own does.
-    """
+    """MediaWiki's interface of Wikipedia, or of a wiki of your own, whose `base_url` may hold `{language}` too."""
 
     def __init__(self, web: WebClient, settings: SearchEngineSettings, environ: Mapping[str, str]) -> None:
         traits = Traits(

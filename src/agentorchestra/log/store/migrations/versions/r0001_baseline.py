@@ -8,8 +8,6 @@ from sqlalchemy.dialects.postgresql import TEXT
 
 revision = "0001"
 down_revision = None
-branch_labels = None
-depends_on = None
 
 KEY = sa.Text().with_variant(TEXT(collation="C"), "postgresql")
 
@@ -63,8 +61,3 @@ def upgrade() -> None:
         sa.Column("data", sa.LargeBinary()),
         sa.PrimaryKeyConstraint("sha256", name="pk_blobs"),
     )
-
-
-def downgrade() -> None:
-    """There is nothing before the baseline."""
-    raise NotImplementedError("the baseline cannot be undone; delete the workspace instead")

@@ -13,8 +13,6 @@ from sqlalchemy.dialects.postgresql import TEXT
 
 revision = "0002"
 down_revision = "0001"
-branch_labels = None
-depends_on = None
 
 KEY = sa.Text().with_variant(TEXT(collation="C"), "postgresql")
 
@@ -40,8 +38,3 @@ def upgrade() -> None:
     named = [{"run": run, "name": json.loads(manifest).get("session")} for run, manifest in found]
     if named:
         connection.execute(set_session, named)
-
-
-def downgrade() -> None:
-    """Drop the columns: the manifest still has the sessions; which runs were imported would be lost."""
-    raise NotImplementedError("an earlier format cannot say which runs were imported; restore the backup instead")

@@ -8,8 +8,6 @@ from sqlalchemy.dialects.postgresql import TEXT
 
 revision = "0003"
 down_revision = "0002"
-branch_labels = None
-depends_on = None
 
 KEY = sa.Text().with_variant(TEXT(collation="C"), "postgresql")
 
@@ -26,8 +24,3 @@ def upgrade() -> None:
         sa.Column("body", sa.Text(), nullable=False),
         sa.PrimaryKeyConstraint("kind", "name", "seq", name="pk_components"),
     )
-
-
-def downgrade() -> None:
-    """Drop the table: the histories would be lost."""
-    raise NotImplementedError("an earlier format has no place for components; restore the backup instead")

@@ -1,0 +1,28 @@
+"""What agents are told of a job of a shell, and of what it printed."""
+
+from __future__ import annotations
+
+from agentorchestra.sandbox import Job
+
+_RESULT_CHARS = 16_000
+
+
+def how(job: Job) -> str:
+    """Return how a job stands: that it runs, or how it ended."""
+    if job.state == "flood":
+        return "stopped because it printed too much"
+    if job.state == "running" or job.exit_code is None:
+        return job.state
+    return f"ended by signal {-job.exit_code}" if job.exit_code < 0 else f"ended with exit code {job.exit_code}"
+
+
+def short(text: str, most: int = 120) -> str:
+    """Return a text on one line, cut to `most` characters."""
+    flat = " ".join(text.split())
+    return flat if len(flat) <= most else f"{flat[:most]}…"
+
+
+def cut(text: str, advice: str = "") -> str:
+    """Return the beginning and the end of a text; what is cut later keeps the beginning only."""
+    left, half = len(text) - _RESULT_CHARS, _RESULT_CHARS // 2
+    return text if left <= 0 else f"{text[:half]}\n[{left:,} characters left out here{advice}]\n{text[-half:]}"
