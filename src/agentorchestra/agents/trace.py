@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from agentorchestra.core.content import Trust, lowest, text_of
 from agentorchestra.core.effects import FINISH, ArtifactRef, EffectKind
-from agentorchestra.log.ledger import Ledger, Record, within
+from agentorchestra.log.ledger import Ledger, Record, parent_key, within
 
 LINE_CHARS = 1_500
 """Characters of a call and its result that one line of a trace holds."""
@@ -44,7 +44,8 @@ class Trace:
 
 def trace_of(ledger: Ledger, branch: str) -> Trace:
     """Return the trace of the agent whose branch this is."""
-    below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch)]
+    agent = parent_key(branch)  # its own record has what it cost and made besides its effects
+    below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch) or key == agent]
     own = sorted(((key.n, one) for key, one in below if key.branch == branch), key=lambda one: one[0])
     lines, errors, words, steps = [], [], "", 0
     trust = Trust.AGENT
