@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import ModelUnavailableError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Price, Settings
+from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Price, ProgramSettings, Settings
 from agentorchestra.core.spec import RunResult
 from agentorchestra.models.client import with_usage
 from agentorchestra.models.prices import uncertain
@@ -213,6 +214,25 @@ def test_the_parts_of_a_run_of_the_team(here: Path) -> None:
         ("children", "scripted"): asked["analyzer"],
         ("helpers", "scripted"): asked["judge"] + asked["formatter"],
     }
+
+
+@pytest.mark.parametrize(("system", "part"), [("prog", "orchestrator"), ("aorchestra", "children")])
+def test_what_a_program_cost_elsewhere_is_its_own(system: str, part: str) -> None:
+    def lead(request: ModelRequest) -> Any:
+        if roles.results(request):
+            return call("complete", answer="over")
+        return call("delegate_task", task_instruction="Go.", tools=["price_of"])
+
+    programs = {"prog": ProgramSettings(command=(sys.executable, "-c", "print('elsewhere')"))}
+    settings = Settings(programs=programs, aorchestra=AOrchestraSettings(executor="prog"))
+
+    async def work() -> RunResult:
+        models = {"lead": ScriptedModel(lead, name="lead")}
+        async with Workspace(WS, models=models, settings=settings, tools=[price_of]) as ws:
+            return await ws.run("Go.", system=system, model="lead")
+
+    rows = parts_of(asyncio.run(work()).run_id)
+    assert {name for name, row in rows.items() if row["unpriced"]} == {(part, "(no model)")}
 
 
 def test_without_runs(here: Path) -> None:

@@ -46,7 +46,10 @@ class Note(NamedTuple):
 
 
 PARTS = ("orchestrator", "children", "helpers")
-"""The parts of a bill: decisions of the run's top agent, those of all other agents, and whatever else was paid."""
+"""The parts of a bill: decisions of the run's top agent, those of all other agents, and whatever else was paid.
+
+What a program that works as an agent cost elsewhere counts as its decisions.
+"""
 
 
 class Charge(NamedTuple):
@@ -419,6 +422,6 @@ class RunView:
             outcome = span.record.outcome
             answered = outcome.value.get("model") if outcome is not None and isinstance(outcome.value, dict) else ""
             model = str(answered or span.effect.get("request", {}).get("model", ""))
-        decides = span is not None and span.decides
-        part = "helpers" if not decides else "orchestrator" if agent.parent is self.root else "children"
+        own = key in self.agents or (span is not None and span.decides)
+        part = "helpers" if not own else "orchestrator" if agent.parent is self.root else "children"
         self.charges.append(Charge(event.ts, key, agent.name, part, model, usage))
