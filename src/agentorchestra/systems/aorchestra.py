@@ -213,7 +213,8 @@ class Delegation:
         wrong = [str(one) for one in (asked if isinstance(asked, list) else ()) if one not in self.tools]
         known = [*self.tools] if problem.startswith("tools") else [*self.models] if problem.startswith("model") else []
         names = wrong if problem.startswith("tools") else [str(given.get("model", ""))]
-        near = [one for name in names if name and repr(name) in problem for one in _nearest(name, known)]
+        meant = [name for name in names if name and repr(name) in problem]
+        near = [one for name in meant for one in difflib.get_close_matches(name, known, n=1)]
         return f"{problem}; did you mean {near[0]!r}?" if near else problem
 
     # -- one delegation ------------------------------------------------------------------------------------------------
@@ -330,15 +331,17 @@ class Delegation:
         short = (result.steps or trace.steps) < self.limits.review_from
         if not trace.lines or (short and result.status is RunStatus.COMPLETED):
             return ()
-        shown = TextBlock(text="\n\n".join(trace.lines), source=Source(kind="agent", ref=child.name), trust=trace.trust)
+        source = Source(kind="agent", ref=child.name)
+        handed = "\n\n".join(one for one in (result.answer, result.report) if one) or "nothing"
+        texts = (f"Its result:\n{handed}", "\n\n".join(("Its log:", *trace.lines)))
+        shown = tuple(TextBlock(text=text, source=source, trust=trace.trust) for text in texts)
         values = {"task": child.instruction, "status": result.status.value}
-        values["result"] = "\n\n".join(one for one in (result.answer, result.report) if one)
         questioner = Questioner(ctx, self.kit, REVIEWER)
-        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, (shown,), beside=True))
+        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, shown, beside=True))
         said = [" ".join(str(one).split()) for one in ((reply or {}).get("points") or ())]
         said += [f"Issue: {' '.join(str(one).split())}" for one in ((reply or {}).get("issues") or ())]
-        points = [one for one in said if one] or trace.lines
-        return tuple(one[:POINT_CHARS] for one in points[-2 * MOST_POINTS :])
+        points = [one for one in said if one][: 2 * MOST_POINTS] or trace.lines[-MOST_POINTS:]
+        return tuple(one[:POINT_CHARS] for one in points)
 
     def _view(self, result: AgentResult, model: str, attempt: int) -> dict[str, JsonValue]:
         """Return what the orchestrator is shown of a sub-agent: never its raw trace."""
@@ -369,7 +372,3 @@ def _result_of(outcome: Outcome) -> AgentResult:
     came = outcome.value if isinstance(outcome.value, dict) else {}
     status = limit_status(outcome.error or "") if outcome.status == "limited" else RunStatus.BLOCKED
     return AgentResult(status=status, answer=str(came.get("memory") or ""), steps=int(str(came.get("steps") or 0)))
-
-
-def _nearest(name: str, known: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(name, known, n=1)

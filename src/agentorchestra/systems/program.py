@@ -44,9 +44,9 @@ from agentorchestra.core.settings import PLACEHOLDER, ProgramSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.folders import world_folder
 from agentorchestra.log.ledger import within
-from agentorchestra.models.completions import CompletionRequest, Said
 from agentorchestra.models.render import render_blocks
-from agentorchestra.models.served import ServedModel
+from agentorchestra.models.serving.completions import CompletionRequest, Said
+from agentorchestra.models.serving.server import ServedModel
 from agentorchestra.runtime.open_environments import grounded
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.results import cut_result

@@ -13,7 +13,7 @@ from aiohttp import web
 
 from agentorchestra.core.errors import HttpRequestError
 from agentorchestra.core.messages import ModelResponse
-from agentorchestra.models.completions import (
+from agentorchestra.models.serving.completions import (
     CompletionRequest,
     completion,
     completion_pieces,
