@@ -63,7 +63,8 @@ def test_show_has_an_agents_own_status_and_who_reviewed_it() -> None:
 def test_the_lines_of_a_run_tell_two_agents_of_one_name_apart() -> None:
     _run()
     lines = invoke("tail", "last").stdout.splitlines()
-    named = dict(match.groups() for line in lines if (match := re.fullmatch(r"  agent (.*): Price (A|B)\.", line)))
+    begun = [match for line in lines if (match := re.fullmatch(r"  agent (.*): Price (A|B)\.", line))]
+    named = {match[1]: match[2] for match in begun}
     assert {*named} == {"sub_agent", "sub_agent 2"}
     for agent, offer in named.items():
         assert f'  price_of(offer="{offer}")  ({agent})' in lines
