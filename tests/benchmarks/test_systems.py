@@ -17,11 +17,11 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_requests_and_bytes_of_each_system_beside_react() -> None:
-    done = _run("--rounds", "1", "--things", "3", "--systems", "agentorchestra,aorchestra")
+    done = _run("--rounds", "1", "--systems", "agentorchestra,aorchestra")
     assert done.returncode == 0, done.stderr
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()[1:]}
-    # Three steps and the end; the planner hands on and finishes; so does the orchestrator, and the log is reviewed.
-    assert {name: row[0] for name, row in rows.items()} == {"react": "4", "agentorchestra": "6", "aorchestra": "7"}
+    # Five steps and the end; the planner hands on and finishes; so does the orchestrator, and the log is reviewed.
+    assert {name: row[0] for name, row in rows.items()} == {"react": "6", "agentorchestra": "8", "aorchestra": "9"}
     assert [rows["react"][n] for n in (1, 3, 5, 7)] == ["1.00"] * 4
     sizes = {name: int(row[2].replace(",", "")) for name, row in rows.items()}
     assert all(row[3] == f"{sizes[name] / sizes['react']:.2f}" for name, row in rows.items())

@@ -163,7 +163,7 @@ def test_the_parts_of_a_run_with_delegations() -> None:
             settings = Settings(
                 models={"vectors": vectors},
                 embedding_model="vectors",
-                aorchestra=AOrchestraSettings(models=("hand", "lead")),
+                aorchestra=AOrchestraSettings(models=("hand", "lead"), review_from=1),
             )
             tools = [study, price_of, compared]
             async with Workspace(WS, models=models, settings=settings, tools=tools) as ws:
