@@ -448,6 +448,24 @@ async def test_no_more_than_the_settings_allow_go_out_at_once(tmp_path: Path) ->
     assert "at most 1 are executed" in said[1]
 
 
+async def test_delegations_of_one_decision_work_at_the_same_time(tmp_path: Path) -> None:
+    """Each of eight waits until all eight are asked: one after the other they would wait for ever."""
+    parts = [delegate(f"Weigh the bell{'s' * number}.", "weigh") for number in range(8)]
+    together = asyncio.Barrier(len(parts))
+
+    def main(request: ModelRequest) -> ModelResponse:
+        back = came_back(request)
+        return complete(str(len(back))) if back else decide(calls=parts)
+
+    async def child(request: ModelRequest) -> ModelResponse:
+        await together.wait()
+        return weigher(request)
+
+    hand = ScriptedModel(child, name="hand")
+    result, _ = await orchestrated(tmp_path, script(main, weigher), models={"hand": hand}, own={"models": ("hand",)})
+    assert result.answer == "8"
+
+
 async def test_a_model_out_of_service_is_reported_to_the_orchestrator(tmp_path: Path) -> None:
     last: list[ModelRequest] = []
 
