@@ -12,7 +12,7 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "systems" / "parallel.py"
 
 
 def measure(*words: str) -> subprocess.CompletedProcess[str]:
-    line = [sys.executable, BENCHMARK, *words, "--python", sys.executable]
+    line = [sys.executable, str(BENCHMARK), *words, "--python", sys.executable]
     return subprocess.run(line, capture_output=True, text=True, timeout=110, check=False)
 
 

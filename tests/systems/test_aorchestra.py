@@ -326,7 +326,7 @@ async def test_sources_of_sub_agents_are_the_answers(tmp_path: Path) -> None:
     def child(request: ModelRequest) -> ModelResponse:
         if not results(request):
             return decide(calls=[call("read_file", name="note.txt")])
-        cited = {"source": "note.txt", "place": "line 1", "quote": "The bell was cast in 1712."}
+        cited: Any = {"source": "note.txt", "place": "line 1", "quote": "The bell was cast in 1712."}
         return decide(calls=[call("done", answer="1712", sources=[cited])])
 
     result, _ = await orchestrated(tmp_path, script(main, child), task="When was the bell cast?", files=[note])

@@ -176,6 +176,6 @@ def cost(price: Price, of: Mapping[str, int]) -> float:
 
 async def command(folder: Path, *words: str) -> dict[str, Any]:
     """A command in a process of its own; what it printed."""
-    line = ["-m", "agentorchestra", *words, "--workspace", folder / "ws", "--json"]
+    line: list[str | Path] = ["-m", "agentorchestra", *words, "--workspace", folder / "ws", "--json"]
     printed: dict[str, Any] = json.loads(await asyncio.to_thread(python, line, cwd=folder))
     return printed
