@@ -14,9 +14,11 @@ from pathlib import Path
 
 import pytest
 from packaging.requirements import Requirement
+from pydantic import BaseModel
 
 from agentorchestra.core.settings import (
     AnalysisSettings,
+    AOrchestraSettings,
     ModelProfile,
     PolicySettings,
     ResearchSettings,
@@ -230,12 +232,13 @@ def test_every_setting_is_documented(model: type[Settings]) -> None:
         assert name in known, f"docs/settings.md names {name}, which is no setting"
 
 
-def test_the_settings_of_the_researcher_are_documented() -> None:
-    page = (ROOT / "docs" / "research.md").read_text()
-    for name, one in ResearchSettings.model_fields.items():
-        row = next((line for line in page.splitlines() if line.startswith("| ") and f"`{name}`" in line), "")
-        default = str(one.default).lower().removesuffix(".0")
-        assert re.search(rf"\b{default}\b", row.split("|")[2]), f"{name}: {default} is not in {row!r}"
+@pytest.mark.parametrize(("page", "model"), [("research.md", ResearchSettings), ("aorchestra.md", AOrchestraSettings)])
+def test_the_settings_of_workflows_are_documented(page: str, model: type[BaseModel]) -> None:
+    table = (ROOT / "docs" / page).read_text().partition("\n## Settings\n")[2]
+    for name, one in model.model_fields.items():
+        row = next((line for line in table.splitlines() if line.startswith("| ") and f"`{name}`" in line), "")
+        default = "none" if one.default in ((), {}) else str(one.default).lower().removesuffix(".0")
+        assert row and re.search(rf"\b{default}\b", row.split("|")[2]), f"{name}: {default} is not in {row!r}"
 
 
 def test_the_architecture_says_what_is_not_built() -> None:

@@ -295,6 +295,8 @@ def test_a_place_that_is_a_little_off_is_put_right(place: str, quote: str, found
 def test_a_row_or_page_that_is_off_is_put_right_and_a_cell_is_not() -> None:
     table = TableDocument(("city", "people", "land"), (("Ulm", "126", "D"), ("Bonn", "336", "D")), 2)
     assert place_of(table, "row 2", "Bonn, 336, D") == "row 3"
+    assert place_of(table, "line 3", "Bonn,336,D") == "row 3", "it was read as a text"
+    assert place_of(table, "line 3", "Bonn,337,D") is None
     assert place_of(table, "", "Bonn,336") == "row 3"
     assert place_of(table, "B2", "336") is None
     assert place_of(table, "row 2", "336") is None

@@ -59,6 +59,33 @@ STATED: dict[str, dict[str, Any]] = {
 }
 """What the papers state (000, sec. 5 and app. D.5; 001, sec. 4.4, and its authors' program), as it is set here."""
 
+ORCHESTRATED: dict[str, Any] = {
+    "system": "aorchestra",
+    "max_steps": 11,
+    "in_view_chars": 0,
+    "memory": "none",
+    "aorchestra.attempts": 10,
+    "aorchestra.parallel": 1,
+    "aorchestra.child_steps": 50,
+    "aorchestra.context": "curated",
+    "aorchestra.question": False,
+    "aorchestra.executor": "react",
+    "aorchestra.review_from": 1,
+}
+STATED_002: dict[str, dict[str, Any]] = {
+    "paper-002-gaia": {
+        **ORCHESTRATED,
+        "aorchestra.toolset": "gaia",
+        "aorchestra.child_steps": 30,
+        "search.timeout_s": 30,
+        "web.timeout_s": 50,
+        "sandbox.timeout_s": 10,
+    },
+    "paper-002-terminal": {**ORCHESTRATED, "aorchestra.toolset": "terminal", "sandbox.timeout_s": 600},
+    "paper-002-swe": {**ORCHESTRATED, "aorchestra.toolset": "swe", "sandbox.timeout_s": 300},
+}
+"""What 002 states (table 6, app. D.3), and attempts and steps as its public code has them."""
+
 
 def leaves(table: dict[str, Any], above: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
@@ -67,9 +94,9 @@ def leaves(table: dict[str, Any], above: str = "") -> dict[str, Any]:
     return found
 
 
-@pytest.mark.parametrize("name", sorted(STATED))
+@pytest.mark.parametrize("name", preset_names())
 def test_limits_are_the_papers(name: str) -> None:
-    assert leaves(find_preset(name).settings) == STATED[name]
+    assert leaves(find_preset(name).settings) == (STATED | STATED_002)[name]
 
 
 @pytest.mark.parametrize("name", sorted(STATED))
@@ -83,6 +110,34 @@ async def test_workspaces_have_the_limits(name: str, tmp_path: Path) -> None:
         assert agents["tool_generator"].drive.limits == ws.settings.generator
         assert agents["browser_use"].drive.rounds == 5
         assert agents["browser_use"].max_steps == 50
+
+
+@pytest.mark.parametrize("name", sorted(STATED_002))
+async def test_workspaces_orchestrate_with_the_limits(name: str, tmp_path: Path) -> None:
+    async with Workspace(tmp_path / "w", preset=name) as ws:
+        assert {path: value_of(path, ws.settings) for path in STATED_002[name]} == STATED_002[name]
+
+
+async def test_the_orchestrator_has_ten_attempts_and_the_end(tmp_path: Path) -> None:
+    """The run's system, its limit and the tools that it can give away are the preset's; the last decision must end."""
+    decided: list[str] = []
+
+    def never_done(request: ModelRequest) -> ToolCall | str:
+        if not request.tools:  # the reviewer
+            return json.dumps({"points": ["nothing"], "issues": []})
+        shown = "\n".join(one.text for one in request.messages)
+        if not any(one.name == "delegate_task" for one in request.tools):
+            return call("done", answer="nothing yet", status="partial")
+        decided.append(shown)
+        if "last allowed step" in request.messages[-1].text:
+            return call("complete", answer="unknown", status="partial")
+        return call("delegate_task", task_instruction=f"Look again, {len(decided)}.", tools=["python"])
+
+    async with Workspace(tmp_path / "w", preset="paper-002-gaia") as ws:
+        result = await ws.run("What is it?", model=ScriptedModel(never_done))
+        (record,) = await ws.runs()
+    assert (record.manifest.system, result.answer, len(decided)) == ("aorchestra", "unknown", 11)
+    assert "You have 10 delegations in all." in decided[0]
 
 
 def test_without_a_preset_nothing_changes(tmp_path: Path) -> None:
@@ -116,7 +171,8 @@ def test_given_settings_win_too() -> None:
 
 
 def test_an_unknown_preset_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SettingsError, match=r"no preset 'paper-9'; the presets: paper-000, paper-001, or 'none'"):
+    said = r"no preset 'paper-9'; the presets: paper-000, paper-001, paper-002-gaia, .*, or 'none'"
+    with pytest.raises(SettingsError, match=said):
         load_settings(tmp_path, "paper-9")
 
 
@@ -232,6 +288,22 @@ def test_the_sheet_has_a_row_for_every_setting(name: str) -> None:
     page = sheet(preset)
     for path, value in leaves(preset.settings).items():
         assert f"`{path}` = **{value if isinstance(value, str) else json.dumps(value)}**" in page
+
+
+def test_a_sheet_has_a_column_of_the_public_code_where_a_row_tells_of_it() -> None:
+    def heads(name: str) -> list[str]:
+        table = [line for line in sheet(find_preset(name)).splitlines() if line.startswith("|")]
+        assert len({line.count(" | ") for line in table if not line.startswith("|---")}) == 1
+        return table[0].strip("| ").split(" | ")
+
+    with_code = ["what", "the paper states", "where", "its public code", "neither says", "here", "settings"]
+    assert heads("paper-002-gaia") == with_code
+    assert heads("paper-001") == ["what", "the paper states", "where", "it leaves open", "here", "settings"]
+
+
+def test_the_example_of_a_sheet_names_a_role_of_the_system() -> None:
+    assert "[roles.main]" in sheet(find_preset("paper-002-swe"))
+    assert "[roles.planner]" in sheet(find_preset("paper-001"))
 
 
 def test_list_names_the_papers() -> None:

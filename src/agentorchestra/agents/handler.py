@@ -10,6 +10,7 @@ from typing import Any
 from agentorchestra.agents.agent import System
 from agentorchestra.agents.driver import run_agent, run_workflow
 from agentorchestra.agents.identity import run_with_identity
+from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
 from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.content import Trust, lowest
@@ -49,7 +50,12 @@ class AgentHandler(BaseHandler):
                 raise  # nothing is left for anybody: the end of the run
             return failed("limited", str(exc), value=ctx.partial, trust=Trust.UNTRUSTED)
         # An answer is trusted no further than what the agent saw, or content from outside would be laundered by it.
-        return Outcome(value=result.stored(), trust=lowest(Trust.AGENT, ctx.seen_trust))
+        return Outcome(
+            value=result.stored(),
+            trust=lowest(Trust.AGENT, ctx.seen_trust),
+            usage=agent_state(ctx).usage,
+            artifacts=result.artifacts,
+        )
 
     async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit) -> AgentResult:
         agent = kit.agents.get(spec.system)

@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import JsonValue
 
 from agentorchestra.agents.memory import AgentMemory
+from agentorchestra.core.budget import NO_USAGE, Usage
 from agentorchestra.core.effects import Outcome, Provenance
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.log.ledger import Record
@@ -28,12 +29,14 @@ class AgentState:
         functions: what its programs may call; None where it writes none.
         result_chars: the longest result that its window has room for.
         memory: of an agent whose workflow is code.
+        usage: what it cost besides its effects; of unknown cost for a program that asks models elsewhere.
     """
 
     own_tools: dict[str, Tool[..., Any]] = field(default_factory=dict)
     functions: Functions | None = None
     result_chars: int | None = None
     memory: AgentMemory | None = None
+    usage: Usage = NO_USAGE
 
     def for_rival(self) -> AgentState:
         """Return what a rival continuation begins with."""

@@ -8,13 +8,16 @@ from dataclasses import dataclass
 
 from agentorchestra.core.content import Trust, lowest, text_of
 from agentorchestra.core.effects import FINISH, ArtifactRef, EffectKind
-from agentorchestra.log.ledger import Ledger, Record, within
+from agentorchestra.log.ledger import Ledger, Record, parent_key, within
 
 LINE_CHARS = 1_500
 """Characters of a call and its result that one line of a trace holds."""
 
 MOST_LINES = 120
 """Lines of a trace: the first third and the newest of a longer one."""
+
+CALLED_BY_CODE = frozenset({"describe_files", "check_quotes", "files_in_view"})
+"""Tools that the code of agents calls, before and after their steps; no agent decides to."""
 
 _SILENT = frozenset({EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY, EffectKind.SNAPSHOT})
 
@@ -44,13 +47,16 @@ class Trace:
 
 def trace_of(ledger: Ledger, branch: str) -> Trace:
     """Return the trace of the agent whose branch this is."""
-    below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch)]
+    agent = parent_key(branch)  # its own record has what it cost and made besides its effects
+    below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch) or key == agent]
     own = sorted(((key.n, one) for key, one in below if key.branch == branch), key=lambda one: one[0])
     lines, errors, words, steps = [], [], "", 0
     trust = Trust.AGENT
     for _, record in own:
         outcome, kind = record.outcome, record.effect.get("kind")
         if kind in _SILENT or record.effect.get("purpose") == FINISH:  # the result stands beside a trace
+            continue
+        if _name(record) in CALLED_BY_CODE or record.effect.get("arguments", {}).get("action") == "state":
             continue
         if kind == EffectKind.REQUEST_MODEL:
             steps += record.effect.get("purpose") in ("decision", "final")
@@ -74,14 +80,19 @@ def trace_of(ledger: Ledger, branch: str) -> Trace:
 
 def _call(record: Record) -> str:
     """Return a call and what it gave; one that was cut off gave nothing."""
-    name = str(record.effect.get("component", "")).partition("@")[0]
-    arguments = json.dumps(record.effect.get("arguments", {}), ensure_ascii=False)
+    given = record.effect.get("arguments", {})
+    arguments = "\n".join(f"{name} = {one if isinstance(one, str) else json.dumps(one)}" for name, one in given.items())
     outcome = record.outcome
     if outcome is None:
         said = "it did not come back"
     else:
         said = text_of(outcome.blocks()) if outcome.ok else f"failed: {outcome.error or outcome.status}"
-    return f"{name} {_cut(arguments, LINE_CHARS // 3)}: {_cut(said)}"
+    return f"It called {_name(record)} with\n{_cut(arguments)}\nand got\n{_cut(said)}"
+
+
+def _name(record: Record) -> str:
+    """Return the name of what was called."""
+    return str(record.effect.get("component", "")).partition("@")[0]
 
 
 def _cost(records: Sequence[Record]) -> float | None:
@@ -92,5 +103,4 @@ def _cost(records: Sequence[Record]) -> float | None:
 
 
 def _cut(text: str, most: int = LINE_CHARS) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1]}…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"

@@ -150,7 +150,7 @@ preset_option = click.option(
     type=WORDS,
     expose_value=False,
     callback=_keep,
-    help="The limits of a paper under the settings: paper-000, paper-001, or none.  [default: from the settings]",
+    help="The limits of a paper under the settings (`presets list`), or none.  [default: from the settings]",
 )
 """`--preset NAME`; `opened` gives it to the workspace."""
 

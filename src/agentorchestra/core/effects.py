@@ -74,6 +74,9 @@ class Tag(StrEnum):
 OF_MODELS = frozenset({EffectKind.REQUEST_MODEL, EffectKind.EMBED, EffectKind.TRANSCRIBE})
 """Kinds that are counted under a model's name: the value of the outcome says which."""
 
+OF_AGENTS = frozenset({EffectKind.INVOKE_AGENT, EffectKind.SPAWN})
+"""Kinds whose own usage is what an agent cost besides its effects: what a program asked elsewhere."""
+
 FINISH = "finish"
 """Purpose of the call by which an agent ends its work: of a tool that is marked so (`Traits.finishes`)."""
 

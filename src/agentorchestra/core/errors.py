@@ -4,7 +4,7 @@
     ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
-    │     WorkspaceState, HttpRequest, SandboxUnavailable
+    │     WorkspaceState, HttpRequest, SandboxUnavailable, SystemDefinition
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
     │     DuplicateEvent, ComponentConflict
     ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
@@ -84,6 +84,10 @@ class BudgetError(UsageError):
 
 class ToolDefinitionError(UsageError):
     """A function that cannot become a tool."""
+
+
+class SystemDefinitionError(UsageError):
+    """A callable or a program that cannot become a system."""
 
 
 class PromptError(UsageError):

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr
+from pydantic import BaseModel, Field, SecretStr, field_validator
 
 from agentorchestra.core.budget import Budget
 
@@ -512,6 +513,42 @@ class DebateSettings(BaseModel, frozen=True, extra="forbid"):
     arguments: int = Field(default=3, ge=1, le=10)
 
 
+PLACEHOLDERS = ("task", "model", "base_url", "folder")
+"""Words in the command of a program that are filled in, each written as `{task}`."""
+
+
+class ProgramSettings(BaseModel, frozen=True, extra="forbid"):
+    """A program of the user's as a system (docs/programs.md).
+
+    Attributes:
+        command: the program and its arguments. In each, `{task}` stands for the task, `{model}` for the model's name,
+            `{base_url}` for the run's address, `{folder}` for the run's folder.
+        timeout_s: seconds it may take; None for the run's own limit alone.
+        env: environment variables that it gets besides a few of every program's; their values are secrets.
+        description: what it is for.
+    """
+
+    command: tuple[str, ...]
+    timeout_s: float | None = Field(default=None, gt=0)
+    env: tuple[str, ...] = ()
+    description: str = ""
+
+    @field_validator("command")
+    @classmethod
+    def _known(cls, command: tuple[str, ...]) -> tuple[str, ...]:
+        if not command or not command[0].strip():
+            raise ValueError('the command is empty; write the program and its arguments: ["python", "agent.py"]')
+        for word in command:
+            for name in PLACEHOLDER.findall(word):
+                if name not in PLACEHOLDERS:
+                    known = ", ".join(f"{{{one}}}" for one in PLACEHOLDERS)
+                    raise ValueError(f"there is no placeholder {{{name}}}; the placeholders: {known}")
+        return command
+
+
+PLACEHOLDER = re.compile(r"\{(\w+)\}")
+
+
 class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     """Orchestration with sub-agents that are made on demand (002, docs/aorchestra.md).
 
@@ -543,7 +580,7 @@ class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     models: tuple[str, ...] = ()
     guide: dict[str, str] = {}
     mask: bool = False
-    review_from: int = Field(default=3, ge=1)
+    review_from: int = Field(default=5, ge=1)
 
 
 class Settings(BaseModel, frozen=True, extra="forbid"):
@@ -573,6 +610,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         database_retry_s: how long writes and reads wait for a database that is away.
         max_depth: how deep agents may be nested below the run's top agent.
         agents: settings of single agents, by name.
+        programs: programs of the user's that are systems, by name (docs/programs.md).
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
@@ -613,6 +651,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     debate: DebateSettings = DebateSettings()
     aorchestra: AOrchestraSettings = AOrchestraSettings()
     generator: GeneratorSettings = GeneratorSettings()
+    programs: dict[str, ProgramSettings] = {}
     mcp: str = ""
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from agentorchestra.core.budget import NO_COST, Bound, Usage
-from agentorchestra.core.effects import OF_MODELS, Effect, EffectKind, Mode, Outcome
+from agentorchestra.core.effects import OF_AGENTS, OF_MODELS, Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import DivergedError
 from agentorchestra.core.events import RUN_BRANCH, Answered, Event, Told, upcast
 from agentorchestra.core.ids import EffectKey
@@ -198,8 +198,8 @@ class Ledger:
         model = ""
         if isinstance(outcome.value, dict) and effect.get("kind") in OF_MODELS:
             model = str(outcome.value.get("model", ""))
-        # A composite's usage is its children's: counting it again would pay twice.
-        if effect.get("mode") != Mode.COMPOSITE:
+        # A composite's usage is its children's: counting it again would pay twice. An agent's is what it cost besides.
+        if effect.get("mode") != Mode.COMPOSITE or effect.get("kind") in OF_AGENTS:
             self._add_usage(key, outcome.usage, model)
 
     def _add_usage(self, key: EffectKey, usage: Usage, model: str) -> None:

@@ -15,7 +15,17 @@ from pydantic import JsonValue
 
 from agentorchestra.core.budget import NO_COST, Bound, Budget
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import BESIDE, OF_MODELS, Effect, EffectKind, Mode, Outcome, OutcomeStatus, failed
+from agentorchestra.core.effects import (
+    BESIDE,
+    OF_AGENTS,
+    OF_MODELS,
+    Effect,
+    EffectKind,
+    Mode,
+    Outcome,
+    OutcomeStatus,
+    failed,
+)
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     BudgetExhaustedError,
@@ -38,7 +48,6 @@ from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.runtime.worlds import obvious_mistake
 
-_AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 _DECISIONS = ("decision", "final")
 _LAZY = frozenset({EffectKind.RECEIVE})
 """Kinds whose record need not be awaited: it is committed before any row that comes after it."""
@@ -75,7 +84,7 @@ class Passage:
     def open_branch(self, attempt: int) -> Branch:
         """Make the effect's own branch: what executes it acts on that one."""
         branch, effect = self.branch, self.effect
-        spec = AgentSpec.model_validate(effect.arguments) if effect.kind in _AGENTS else None
+        spec = AgentSpec.model_validate(effect.arguments) if effect.kind in OF_AGENTS else None
         base = self.base if spec is None else {k: v for k, v in self.base.items() if not k.startswith(PRIVATE)}
         child = self.child = type(branch)(
             branch.run,
@@ -422,7 +431,7 @@ async def _executed(passage: Passage, effect: Effect) -> Outcome:
 
 def _reports_outage(effect: Effect) -> bool:
     """Return True for an agent whose caller is told when its model cannot be had, see `AgentSpec.on_demand`."""
-    return effect.kind in _AGENTS and effect.arguments.get("on_demand") is True
+    return effect.kind in OF_AGENTS and effect.arguments.get("on_demand") is True
 
 
 async def _spawned(passage: Passage) -> Outcome:
@@ -492,7 +501,7 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
             fingerprint=effect.fingerprint, effect=stored, attempt=attempt, outcome=outcome, seq=seq
         )
         run.ledger.attempts[key] = attempt
-    if passage.mode is not Mode.COMPOSITE:
+    if passage.mode is not Mode.COMPOSITE or effect.kind in OF_AGENTS:
         model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
         run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
     if effect.tags:
@@ -505,7 +514,7 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
 def _handed_back(child: Branch, effect: Effect) -> dict[str, JsonValue]:
     """Return what a child wrote, as far as its caller gets it: an agent's own notes (its plan) stay its own."""
     writes = child.vars.writes
-    if writes and effect.kind in _AGENTS:
+    if writes and effect.kind in OF_AGENTS:
         return {name: value for name, value in writes.items() if not name.startswith(PRIVATE)}
     return writes
 

@@ -147,6 +147,25 @@ async def adopt_world(run: Run, world: str, rivals: str, ctx: RunContext[Any]) -
             await run.environments.pop(place).close()
 
 
+async def lay_ground(run: Run, name: str, ctx: Any) -> None:
+    """Put the ground of an environment where its world stands, for what acts on it beside its actions.
+
+    What a killed process left there is gone then. A ground that is open stays as it is.
+    """
+    environment = grounded(new_environment(run, name))
+    assert environment is not None
+    place = (ctx.world, environment.ground)
+    async with run.using[place]:
+        if place in run.environments:
+            return
+        stood = ctx.vars.get(f"{ENV_STATE}{environment.ground}")
+        ref = last_snapshot(run.ledger, place, stood if isinstance(stood, str) else None)
+        ground = await environment.lay(ctx)
+        await ground.restore(None if ref in (None, CHANGED) else await run.blob(str(ref)))
+        live = run.environments[place] = OpenEnvironment(ground, past=past_snapshots(run.ledger, place))
+        live.stands_at(ref)
+
+
 async def bring_to_disk(run: Run, world: str, ctx: RunContext[Any]) -> None:
     """Bring what lies on disk to where a run stands that has ended, where the process that ended it did not use it."""
     stands = {name.removeprefix(ENV_STATE): ref for name, ref in ctx.vars.items() if name.startswith(ENV_STATE)}

@@ -10,6 +10,7 @@ The orchestrator never acts itself. Any system, agent or program can be the exec
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -18,11 +19,10 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.agent import agent_effect, caller_words, order_trust
 from agentorchestra.agents.driver import run_agent
-from agentorchestra.agents.first_view import VIEW
 from agentorchestra.agents.forms import TEXTS, Limited, Question, Questioner, form, limit_status
 from agentorchestra.agents.handler import find_system
 from agentorchestra.agents.outputs import ended_on
-from agentorchestra.agents.trace import Trace, trace_of
+from agentorchestra.agents.trace import CALLED_BY_CODE, Trace, trace_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -35,7 +35,7 @@ from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.signatures import schema_problems
-from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
+from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.tools.done import complete, done_tool, submit_tool
 
 NAME = "aorchestra"
@@ -50,13 +50,11 @@ TOOLSETS: Mapping[str, Sequence[str]] = {
 }
 """Tools and environments of sub-agents by benchmark (002, table 6), by our names."""
 
-_CODE_ONLY = frozenset({"describe_files", "check_quotes", VIEW})
-"""Tools that the code of agents calls; `check_quotes` looks up what a sub-agent quotes."""
 
 REVIEW = form(["points"], points=TEXTS, issues=TEXTS)
 
-MOST_POINTS = 10
-"""Points of a trace that the orchestrator is shown (002, sec. 4.1: its core insights)."""
+MOST_POINTS, POINT_CHARS = 10, 600
+"""Points of a trace that the orchestrator is shown at most, and as many issues; the length of one."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,8 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
     Raises:
         UnknownComponentError: of the toolset nothing is in the run.
     """
-    held = [name for name in spec.tools if name not in _CODE_ONLY and (name in kit.tools or name in kit.environments)]
+    known = {*kit.tools, *kit.environments} - CALLED_BY_CODE
+    held = [name for name in spec.tools if name in known]
     wanted = TOOLSETS.get(limits.toolset)
     names = [name for name in held if (name in wanted if wanted is not None else name not in kit.apart)]
     if wanted is not None and not names:
@@ -117,8 +116,18 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
             f"the toolset {limits.toolset!r} (aorchestra.toolset) needs {' or '.join(wanted)}, and the run has none of "
             "them; name environments with --environment, and see that the settings leave the tools on"
         )
-    said = {name: kit.tools[name].description if name in kit.tools else f"work in {name}" for name in names}
-    return {name: text.strip().splitlines()[0].strip() if text.strip() else "" for name, text in said.items()}
+    return {name: _purpose(name, kit) for name in names}
+
+
+def _purpose(name: str, kit: Kit) -> str:
+    """Return what a tool or an environment is for, in the first line of its description."""
+    tool = kit.tools.get(name)
+    said = tool.description if tool is not None else inspect.getdoc(type(kit.environments[name]())) or ""
+    first = said.strip().partition("\n")[0].strip()
+    if tool is not None:
+        return first
+    shares = getattr(kit.environments[name](), "ground", "") == "folder"
+    return f"{first} All agents of the run share that folder." if shares else first
 
 
 def offered_models(session: Session[Any], limits: AOrchestraSettings) -> dict[str, str]:
@@ -157,7 +166,6 @@ class Delegation:
             effect="composite",
             check=check,
             takes_context=True,
-            traits=Traits(cut=False),
             trust=self._trust(),
         )
 
@@ -205,7 +213,8 @@ class Delegation:
         wrong = [str(one) for one in (asked if isinstance(asked, list) else ()) if one not in self.tools]
         known = [*self.tools] if problem.startswith("tools") else [*self.models] if problem.startswith("model") else []
         names = wrong if problem.startswith("tools") else [str(given.get("model", ""))]
-        near = [one for name in names if name and repr(name) in problem for one in _nearest(name, known)]
+        meant = [name for name in names if name and repr(name) in problem]
+        near = [one for name in meant for one in difflib.get_close_matches(name, known, n=1)]
         return f"{problem}; did you mean {near[0]!r}?" if near else problem
 
     # -- one delegation ------------------------------------------------------------------------------------------------
@@ -324,14 +333,17 @@ class Delegation:
         short = (result.steps or trace.steps) < self.limits.review_from
         if not trace.lines or (short and result.status is RunStatus.COMPLETED):
             return ()
-        shown = TextBlock(text="\n".join(trace.lines), source=Source(kind="agent", ref=child.name), trust=trace.trust)
-        values = {"task": child.instruction, "status": result.status.value, "result": result.answer}
+        source = Source(kind="agent", ref=child.name)
+        handed = "\n\n".join(one for one in (result.answer, result.report) if one) or "nothing"
+        texts = (f"Its result:\n{handed}", "\n\n".join(("Its log:", *trace.lines)))
+        shown = tuple(TextBlock(text=text, source=source, trust=trace.trust) for text in texts)
+        values = {"task": child.instruction, "status": result.status.value}
         questioner = Questioner(ctx, self.kit, REVIEWER)
-        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, (shown,), beside=True))
+        reply = await questioner.one(Question("aorchestra_review", REVIEW, values, shown, beside=True))
         said = [" ".join(str(one).split()) for one in ((reply or {}).get("points") or ())]
         said += [f"Issue: {' '.join(str(one).split())}" for one in ((reply or {}).get("issues") or ())]
-        points = tuple(one for one in said if one)
-        return points or trace.lines[-MOST_POINTS:]
+        points = [one for one in said if one][: 2 * MOST_POINTS] or trace.lines[-MOST_POINTS:]
+        return tuple(one[:POINT_CHARS] for one in points)
 
     def _view(self, result: AgentResult, model: str, attempt: int) -> dict[str, JsonValue]:
         """Return what the orchestrator is shown of a sub-agent: never its raw trace."""
@@ -346,7 +358,7 @@ def _known(result: AgentResult) -> dict[str, JsonValue]:
         "status": result.status.value,
         "result": result.answer,
         "summary": result.report,
-        "sources": [one.model_dump(mode="json", exclude_defaults=True) for one in result.sources],
+        "sources": list(dict.fromkeys(f"{one.source}, {one.place}".strip(", ") for one in result.sources)),
         "findings": [*result.findings],
         "artifacts": [one.name for one in result.artifacts],
         "errors": [*result.errors[-MOST_POINTS:]],
@@ -364,7 +376,3 @@ def _result_of(outcome: Outcome) -> AgentResult:
     ends = {"timeout": RunStatus.TIMED_OUT, "limited": limit_status(outcome.error or "")}
     status = ends.get(outcome.status, RunStatus.BLOCKED)
     return AgentResult(status=status, answer=str(came.get("memory") or ""), steps=int(str(came.get("steps") or 0)))
-
-
-def _nearest(name: str, known: Sequence[str]) -> list[str]:
-    return difflib.get_close_matches(name, known, n=1)

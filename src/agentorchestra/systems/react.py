@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from agentorchestra.agents.driver import run_agent
-from agentorchestra.agents.first_view import VIEW, short_files
+from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.planning.evidence import SourceCheck
+from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
@@ -14,12 +15,8 @@ from agentorchestra.runtime.session import Session
 
 async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Run one agent linearly over the tools of its spec; the quotes of its answer are looked up by code."""
-    tools = tuple(name for name in spec.tools if name not in _BEHIND)
+    tools = tuple(name for name in spec.tools if name not in CALLED_BY_CODE)
     checks = (SourceCheck(kit.prompts.get("verification")),) if session.manifest.checks else ()
     context = spec.context if spec.on_demand else (*spec.context, *await short_files(session))
     own = spec.model_copy(update={"tools": tools, "context": context})
     return await run_agent(own, session, kit, prompt="react", observe=checks)
-
-
-_BEHIND = frozenset({"describe_files", "check_quotes", VIEW})
-"""Tools that the code of agents calls, before and after their steps."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.resources
 import inspect
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -12,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import UnknownComponentError, UnknownSystemError
+from agentorchestra.core.errors import SystemDefinitionError, UnknownComponentError, UnknownSystemError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.settings import Settings
@@ -113,7 +114,7 @@ class Catalog:
 
             self.tools[transcribe_file.name] = transcribe_file
         self.tools |= tools_by_name(own.tools)
-        self.systems = systems(settings) | own.systems
+        self.systems = systems(settings) | _programs(settings, own) | _callables(own)
         for name in settings.team.systems:
             system_purpose(name, self.systems)
         check_memories(own.memories)
@@ -276,6 +277,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.aorchestra import AOrchestra
+    from agentorchestra.systems.mini_swe import mini_swe
     from agentorchestra.systems.react import react
 
     given = settings or Settings()
@@ -283,6 +285,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
         "agentorchestra": AgentOrchestra(given.team),
         "aorchestra": AOrchestra(given.aorchestra),
         "debate": DebateDriver(given.debate),
+        "mini_swe": mini_swe,
         "react": react,
     }
 
@@ -300,6 +303,26 @@ def system_purpose(name: str, known: Mapping[str, Any]) -> str:
         )
     said = getattr(known[name], "description", "") or (inspect.getdoc(known[name]) or "").partition("\n")[0]
     return str(said) or f"The system {name}, which does a part of the task by itself."
+
+
+def _programs(settings: Settings, own: Own) -> dict[str, Any]:
+    """Return the programs of the settings as systems, by name."""
+    from agentorchestra.agents.registry import builtin_agents
+    from agentorchestra.systems.program import Program
+
+    taken = {*systems(settings), *builtin_agents(settings), *own.systems}
+    for name in settings.programs:
+        if name in taken or not re.fullmatch(r"[a-z0-9_-]{1,40}", name):
+            why = "a system or agent has that name" if name in taken else "it has lower case letters, digits, _ and -"
+            raise SystemDefinitionError(f"the settings name a program {name!r} (programs.{name}): {why}; rename it")
+    return {name: Program(name, one) for name, one in settings.programs.items()}
+
+
+def _callables(own: Own) -> dict[str, Any]:
+    """Return the user's callables as systems, by name."""
+    from agentorchestra.systems.callables import systems_of
+
+    return systems_of(own.systems)
 
 
 @cache

@@ -78,8 +78,8 @@ class Workspace(Generic[Deps]):
         models: clients by name, besides those of the settings (scripted models in tests).
         policy: replaces the default policy.
         settings: replaces what `agentorchestra.toml` says.
-        preset: what lies under the settings: `paper-000`, `paper-001` (docs/presets.md), `none`; None for the one that
-            they name.
+        preset: what lies under the settings: `paper-000`, `paper-002-gaia`, ... (docs/presets.md), `none`; None for
+            the one that they name.
         store: replaces the store of the settings, SQLite by default (`MemoryStore()` for runs that need not survive).
         handlers: replaces or wraps handlers, by kind.
         asker: answers questions in place.

@@ -403,7 +403,7 @@ class RunView:
         self.owner(key.branch).open.pop(key, None)
 
     def _charge(self, key: EffectKey, usage: Usage, event: Event, target: str) -> None:
-        agent = self.owner(key.branch)
+        agent = self.agents.get(key) or self.owner(key.branch)  # of an agent: what it cost besides its effects
         agent.usage = agent.usage + usage
         model = target
         span = self.spans.get(key)

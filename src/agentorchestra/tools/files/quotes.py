@@ -376,6 +376,8 @@ def place_of(document: Document, place: str, quote: str) -> str | None:
     prefix = "!".join(names)
     if inside:
         where = parse_place(inside)
+        if where is not None and where.unit == "line" and isinstance(only_part(part), TableDocument):
+            return place_of(document, joined(prefix, str(replace(where, unit="row"))), quote)  # read as a text
         if where is None or where.part or _plain(quote).words < FEW_WORDS:
             return None
         part = only_part(part)

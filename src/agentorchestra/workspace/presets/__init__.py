@@ -21,7 +21,8 @@ class Row(BaseModel, frozen=True, extra="forbid"):
         what: the matter.
         states: what the paper states, "" where it says nothing.
         where: the section.
-        open: what it leaves open, "" where it leaves nothing.
+        code: what its public code does, "" where that says nothing; a sheet has the column where a row has it.
+        open: what is left open, "" where nothing is.
         here: what we do, and why.
         settings: the settings that hold it, dotted; their values are read when the sheet is made.
     """
@@ -29,6 +30,7 @@ class Row(BaseModel, frozen=True, extra="forbid"):
     what: str
     states: str = ""
     where: str = ""
+    code: str = ""
     open: str = ""
     here: str
     settings: tuple[str, ...] = ()
@@ -40,6 +42,7 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
     Attributes:
         name: how it is chosen.
         title, paper: which paper.
+        role: a role of its system, for the example of the sheet.
         settings: as a settings file would have them.
         rows: of the sheet.
     """
@@ -47,6 +50,7 @@ class Preset(BaseModel, frozen=True, extra="forbid"):
     name: str
     title: str
     paper: str
+    role: str = "planner"
     settings: dict[str, Any]
     rows: tuple[Row, ...]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -14,6 +15,9 @@ from agentorchestra.workspace.presets import Preset, Row, with_preset
 def sheet(preset: Preset) -> str:
     """Return the page in Markdown; every value is read from the settings, and from the agents that they govern."""
     settings = with_preset(Settings(), preset.name)
+    coded = any(row.code for row in preset.rows)
+    left = ("its public code", "neither says") if coded else ("it leaves open",)
+    columns = ("what", "the paper states", "where", *left, "here", "settings")
     lines = [
         f"# {preset.name}",
         "",
@@ -22,9 +26,9 @@ def sheet(preset: Preset) -> str:
         "",
         "Values in **bold** are set by the preset, the others are those that hold without one.",
         "",
-        "| what | the paper states | where | it leaves open | here | settings |",
-        "|---|---|---|---|---|---|",
-        *(_line(row, preset, settings) for row in preset.rows),
+        _cells(columns),
+        "|" + "---|" * len(columns),
+        *(_line(row, preset, settings, coded=coded) for row in preset.rows),
         "",
         "## As a settings file",
         "",
@@ -32,33 +36,44 @@ def sheet(preset: Preset) -> str:
         *_toml(preset.settings),
         "```",
         "",
-        *_MODELS,
+        *_models(preset.role),
     ]
     return "\n".join(lines)
 
 
-_MODELS = (
-    "## Models",
-    "",
-    "Presets name no models. The papers' are given to the roles as any others, in `agentorchestra.toml`",
-    "([settings.md](../settings.md#roles)) or by `--role planner=NAME`:",
-    "",
-    "```toml",
-    "[models.planning]",
-    'model = "PROVIDER:NAME"',
-    "",
-    "[roles.planner]",
-    'model = "planning"',
-    "```",
-    "",
-)
-
-
-def _line(row: Row, preset: Preset, settings: Settings) -> str:
-    values = "<br>".join(_setting(path, preset, settings) for path in row.settings)
+def _models(role: str) -> tuple[str, ...]:
+    """Return the words on models, with one role for all."""
     return (
-        f"| {row.what} | {row.states or '-'} | {row.where or '-'} | {row.open or '-'} | {row.here} | {values or '-'} |"
+        "## Models",
+        "",
+        "Presets name no models. The papers' are given to the roles as any others, in `agentorchestra.toml`",
+        f"([settings.md](../settings.md#roles)) or by `--role {role}=NAME`:",
+        "",
+        "```toml",
+        "[models.planning]",
+        'model = "PROVIDER:NAME"',
+        "",
+        f"[roles.{role}]",
+        'model = "planning"',
+        "```",
+        "",
     )
+
+
+def _line(row: Row, preset: Preset, settings: Settings, *, coded: bool) -> str:
+    """Return a row of the table.
+
+    Args:
+        coded: whether the table has the column of the public code.
+    """
+    values = "<br>".join(_setting(path, preset, settings) for path in row.settings)
+    left = (row.code, row.open) if coded else (row.open,)
+    return _cells([row.what, row.states, row.where, *left, row.here, values])
+
+
+def _cells(texts: Sequence[str]) -> str:
+    """Return a line of a table."""
+    return "| " + " | ".join(one or "-" for one in texts) + " |"
 
 
 def _setting(path: str, preset: Preset, settings: Settings) -> str:

@@ -1,0 +1,77 @@
+"""Python callables as systems: `f(task)`, `f(task, ctx)`, or `f(spec, session, kit)` itself."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+from agentorchestra.agents.agent import System
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.errors import OutputError, SystemDefinitionError
+from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.threads import Threads
+
+
+def system_of(name: str, given: Any) -> System:
+    """Return a callable as a system, by the parameters that it needs.
+
+    Args:
+        name: of the system.
+        given: `f(spec, session, kit)` is one as it is. `f(task)` and `f(task, ctx)` give a str or an AgentResult; a
+            coroutine function runs in the loop, a plain one in a thread. `ctx` is the session as RunContext.
+
+    Raises:
+        SystemDefinitionError: it takes other arguments, or cannot be called.
+    """
+    try:
+        signature = inspect.signature(given)
+    except (TypeError, ValueError):
+        raise SystemDefinitionError(
+            f"the system {name!r} is {given!r}, which cannot be called; give a function of the task"
+        ) from None
+    least, most = _positions(signature)
+    for count in (1,) if least == 1 else (3, 1, 2):  # what has a default is nobody's to fill in
+        if least <= count <= most:
+            return given if count == 3 else partial(_call, name, given, count)
+    raise SystemDefinitionError(
+        f"the system {name!r} takes {signature}; write it as f(task), f(task, ctx) or f(spec, session, kit)"
+    )
+
+
+def _positions(signature: inspect.Signature) -> tuple[int, int]:
+    """Return how many arguments a callable takes by position, at least and at most; none that fits is (1, 0)."""
+    kinds = signature.parameters.values()
+    if any(one.kind is one.KEYWORD_ONLY and one.default is one.empty for one in kinds):
+        return 1, 0
+    places = [one for one in kinds if one.kind in (one.POSITIONAL_ONLY, one.POSITIONAL_OR_KEYWORD)]
+    most = 99 if any(one.kind is one.VAR_POSITIONAL for one in kinds) else len(places)
+    return sum(one.default is one.empty for one in places), most
+
+
+async def _call(
+    name: str, given: Callable[..., Any], count: int, spec: AgentSpec, session: Session[Any], kit: Kit
+) -> AgentResult:
+    """Call a function with the task; return what it gives as a result."""
+    work = partial(given, *(spec.instruction, session)[:count])
+    if _is_coroutine(given):
+        answer = await work()
+    else:
+        answer = await Threads(1).run(work, name=name)
+    if isinstance(answer, AgentResult):
+        return answer
+    if not isinstance(answer, str):
+        raise OutputError(f"the system {name!r} gave {answer!r:.100}; return a str or an AgentResult")
+    return AgentResult(answer=answer)
+
+
+def _is_coroutine(given: Any) -> bool:
+    call = given.func if isinstance(given, partial) else given
+    return inspect.iscoroutinefunction(call) or inspect.iscoroutinefunction(getattr(call, "__call__", None))  # noqa: B004
+
+
+def systems_of(given: Mapping[str, Any]) -> dict[str, System]:
+    """Return the user's callables as systems, by name; see `system_of`."""
+    return {name: system_of(name, one) for name, one in given.items()}

@@ -1,0 +1,83 @@
+"""mini-SWE: one agent with one action, a shell, and a linear history: an executor of AOrchestra (002, sec. 4.3.3).
+
+terminal is among its environments   ─> each call is the action `run` there: the shell and its folder stay
+else the tool `bash`                 ─> each call is a fresh shell in the sandbox's working folder
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentorchestra.agents.driver import run_agent
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.effects import Effect, Provenance
+from agentorchestra.core.errors import SandboxUnavailableError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment
+from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.handler import effect_for
+from agentorchestra.tea.calling.tool import Tool
+
+NAME = "bash"
+TERMINAL = "terminal"
+NONE_WANTED = 'the settings want none; set sandbox.backend to "auto" and install bubblewrap or Docker'
+
+
+async def mini_swe(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+    """Run one agent that has a shell and nothing else.
+
+    Raises:
+        SandboxUnavailableError: the run has no shell.
+    """
+    if not session.run.replaying:
+        problem = NONE_WANTED if kit.workshop is None else await kit.workshop.problem()
+        if problem:
+            raise SandboxUnavailableError(f"mini_swe works in a shell in the sandbox, and {problem}")
+    own = spec.model_copy(update={"tools": ()})
+    shell = _shell(spec, kit)
+    values = {"files": bool(session.manifest.files), "fresh": isinstance(shell.where, Tool)}
+    one = replace(kit, max_calls=1)
+    return await run_agent(own, session, one, prompt="mini_swe", offered=[shell], values=values, receives=False)
+
+
+def _shell(spec: AgentSpec, kit: Kit) -> Bash:
+    """Return the action, over what the run has."""
+    if TERMINAL in spec.tools and TERMINAL in kit.environments:
+        return Bash(kit.environments[TERMINAL]())
+    if NAME in spec.tools and NAME in kit.tools:
+        return Bash(kit.tools[NAME])
+    raise SandboxUnavailableError(
+        f"mini_swe works in a shell, and has neither the environment {TERMINAL!r} nor the tool {NAME!r} here; name one "
+        f"of them among its tools ({', '.join(spec.tools) or 'none'})"
+    )
+
+
+@dataclass(frozen=True)
+class Bash:
+    """The one action (an `Offered`): a command in the run's terminal, or in a fresh shell of the tool `bash`."""
+
+    where: Tool[..., Any] | Environment
+
+    @property
+    def schema(self) -> ToolSchema:
+        """Return how the model sees it."""
+        kept = "" if isinstance(self.where, Tool) else " Directory and variables stay for the next call."
+        return ToolSchema(
+            name=NAME,
+            description=f"Run a shell command or script in the sandbox and wait for its end.{kept}",
+            parameters={
+                "type": "object",
+                "properties": {"command": {"type": "string", "description": "What bash runs."}},
+                "required": ["command"],
+                "additionalProperties": False,
+            },
+        )
+
+    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+        """Return the effect of a call."""
+        if isinstance(self.where, Tool):
+            return effect_for(self.where, arguments, role=session.role, provenance=provenance)
+        return action_effect(self.where, "run", arguments, role=session.role, provenance=provenance)
