@@ -225,7 +225,7 @@ async def test_the_reviewer_reads_the_log_and_the_orchestrator_its_points_only(t
         reviewed.append(shown(request))
         return say('{"points": ["The bell weighs 4 kg."], "issues": ["Two other things were weighed."]}')
 
-    await orchestrated(tmp_path, script(main, child, reviewer))
+    await orchestrated(tmp_path, script(main, child, reviewer), own={"review_from": 3})
     (log,) = reviewed
     assert "belfry weighs 6 kg" in log and "Weigh the bell." in log
     (back,) = came_back(last[-1])

@@ -580,7 +580,7 @@ class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     models: tuple[str, ...] = ()
     guide: dict[str, str] = {}
     mask: bool = False
-    review_from: int = Field(default=3, ge=1)
+    review_from: int = Field(default=5, ge=1)
 
 
 class Settings(BaseModel, frozen=True, extra="forbid"):

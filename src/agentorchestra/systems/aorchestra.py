@@ -356,6 +356,7 @@ def _known(result: AgentResult) -> dict[str, JsonValue]:
         "status": result.status.value,
         "result": result.answer,
         "summary": result.report,
+        "sources": list(dict.fromkeys(f"{one.source}, {one.place}".strip(", ") for one in result.sources)),
         "findings": [*result.findings],
         "artifacts": [one.name for one in result.artifacts],
         "errors": [*result.errors[-MOST_POINTS:]],

@@ -6,7 +6,7 @@ else the tool `bash`                 ─> each call is a fresh shell in the sand
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentorchestra.agents.driver import run_agent
@@ -37,7 +37,10 @@ async def mini_swe(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentRes
         if problem:
             raise SandboxUnavailableError(f"mini_swe works in a shell in the sandbox, and {problem}")
     own = spec.model_copy(update={"tools": ()})
-    return await run_agent(own, session, kit, prompt="mini_swe", offered=[_shell(spec, kit)], receives=False)
+    shell = _shell(spec, kit)
+    values = {"files": bool(session.manifest.files), "fresh": isinstance(shell.where, Tool)}
+    one = replace(kit, max_calls=1)
+    return await run_agent(own, session, one, prompt="mini_swe", offered=[shell], values=values, receives=False)
 
 
 def _shell(spec: AgentSpec, kit: Kit) -> Bash:
