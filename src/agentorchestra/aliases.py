@@ -9,10 +9,14 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import cache, partial
 from importlib import import_module
-from importlib.abc import Loader
 from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from importlib.abc import Loader
+else:
+    Loader = object  # importing it takes longer than all else that `import agentorchestra` does
 
 _PACKAGE = "agentorchestra."
 
