@@ -84,6 +84,16 @@ class SendMessageHandler(BaseHandler):
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
+        society = ctx.run.mail.society
+        if "op" in effect.arguments:
+            problem = society.problem(ctx.actor, effect.arguments)
+            return failed("mistake", problem) if problem else Outcome(value="done", trust=Trust.SYSTEM)
+        if effect.arguments.get("thread"):
+            sender = effect.arguments.get("sender")
+            if sender != ctx.actor:
+                return failed("denied", f"{ctx.actor} cannot write in the name of {sender}")
+            if problem := society.message_problem(ctx.actor, effect.arguments):
+                return failed("mistake", problem)
         to = effect.arguments.get("to")
         if not isinstance(to, list) or not to:
             return failed("mistake", "a message needs at least one receiver in `to`")

@@ -11,7 +11,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SuspendedError
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.mail import TOLD, Mail
+from agentorchestra.core.mail import TOLD, Mail, Society
 
 if TYPE_CHECKING:
     from agentorchestra.core.events import Told
@@ -86,6 +86,7 @@ class MailRoom:
 
     def __init__(self) -> None:
         self.messages: list[Mail] = []
+        self.society = Society()
         self.tokens = 1
         self.suspended = 0
         self._waiters: list[_Waiter] = []
@@ -93,7 +94,9 @@ class MailRoom:
     def load(self, key: EffectKey, record: Record) -> None:
         """Take a recorded send into the boxes."""
         if record.effect.get("kind") == EffectKind.SEND_MESSAGE and record.outcome is not None and record.outcome.ok:
-            self._insert(key, record.seq, record.effect.get("arguments", {}), record.outcome.trust)
+            arguments = record.effect.get("arguments", {})
+            if not self.society.take(arguments):
+                self._insert(key, record.seq, arguments, record.outcome.trust)
 
     def _insert(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> Mail:
         to = arguments.get("to")
@@ -112,6 +115,8 @@ class MailRoom:
 
     def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> None:
         """Put a recorded send into the boxes and wake whoever waits for it."""
+        if self.society.take(arguments):
+            return
         mail = self._insert(key, seq, arguments, trust)
         for waiter in list(self._waiters):
             if waiter.what.actor in mail.to and mail.seq > waiter.what.after:
@@ -196,7 +201,12 @@ class MailRoom:
             if self.suspended:
                 self.suspend()
             else:
-                self._wake(min(self._waiters, key=lambda one: _order(one.what.branch)), "all_waiting")
+                # Who leads a society is told; elsewhere the agent nearest to the top.
+                leader = self.society.leader
+                self._wake(
+                    min(self._waiters, key=lambda one: (one.what.actor != leader, _order(one.what.branch))),
+                    "all_waiting",
+                )
             return
         now = asyncio.get_running_loop().time()
         if min(waiter.seconds(now) for waiter in self._waiters) > IN_PROCESS_S:
