@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from pydantic import BaseModel
 
@@ -59,13 +59,18 @@ class Society:
     """The agents of a run that write to each other, and their threads: all of it from recorded sends, in log order.
 
     A send whose arguments have an `op` changes it: `found` (leader, members, topology), `create` (thread,
-    participants), `add`, `remove` (thread, participant), `close` (thread, summary).
+    participants), `add`, `remove` (thread, participant), `close` (thread, summary). Calls of one decision run beside
+    each other, so a change may come after one that made it idle.
+
+    Attributes:
+        gone: agents that work no more, and why; who spawned them says so.
     """
 
     leader: str = ""
     members: dict[str, str] = field(default_factory=dict)
     topology: Topology = "star"
     threads: dict[str, Thread] = field(default_factory=dict)
+    gone: dict[str, str] = field(default_factory=dict)
 
     def take(self, arguments: Mapping[str, Any]) -> bool:
         """Take in a recorded change; return False for a message."""
@@ -74,11 +79,12 @@ class Society:
             self.leader, self.members = str(arguments["leader"]), dict(arguments["members"])
             self.topology = arguments["topology"]
         elif op == "create":
-            self.threads[thread] = Thread([self.leader, *map(str, arguments["participants"])])
-        elif op == "add":
-            self.threads[thread].participants.append(str(arguments["participant"]))
-        elif op == "remove":
-            self.threads[thread].participants.remove(str(arguments["participant"]))
+            there = dict.fromkeys([self.leader, *map(str, arguments["participants"])])
+            self.threads.setdefault(thread, Thread([*there]))
+        elif op in ("add", "remove"):
+            one, participants = str(arguments["participant"]), self.threads[thread].participants
+            if (op == "add") != (one in participants):
+                (participants.append if op == "add" else participants.remove)(one)
         elif op == "close":
             self.threads[thread].closed = True
         return op is not None
@@ -87,7 +93,11 @@ class Society:
         """Return what is wrong with a change that `sender` wants, "" for nothing."""
         op, name = arguments["op"], str(arguments.get("thread", ""))
         if op == "found":
-            return "" if not self.leader else f"{self.leader} leads the agents of this run already"
+            if self.leader:
+                return f"{self.leader} leads the agents of this run already"
+            whole = isinstance(arguments.get("members"), dict) and arguments.get("topology") in get_args(Topology)
+            own = arguments.get("leader") == sender
+            return "" if whole and own else "a society needs its founder as `leader`, `members`, and a `topology`"
         if sender != self.leader:
             return f"only {self.leader} changes threads; write to it"
         if op == "create":
@@ -124,7 +134,7 @@ class Society:
             return "the message mentions nobody, so nobody would read it; name who is to read it in `mentions`"
         if sender in to:
             return f"{sender} cannot mention itself; name who is to read the message"
-        if self.topology == "star" and sender != self.leader and to != [self.leader]:
+        if self.topology == "star" and sender != self.leader and {*to} != {self.leader}:
             return f"{sender} writes to {self.leader} alone, which passes on what others need; mention {self.leader}"
         return self._strangers(to) or next(
             (
@@ -136,10 +146,16 @@ class Society:
         )
 
     def _strangers(self, names: list[str]) -> str:
-        """Return a sentence on the first name that no agent has, "" where each is one."""
+        """Return a sentence on the first name that no agent at work has, "" where each is one."""
         known = [*self.members, self.leader]
         unknown = [one for one in names if one not in known]
-        return f"there is no agent {unknown[0]!r}; the agents: {', '.join(known)}" if unknown else ""
+        if unknown:
+            return f"there is no agent {unknown[0]!r}; the agents: {', '.join(known)}"
+        return next((f"{self.lost(one)}; ask another agent" for one in names if one in self.gone), "")
+
+    def lost(self, name: str) -> str:
+        """Return a sentence on an agent that is gone."""
+        return f"{name} works no more: {self.gone[name]}"
 
     def _no_thread(self, name: str) -> str:
         open_ = [one for one, thread in self.threads.items() if not thread.closed]

@@ -154,7 +154,8 @@ class MailRoom:
         """Wait for mail or a time.
 
         Returns:
-            `mail`, `timeout`, or `all_waiting` when no branch of the run can act any more.
+            `mail`, `timeout`, `ended` where who leads a society has lost an agent, or `all_waiting` when no branch of the
+            run can act any more.
 
         Raises:
             SuspendedError: when all wait, and one of them for a human, mail from outside, or a time that is not near.
@@ -187,6 +188,16 @@ class MailRoom:
     def _timed_out(self, waiter: _Waiter) -> None:
         if waiter in self._waiters:
             self._wake(waiter, "timeout")
+
+    def lose(self, actor: str, why: str) -> None:
+        """Note that a member of the society works no more, and tell its leader."""
+        society = self.society
+        if actor not in society.members:
+            return
+        society.gone[actor] = why
+        for waiter in list(self._waiters):
+            if waiter.what.actor == society.leader:
+                self._wake(waiter, "ended")
 
     def suspend(self) -> None:
         """Let nobody go on waiting in this process: the job ends, a resume waits again."""

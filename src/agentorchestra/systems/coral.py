@@ -27,7 +27,7 @@ from agentorchestra.agents.society.toolkit import (
     list_agents,
 )
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import CoralSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -37,6 +37,8 @@ from agentorchestra.tools.done import done_tool, submit_answer
 
 NAME = "coral"
 MAIN = "main"
+MOST_RESULTS = 20
+NOT_SUBMITTED = "no answer was submitted; this is the last reply of an agent"
 WARNED = 0.8
 """Part of its time after which the orchestrator is warned."""
 
@@ -57,7 +59,7 @@ class Coral(Limited[CoralSettings]):
         clock = _Clock(session, self.limits.minutes * 60)
         for one in there:
             actor = one.agent.spec(
-                one.agent.description,
+                f"You are {one.agent.name}. {one.agent.description}",
                 name=one.agent.name,
                 tools=one.tools,
                 max_steps=self.limits.turn_steps,
@@ -68,23 +70,28 @@ class Coral(Limited[CoralSettings]):
         finish = done_tool(spec.output_schema, base=submit_answer)
         wait = WaitForMention(clock.left).tool
         own = spec.model_copy(update={"role": MAIN, "tools": (), "max_steps": max(spec.max_steps, self.limits.steps)})
-        return await run_agent(
+        result = await run_agent(
             own,
             session,
             kit,
             prompt=NAME,
             offered=[Send(), *Operation.every()],
             own=(list_agents, wait, finish),
-            values={"members": members, "minutes": self.limits.minutes},
+            values={"members": members, "minutes": f"{self.limits.minutes:g}"},
             perceive=(clock.perceive,),
             observe=(clock.observe,),
             receives=False,
         )
+        return result if result.answer or result.output is not None else result.model_copy(update=clock.best)
 
 
 @dataclass
 class _Clock:
-    """The orchestrator's time, by what the log says of it: a warning, then the answer is asked for (003, sec. 3)."""
+    """The orchestrator's time, by what the log says of it: a warning, then the answer is asked for (003, sec. 3).
+
+    Attributes:
+        best: the last reply of an agent, as the answer where the orchestrator gives none.
+    """
 
     session: Session[Any]
     seconds: float
@@ -92,6 +99,7 @@ class _Clock:
     def __post_init__(self) -> None:
         """Begin to count."""
         self.began = self.session.now
+        self.best: dict[str, JsonValue] = {}
 
     def left(self) -> float:
         """Return the seconds that are left."""
@@ -102,10 +110,20 @@ class _Clock:
         left = self.left()
         if left > self.seconds * (1 - WARNED):
             return None
-        text = f"{left / 60:.0f} minutes are left. Then the best answer that there is has to be submitted."
+        much = f"{left / 60:.0f} minutes" if left >= 120 else f"{left:.0f} seconds"
+        text = f"{much} are left. Then the best answer that there is has to be submitted."
+        text = text if left else "Your time is up: submit the best answer that there is."
         return Seen(blocks=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
     async def observe(self, state: State, session: Session[Any]) -> State:
-        """Return the state, which must answer where the time is up."""
+        """Return the state, whose next decision is the last one where the time is up."""
+        replies = [block for one in state.messages[-MOST_RESULTS:] for block in one.content if _of_agent(block)]
+        if replies:
+            self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NOT_SUBMITTED}
         over = not state.ended and not self.left()
-        return state.model_copy(update={"limited": "the time for the task is up"}) if over else state
+        return state.model_copy(update={"max_steps": min(state.max_steps, state.step + 1)}) if over else state
+
+
+def _of_agent(block: Block) -> bool:
+    """Return True for a message of another agent."""
+    return block.source is not None and block.source.kind == "agent" and block.source.ref != NAME

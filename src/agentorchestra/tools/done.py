@@ -92,9 +92,13 @@ def submit_answer(answer: str, status: Status = "completed", output: Any = None)
 
 
 @tool(effect="pure", thread=False)
-def wait_for_mention() -> dict[str, JsonValue]:
-    """Wait until somebody mentions you again. Send what you have first: this ends your turn."""
-    return {"status": "completed", "answer": ""}
+def wait_for_mention(answer: str = "") -> dict[str, JsonValue]:
+    """Wait until somebody mentions you again. This ends your turn.
+
+    Args:
+        answer: What you have not sent yet; it goes to whoever wrote to you last.
+    """
+    return {"status": "completed", "answer": answer.strip()}
 
 
 def wait_tool() -> Tool[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import takewhile
 from typing import Any
 
 from agentorchestra.agents.agent import Agent
@@ -11,15 +12,18 @@ from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.society.toolkit import Send, heard, mail_blocks, message
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.mail import MOST_CHARS
 from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.loop import State, environment_state, linear
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tools.done import wait_tool
 
 SYSTEM = "coral"
 WORKER = "worker"
+CUT = "\n(The rest is cut.)"
 
 
 async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
@@ -32,36 +36,39 @@ async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     parts = replace(parts, perceive=(*parts.perceive, *perceive))
     while True:
-        mails, _ = await heard(session)
+        mails, _, _ = await heard(session)
         if not mails:
             continue
-        before = session.last_n
-        state = await linear(_woken(state, Message(role="user", content=tuple(mail_blocks(mails)))), session, parts)
-        if not _wrote(session, before):
-            asked = mails[-1]
-            words = _last_words(state) or "I have come to no result."
-            await session.perform(message(asked.thread, words, [asked.sender], session, state.sources))
+        before, told = session.last_n, Message(role="user", content=tuple(mail_blocks(mails)))
+        state = await linear(_woken(state, told), session, parts)
+        asked = {one.sender: one for one in mails}  # the last message of each
+        reached = _reached(session, before)
+        words = _last_words(state, told)
+        for sender, mail in asked.items():
+            if sender not in reached:
+                await session.perform(message(mail.thread, words, [sender], session, state.sources))
 
 
 def _woken(state: State, told: Message) -> State:
     """Return the state of an agent that begins a turn: its steps count from the message that it answers."""
     fresh = State(messages=(*state.messages, told), max_steps=state.max_steps)
-    kept = {"head": state.head, "sources": state.sources, "memory": state.memory, "opened": state.opened}
+    kept = {"head": state.head, "sources": state.sources, "opened": state.opened}
     return fresh.model_copy(update=kept | {"compactions": state.compactions, "ceiling": state.ceiling})
 
 
-def _wrote(session: Session[Any], after: int) -> bool:
-    """Return True if a message of the agent went out since an effect of its branch."""
+def _reached(session: Session[Any], after: int) -> set[str]:
+    """Return whom the agent has written to since an effect of its branch."""
     sent = (record for _, record in ended_on(session, [EffectKind.SEND_MESSAGE], after=after))
-    return any(record.outcome is not None and record.outcome.ok for record in sent)
+    return {to for one in sent if one.outcome is not None and one.outcome.ok for to in one.effect["arguments"]["to"]}
 
 
-def _last_words(state: State) -> str:
-    """Return what an agent said last: the answer it gave in plain words, or the words beside its calls."""
-    if state.result is not None and state.result.answer:
-        return state.result.answer
-    said = (one.text.strip() for one in reversed(state.messages) if one.role == "assistant")
-    return next((text for text in said if text), state.memory)
+def _last_words(state: State, told: Message) -> str:
+    """Return what an agent said last since it was told something: its answer, or the words beside its calls."""
+    found = state.result.answer if state.result is not None else ""
+    turn = takewhile(lambda one: one is not told, reversed(state.messages))
+    said = [found, *(one.text.strip() for one in turn if one.role == "assistant" and not decision_fields(one.text))]
+    words = next((text for text in (*said, state.memory) if text), "I have come to no result.")
+    return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - len(CUT)]}{CUT}"
 
 
 def society_agents() -> tuple[Agent, ...]:

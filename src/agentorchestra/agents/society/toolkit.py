@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance
 from agentorchestra.core.mail import Mail
 from agentorchestra.core.messages import ToolSchema
@@ -117,7 +117,8 @@ async def list_agents(ctx: RunContext[Any]) -> str:
     """List the agents that you can write to, with what each is for, and the open threads."""
     assert isinstance(ctx, Session)
     society = ctx.run.mail.society
-    lines = [f"- {name}: {said}" for name, said in society.members.items()]
+    lost = {name: society.lost(name) for name in society.gone}
+    lines = [f"- {lost.get(name, f'{name}: {said}')}" for name, said in society.members.items()]
     threads = [f"- {name}: {', '.join(one.participants)}" for name, one in society.threads.items() if not one.closed]
     return "\n".join(["Agents:", *lines, "Threads:", *(threads or ["none"])])
 
@@ -151,19 +152,30 @@ class WaitForMention:
         return tool_from_schema(self._wait, schema, effect="composite", takes_context=True, trust=Trust.SYSTEM)
 
     async def _wait(self, ctx: Session[Any], timeout_s: float = LONGEST_WAIT_S) -> ToolResult:
-        mails, reason = await heard(ctx, min(timeout_s, self.left()))
+        seconds = min(timeout_s, self.left())
+        mails, reason, lost = await heard(ctx, seconds)
         if mails:
-            blocks = mail_blocks(mails)
-            return ToolResult(content=[*blocks], trust=lowest(*(one.trust for one in blocks)))
-        if reason == "all_waiting":
+            said = ""
+        elif reason == "all_waiting":
             said = "Nobody is at work: all agents wait, and nobody has written to you. Decide what comes next."
+        elif reason == "ended":
+            said = "Nobody has mentioned you yet, but an agent is lost."
+        elif seconds < timeout_s:
+            said = "Nobody has mentioned you, and your time is up."
         else:
             said = f"Nobody has mentioned you within {timeout_s:g} seconds; agents are still at work."
-        return ToolResult(content=said, trust=Trust.SYSTEM)
+        blocks = [*mail_blocks(mails), *([block_from(said, trust=Trust.SYSTEM)] if said else [])]
+        # A provider's own words may stand in why an agent was lost.
+        blocks += [block_from(one, trust=Trust.AGENT) for one in lost]
+        return ToolResult(content=[*blocks], trust=lowest(*(one.trust for one in blocks)))
 
 
-async def heard(session: Session[Any], seconds: float | None = None) -> tuple[list[Mail], str]:
-    """Wait for messages that mention the actor of a session; return them, and why the wait ended."""
+async def heard(session: Session[Any], seconds: float | None = None) -> tuple[list[Mail], str, list[str]]:
+    """Wait for messages that mention the actor of a session.
+
+    Returns:
+        The messages, why the wait ended, and for who leads a sentence on each agent that works no more.
+    """
     limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": seconds}
     effect = Effect(
         kind=EffectKind.WAIT,
@@ -174,7 +186,9 @@ async def heard(session: Session[Any], seconds: float | None = None) -> tuple[li
     )
     outcome = await session.perform(effect)
     value = outcome.value if isinstance(outcome.value, dict) else {}
-    return session.mail(outcome), str(value.get("reason", ""))
+    lost = value.get("lost")
+    found = [str(one) for one in lost] if isinstance(lost, list) else []
+    return session.mail(outcome), str(value.get("reason", "")), found
 
 
 def mail_blocks(mails: Sequence[Mail]) -> list[Block]:
