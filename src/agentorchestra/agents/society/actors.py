@@ -45,8 +45,10 @@ async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         reached = _reached(session, before)
         words = _last_words(state, told)
         for sender, mail in asked.items():
-            if sender not in reached:
-                await session.perform(message(mail.thread, words, [sender], session, state.sources))
+            # Who leads is told even that there is nothing; others could tell each other so for ever.
+            if sender not in reached and (words or sender == session.run.mail.society.leader):
+                said = words or "I have come to no result."
+                await session.perform(message(mail.thread, said, [sender], session, state.sources))
 
 
 def _woken(state: State, told: Message) -> State:
@@ -67,7 +69,7 @@ def _last_words(state: State, told: Message) -> str:
     found = state.result.answer if state.result is not None else ""
     turn = takewhile(lambda one: one is not told, reversed(state.messages))
     said = [found, *(one.text.strip() for one in turn if one.role == "assistant" and not decision_fields(one.text))]
-    words = next((text for text in (*said, state.memory) if text), "I have come to no result.")
+    words = next((text for text in (*said, state.memory) if text), "")
     return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - len(CUT)]}{CUT}"
 
 
