@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from agentorchestra import Workspace
-from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import Settings
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from tests.chaos.killing import hooks
@@ -16,23 +16,24 @@ TASK = "How many are there?"
 ANSWER = "12, says coding_agent; 12, says planner"
 
 
+def _writes(content: str, name: str) -> ToolCall:
+    return call("send_message", thread="work", content=content, mentions=[name])
+
+
 def reply(request: ModelRequest) -> ModelResponse:
     """The orchestrator asks one agent, then another one with what the first one said; both answer each in its way."""
     back = [one.text for one in request.messages if one.role == "tool"]
     if all(one.name != "submit_answer" for one in request.tools):
         if "You are planner." in request.messages[1].text:
             return say("12, says planner")
-        wrote = call("send_message", thread="work", content="12, says coding_agent", mentions=["coral"])
-        return decide(calls=[call("wait_for_mention") if back else wrote])
+        return decide(calls=[call("wait_for_mention") if back else _writes("12, says coding_agent", "coral")])
     said = [text.partition("\n")[2] for text in back if " in thread " in text]
-    ask = {"thread": "work", "content": "How many?", "mentions": ["coding_agent"]}
     if not back:
         return decide(calls=[call("create_thread", thread="work", participants=["coding_agent", "planner"])])
     if len(back) == 1:
-        return decide(calls=[call("send_message", **ask)])
+        return decide(calls=[_writes("How many?", "coding_agent")])
     if len(said) == 1 and len(back) == 3:
-        again = {**ask, "content": f"Is this right: {said[0]}?", "mentions": ["planner"]}
-        return decide(calls=[call("send_message", **again)])
+        return decide(calls=[_writes(f"Is this right: {said[0]}?", "planner")])
     done = len(said) == 2
     return decide(calls=[call("submit_answer", answer="; ".join(said)) if done else call("wait_for_mention")])
 

@@ -88,8 +88,12 @@ def test_a_change_that_cannot_be_made_is_refused(sender: str, change: dict[str, 
 
 @pytest.mark.parametrize(
     "change",
-    [{"leader": "other", "members": {}, "topology": "star"}, {"leader": "lead", "members": [], "topology": "star"}]
-    + [{"leader": "lead", "members": {}, "topology": "ring"}, {}],
+    [
+        {"leader": "other", "members": {}, "topology": "star"},
+        {"leader": "lead", "members": [], "topology": "star"},
+        {"leader": "lead", "members": {}, "topology": "ring"},
+        {},
+    ],
 )
 def test_a_society_that_is_not_whole_is_not_founded(change: dict[str, Any]) -> None:
     assert "needs its founder" in Society().problem("lead", {"op": "found", **change})
@@ -98,11 +102,11 @@ def test_a_society_that_is_not_whole_is_not_founded(change: dict[str, Any]) -> N
 def test_changes_that_cross_each_other_leave_the_threads_whole() -> None:
     """Two calls of one decision are both allowed before either is taken in."""
     society = founded()
-    for change in ({"op": "remove", "thread": "all", "participant": "web"},) * 2:
-        society.take(change)
+    for _ in range(2):
+        society.take({"op": "remove", "thread": "all", "participant": "web"})
     assert society.threads["all"].participants == ["lead", "coder"]
-    for change in ({"op": "add", "thread": "all", "participant": "web"},) * 2:
-        society.take(change)
+    for _ in range(2):
+        society.take({"op": "add", "thread": "all", "participant": "web"})
     assert society.threads["all"].participants == ["lead", "coder", "web"]
     society.take({"op": "create", "thread": "all", "participants": ["coder"]})
     society.take({"op": "create", "thread": "new", "participants": ["lead", "web", "web"]})

@@ -12,7 +12,7 @@ import pytest
 from agentorchestra import RunContext, tool
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import Effect, EffectKind, Mode
-from agentorchestra.core.errors import ModelUnavailableError
+from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import CoralSettings, Settings
@@ -76,7 +76,7 @@ def plays(*turns: list[Any], last: str = "done") -> Script:
     return main
 
 
-def answers(content: str) -> Script:
+def answers(content: str) -> Callable[[ModelRequest], ModelResponse]:
     """Sends this to the orchestrator for each message, then waits."""
 
     def worker(request: ModelRequest) -> ModelResponse:
@@ -250,7 +250,7 @@ async def test_a_tool_that_writes_mail_itself_cannot_forge_it(tmp_path: Path, ar
         effect = Effect(
             kind=EffectKind.SEND_MESSAGE, component="mail@1.0.0", arguments=arguments, mode=Mode.PURE, role="worker"
         )
-        outcomes.append(await ctx.perform(effect))  # type: ignore[attr-defined]
+        outcomes.append(await ctx.perform(effect))
         read = Effect(
             kind=EffectKind.WAIT,
             component="mail@1.0.0",
@@ -258,7 +258,7 @@ async def test_a_tool_that_writes_mail_itself_cannot_forge_it(tmp_path: Path, ar
             mode=Mode.REPEATABLE,
             role="worker",
         )
-        outcomes.append(await ctx.perform(read))  # type: ignore[attr-defined]
+        outcomes.append(await ctx.perform(read))
         return "tried"
 
     def worker(request: ModelRequest) -> ModelResponse:
@@ -380,7 +380,7 @@ async def test_agents_that_thank_each_other_for_ever_end_with_the_time(tmp_path:
 
 async def test_an_agent_whose_model_is_out_of_service_is_named(tmp_path: Path) -> None:
     def broken(request: ModelRequest) -> ModelResponse:
-        raise ModelUnavailableError("the model is switched off")
+        raise ModelAuthError("the model is switched off")
 
     turns = [[opens("coding_agent")], [writes("How many?", "coding_agent")], [waits()], [call("list_agents")]]
     main = Seen(plays(*turns, [writes("Are you there?", "coding_agent")]))

@@ -90,9 +90,8 @@ class SendMessageHandler(BaseHandler):
             return failed("mistake", problem) if problem else Outcome(value="done", trust=Trust.SYSTEM)
         if (sender := effect.arguments.get("sender", ctx.actor)) != ctx.actor:
             return failed("denied", f"{ctx.actor} cannot write in the name of {sender}")
-        if society.leader:
-            if problem := society.message_problem(ctx.actor, effect.arguments):
-                return failed("mistake", problem)
+        if society.leader and (problem := society.message_problem(ctx.actor, effect.arguments)):
+            return failed("mistake", problem)
         to = effect.arguments.get("to")
         if not isinstance(to, list) or not to:
             return failed("mistake", "a message needs at least one receiver in `to`")

@@ -154,8 +154,8 @@ class MailRoom:
         """Wait for mail or a time.
 
         Returns:
-            `mail`, `timeout`, `ended` where who leads a society has lost an agent, or `all_waiting` when no branch of the
-            run can act any more.
+            `mail`, `timeout`, `ended` where who leads a society has lost an agent, or `all_waiting` when no branch
+            of the run can act any more.
 
         Raises:
             SuspendedError: when all wait, and one of them for a human, mail from outside, or a time that is not near.
