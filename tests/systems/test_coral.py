@@ -94,7 +94,7 @@ async def society(tmp_path: Path, model: ScriptedModel, **rest: Any) -> tuple[Ru
     before = asyncio.all_tasks()
     async with Workspace(tmp_path / "ws", models=models, settings=settings, tools=rest.pop("tools", [])) as ws:
         result = await ws.run("How many are there?", system="coral", model=model.name, **rest)
-        if result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL):
+        if result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BUDGET_EXHAUSTED):
             replayed = await ws.replay(result.run_id)
             assert (replayed.answer, replayed.status) == (result.answer, result.status)
         events = await ws.events(result.run_id)
@@ -393,15 +393,22 @@ async def test_an_agent_whose_model_is_out_of_service_is_named(tmp_path: Path) -
     assert "coding_agent works no more" in refused and "ask another agent" in refused
 
 
-async def test_an_agent_for_whom_the_budget_is_short_ends_nothing_but_itself(tmp_path: Path) -> None:
+async def test_an_agent_for_whom_the_budget_is_short_is_named_and_the_answer_comes(tmp_path: Path) -> None:
     def worker(request: ModelRequest) -> ModelResponse:
         return decide(calls=[call("read_file", path=f"none-{len(results(request))}.txt")])
 
-    turns = [[opens("coding_agent")], [writes("How many?", "coding_agent")], [waits()]]
-    main = plays(*turns, last="7")
-    model = script(main, coding_agent=worker)
-    result, _ = await society(tmp_path, model, budget=Budget(steps=10))
-    assert result.answer == "7"
+    def submits(request: ModelRequest) -> ModelResponse:
+        back = len(results(request))
+        if last_decision(request) or back == 3:
+            return decide(calls=[call("submit_answer", answer="7")])
+        if back == 0:
+            return decide(calls=[opens("coding_agent")])
+        return decide(calls=[writes("How many?", "coding_agent") if back == 1 else waits()])
+
+    main = Seen(submits)
+    result, _ = await society(tmp_path, script(main, coding_agent=worker), budget=Budget(steps=7))
+    assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "7")
+    assert "coding_agent works no more: the run's budget of 7 steps" in main.results[-1]
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------
