@@ -84,7 +84,7 @@ class AOrchestra(Limited[AOrchestraSettings]):
             "attempts": limits.attempts,
             "context": limits.context,
             "sees_question": limits.question,
-            "actions": tools,
+            "actions": [{"name": name, "purpose": said} for name, said in tools.items()],
             "models": [{"name": name, **self._priced(real, kit)} for name, real in models.items()],
         }
         narrow = replace(kit, max_calls=limits.parallel)
