@@ -77,7 +77,7 @@ class Coral(Limited[CoralSettings]):
             prompt=NAME,
             offered=[Send(), *Operation.every()],
             own=(list_agents, wait, finish),
-            values={"members": members, "minutes": f"{self.limits.minutes:g}"},
+            values={"members": [one.agent for one in there], "minutes": f"{self.limits.minutes:g}"},
             perceive=(clock.perceive,),
             observe=(clock.observe,),
             receives=False,
