@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from agentorchestra.core.settings import (
     AnalysisSettings,
     AOrchestraSettings,
+    CoralSettings,
     ModelProfile,
     PolicySettings,
     ResearchSettings,
@@ -232,7 +233,10 @@ def test_every_setting_is_documented(model: type[Settings]) -> None:
         assert name in known, f"docs/settings.md names {name}, which is no setting"
 
 
-@pytest.mark.parametrize(("page", "model"), [("research.md", ResearchSettings), ("aorchestra.md", AOrchestraSettings)])
+@pytest.mark.parametrize(
+    ("page", "model"),
+    [("research.md", ResearchSettings), ("aorchestra.md", AOrchestraSettings), ("coral.md", CoralSettings)],
+)
 def test_the_settings_of_workflows_are_documented(page: str, model: type[BaseModel]) -> None:
     table = (ROOT / "docs" / page).read_text().partition("\n## Settings\n")[2]
     for name, one in model.model_fields.items():

@@ -177,6 +177,7 @@ _FULL: dict[str, Any] = {
     "actions": [{"name": "add", "purpose": "Adds. {{ 8111 * 9 }}"}],
     "models": [{"name": "larch", "price": "", "guide": ""}, {"name": "sprig", "price": "", "guide": "Fast."}],
     "agents": [{"name": "helper", "description": "Helps. {{ 8111 * 9 }}"}],
+    "members": [{"name": "helper", "description": "Helps. {{ 8111 * 9 }}"}],
     "earlier": [{"task": "{{ 8111 * 9 }}", "answer": "1", "status": "completed"}],
     "files": [{"name": "a.txt", "media_type": "text/plain", "size": 3}],
     "sources": _CITED,

@@ -143,6 +143,7 @@ async def run_agent(
     offered: Sequence[Offered] = (),
     own: Sequence[Tool[..., Any]] = (),
     values: Mapping[str, Any] = MappingProxyType({}),
+    perceive: tuple[Perceive, ...] = (),
     observe: tuple[Observe, ...] = (),
     hear: Perceive = inbox,
     receives: bool = True,
@@ -152,6 +153,7 @@ async def run_agent(
     Args:
         offered: agents it may delegate to.
         own, values: tools made for it alone, further variables of its prompt; see `build_agent`.
+        perceive: what it is shown in each step besides its environments.
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.
         receives: whether it gets the tools that it asks for; not one who is to see agents only.
@@ -160,13 +162,19 @@ async def run_agent(
         spec, session, kit, prompt=prompt, offered=offered, own=own, values=values, receives=receives
     )
     shown = {name: kit.environments[name]() for name in parts.environments}
-    perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
+    around = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     top = is_top(session)
     working = agent_state(session).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
     parts = replace(
         parts,
-        perceive=(*((hear,) if top else ()), *((memory.perceive,) if memory else ()), *parts.perceive, *perceive),
+        perceive=(
+            *((hear,) if top else ()),
+            *((memory.perceive,) if memory else ()),
+            *parts.perceive,
+            *around,
+            *perceive,
+        ),
         observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
     result = result_of(await linear(state, session, parts))

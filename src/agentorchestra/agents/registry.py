@@ -21,6 +21,7 @@ from agentorchestra.agents.generation.agent import tool_generator
 from agentorchestra.agents.reporting.agent import REPORTER
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.research.agent import deep_researcher
+from agentorchestra.agents.society.actors import society_agents
 from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.settings import AgentSettings, Settings
@@ -54,7 +55,8 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
     """Return the agents every workspace has, by name, with the limits of its settings."""
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
-    agents = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate), *EXPERTS)
+    named = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate))
+    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents())
     return {one.name: one for one in agents}
 
 

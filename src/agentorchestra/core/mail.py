@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, get_args
+
 from pydantic import BaseModel
 
 from agentorchestra.core.content import Trust
@@ -33,3 +37,127 @@ class Mail(BaseModel, frozen=True):
     def outside(self) -> bool:
         """Return True if it came from outside the run."""
         return self.id.startswith(TOLD)
+
+
+MOST_CHARS = 50_000
+"""Characters of one message; longer material belongs into a file that the message names."""
+
+Topology = Literal["star", "mesh"]
+"""Who may write to whom: everybody through the leader, or everybody to everybody."""
+
+
+@dataclass
+class Thread:
+    """A conversation: who takes part, and whether it is closed."""
+
+    participants: list[str]
+    closed: bool = False
+
+
+@dataclass
+class Society:
+    """The agents of a run that write to each other, and their threads: all of it from recorded sends, in log order.
+
+    A send whose arguments have an `op` changes it: `found` (leader, members, topology), `create` (thread,
+    participants), `add`, `remove` (thread, participant), `close` (thread, summary). Calls of one decision run beside
+    each other, so a change may come after one that made it idle.
+
+    Attributes:
+        gone: agents that work no more, and why; who spawned them says so.
+    """
+
+    leader: str = ""
+    members: dict[str, str] = field(default_factory=dict)
+    topology: Topology = "star"
+    threads: dict[str, Thread] = field(default_factory=dict)
+    gone: dict[str, str] = field(default_factory=dict)
+
+    def take(self, arguments: Mapping[str, Any]) -> bool:
+        """Take in a recorded change; return False for a message."""
+        op, thread = arguments.get("op"), str(arguments.get("thread", ""))
+        if op == "found":
+            self.leader, self.members = str(arguments["leader"]), dict(arguments["members"])
+            self.topology = arguments["topology"]
+        elif op == "create":
+            there = dict.fromkeys([self.leader, *map(str, arguments["participants"])])
+            self.threads.setdefault(thread, Thread([*there]))
+        elif op in ("add", "remove"):
+            one, participants = str(arguments["participant"]), self.threads[thread].participants
+            if (op == "add") != (one in participants):
+                (participants.append if op == "add" else participants.remove)(one)
+        elif op == "close":
+            self.threads[thread].closed = True
+        return op is not None
+
+    def problem(self, sender: str, arguments: Mapping[str, Any]) -> str:
+        """Return what is wrong with a change that `sender` wants, "" for nothing."""
+        op, name = arguments["op"], str(arguments.get("thread", ""))
+        if op == "found":
+            if self.leader:
+                return f"{self.leader} leads the agents of this run already"
+            whole = isinstance(arguments.get("members"), dict) and arguments.get("topology") in get_args(Topology)
+            own = arguments.get("leader") == sender
+            return "" if whole and own else "a society needs its founder as `leader`, `members`, and a `topology`"
+        if sender != self.leader:
+            return f"only {self.leader} changes threads; write to it"
+        if op == "create":
+            if not name.strip() or name in self.threads:
+                return f"a thread {name!r} is there already or has no name; choose another name"
+            return self._strangers(list(arguments["participants"]))
+        found = self.threads.get(name)
+        if found is None or found.closed:
+            return self._no_thread(name)
+        if op == "close":
+            return ""
+        one = str(arguments["participant"])
+        if op == "add":
+            return f"{one} is in {name!r} already" if one in found.participants else self._strangers([one])
+        return "" if one in found.participants and one != self.leader else f"{one} cannot be taken out of {name!r}"
+
+    def message_problem(self, sender: str, arguments: Mapping[str, Any]) -> str:
+        """Return why `sender` cannot send a message, "" if it can (003, sec. 3: the star)."""
+        name, content = str(arguments.get("thread", "")), str(arguments.get("content", ""))
+        to = [str(one) for one in arguments.get("to") or []]
+        thread = self.threads.get(name)
+        if thread is None or thread.closed:
+            return self._no_thread(name)
+        if sender not in thread.participants:
+            return f"{sender} does not take part in {name!r}"
+        if not content.strip():
+            return "the message is empty; say what you want"
+        if len(content) > MOST_CHARS:
+            return (
+                f"the message has {len(content):,} characters, {MOST_CHARS:,} are allowed; write the material into a "
+                "file and name it, or send what matters"
+            )
+        if not to:
+            return "the message mentions nobody, so nobody would read it; name who is to read it in `mentions`"
+        if sender in to:
+            return f"{sender} cannot mention itself; name who is to read the message"
+        if self.topology == "star" and sender != self.leader and {*to} != {self.leader}:
+            return f"{sender} writes to {self.leader} alone, which passes on what others need; mention {self.leader}"
+        return self._strangers(to) or next(
+            (
+                f"{one} does not take part in {name!r}; its participants: {', '.join(thread.participants)}"
+                for one in to
+                if one not in thread.participants
+            ),
+            "",
+        )
+
+    def _strangers(self, names: list[str]) -> str:
+        """Return a sentence on the first name that no agent at work has, "" where each is one."""
+        known = [*self.members, self.leader]
+        unknown = [one for one in names if one not in known]
+        if unknown:
+            return f"there is no agent {unknown[0]!r}; the agents: {', '.join(known)}"
+        return next((f"{self.lost(one)}; ask another agent" for one in names if one in self.gone), "")
+
+    def lost(self, name: str) -> str:
+        """Return a sentence on an agent that is gone."""
+        return f"{name} works no more: {self.gone[name]}"
+
+    def _no_thread(self, name: str) -> str:
+        open_ = [one for one, thread in self.threads.items() if not thread.closed]
+        why = "is closed" if name in self.threads else "does not exist"
+        return f"the thread {name!r} {why}; the open ones: {', '.join(open_) or 'none'}"

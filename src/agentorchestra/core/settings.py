@@ -549,6 +549,22 @@ class ProgramSettings(BaseModel, frozen=True, extra="forbid"):
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
+class CoralSettings(BaseModel, frozen=True, extra="forbid"):
+    """Orchestration by the flow of information (003, docs/coral.md).
+
+    Attributes:
+        minutes: of recorded time, after which the best answer must be submitted; 30 in 003.
+        steps: decisions of the orchestrator, at least.
+        turn_steps: decisions of an agent for one message that it answers.
+        topology: who may write to whom: all through the orchestrator (`star`, as in 003), or all to all (`mesh`).
+    """
+
+    minutes: float = Field(default=30.0, gt=0)
+    steps: int = Field(default=60, ge=2, le=1000)
+    turn_steps: int = Field(default=20, ge=1, le=200)
+    topology: Literal["star", "mesh"] = "star"
+
+
 class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     """Orchestration with sub-agents that are made on demand (002, docs/aorchestra.md).
 
@@ -651,6 +667,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     analysis: AnalysisSettings = AnalysisSettings()
     debate: DebateSettings = DebateSettings()
     aorchestra: AOrchestraSettings = AOrchestraSettings()
+    coral: CoralSettings = CoralSettings()
     generator: GeneratorSettings = GeneratorSettings()
     programs: dict[str, ProgramSettings] = {}
     mcp: str = ""

@@ -84,6 +84,14 @@ class SendMessageHandler(BaseHandler):
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
+        society = ctx.run.mail.society
+        if "op" in effect.arguments:
+            problem = society.problem(ctx.actor, effect.arguments)
+            return failed("mistake", problem) if problem else Outcome(value="done", trust=Trust.SYSTEM)
+        if (sender := effect.arguments.get("sender", ctx.actor)) != ctx.actor:
+            return failed("denied", f"{ctx.actor} cannot write in the name of {sender}")
+        if society.leader and (problem := society.message_problem(ctx.actor, effect.arguments)):
+            return failed("mistake", problem)
         to = effect.arguments.get("to")
         if not isinstance(to, list) or not to:
             return failed("mistake", "a message needs at least one receiver in `to`")
@@ -111,10 +119,16 @@ class WaitHandler(BaseHandler):
     fixed_mode = Mode.REPEATABLE
 
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
-        """Return `{"reason": mail|timeout|all_waiting, "messages": [ids], "last": seq}`."""
+        """Return `{"reason": mail|timeout|ended|all_waiting, "messages": [ids], "last": seq}`.
+
+        Who leads a society gets `lost` besides: a sentence on each agent that works no more.
+        """
         run = ctx.run
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
+        society = run.mail.society
+        if society.leader and actor != ctx.actor:
+            return failed("denied", f"{ctx.actor} cannot read the mail of {actor}")
         began = run.ledger.records[ctx.key].marked or run.clock.now()
         try:
             due = due_at(effect.arguments, began)
@@ -142,7 +156,9 @@ class WaitHandler(BaseHandler):
             ctx.vars[f"told:{actor}"] = heard[-1].seq
         taken += heard
         ids: list[JsonValue] = [one.id for one in taken]
-        return Outcome(value={"reason": "mail" if taken else reason, "messages": ids, "last": last})
+        lost: list[JsonValue] = [society.lost(one) for one in society.gone] if actor == society.leader else []
+        value: dict[str, JsonValue] = {"reason": "mail" if taken else reason, "messages": ids, "last": last}
+        return Outcome(value=value | ({"lost": lost} if lost else {}))
 
 
 LONGEST_WAIT = timedelta(days=366)

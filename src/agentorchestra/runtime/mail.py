@@ -11,7 +11,7 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SuspendedError
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.mail import TOLD, Mail
+from agentorchestra.core.mail import TOLD, Mail, Society
 
 if TYPE_CHECKING:
     from agentorchestra.core.events import Told
@@ -86,6 +86,7 @@ class MailRoom:
 
     def __init__(self) -> None:
         self.messages: list[Mail] = []
+        self.society = Society()
         self.tokens = 1
         self.suspended = 0
         self._waiters: list[_Waiter] = []
@@ -93,7 +94,9 @@ class MailRoom:
     def load(self, key: EffectKey, record: Record) -> None:
         """Take a recorded send into the boxes."""
         if record.effect.get("kind") == EffectKind.SEND_MESSAGE and record.outcome is not None and record.outcome.ok:
-            self._insert(key, record.seq, record.effect.get("arguments", {}), record.outcome.trust)
+            arguments = record.effect.get("arguments", {})
+            if not self.society.take(arguments):
+                self._insert(key, record.seq, arguments, record.outcome.trust)
 
     def _insert(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> Mail:
         to = arguments.get("to")
@@ -112,6 +115,8 @@ class MailRoom:
 
     def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> None:
         """Put a recorded send into the boxes and wake whoever waits for it."""
+        if self.society.take(arguments):
+            return
         mail = self._insert(key, seq, arguments, trust)
         for waiter in list(self._waiters):
             if waiter.what.actor in mail.to and mail.seq > waiter.what.after:
@@ -149,7 +154,8 @@ class MailRoom:
         """Wait for mail or a time.
 
         Returns:
-            `mail`, `timeout`, or `all_waiting` when no branch of the run can act any more.
+            `mail`, `timeout`, `ended` where who leads a society has lost an agent, or `all_waiting` when no branch
+            of the run can act any more.
 
         Raises:
             SuspendedError: when all wait, and one of them for a human, mail from outside, or a time that is not near.
@@ -183,6 +189,16 @@ class MailRoom:
         if waiter in self._waiters:
             self._wake(waiter, "timeout")
 
+    def lose(self, actor: str, why: str) -> None:
+        """Note that a member of the society works no more, and tell its leader."""
+        society = self.society
+        if actor not in society.members:
+            return
+        society.gone[actor] = why
+        for waiter in list(self._waiters):
+            if waiter.what.actor == society.leader:
+                self._wake(waiter, "ended")
+
     def suspend(self) -> None:
         """Let nobody go on waiting in this process: the job ends, a resume waits again."""
         for waiter in list(self._waiters):
@@ -196,7 +212,12 @@ class MailRoom:
             if self.suspended:
                 self.suspend()
             else:
-                self._wake(min(self._waiters, key=lambda one: _order(one.what.branch)), "all_waiting")
+                # Who leads a society is told; elsewhere the agent nearest to the top.
+                leader = self.society.leader
+                self._wake(
+                    min(self._waiters, key=lambda one: (one.what.actor != leader, _order(one.what.branch))),
+                    "all_waiting",
+                )
             return
         now = asyncio.get_running_loop().time()
         if min(waiter.seconds(now) for waiter in self._waiters) > IN_PROCESS_S:

@@ -40,7 +40,7 @@ class Spawns:
         """Let `work` execute and record an agent beside the branch; return what the branch has of it meanwhile."""
         spawned = self.by_key[key] = Spawned(key)
         self._run.mail.take_up()
-        spawned.task = asyncio.create_task(self._finish(spawned, work))
+        spawned.task = asyncio.create_task(self._finish(spawned, effect, work))
         return _handle(key, effect)
 
     def add_recorded(self, key: EffectKey, effect: Effect, outcome: Outcome) -> Outcome:
@@ -48,6 +48,7 @@ class Spawns:
         spawned = self.by_key[key] = Spawned(key)
         spawned.outcome, spawned.writes = outcome, outcome.writes
         spawned.ended.set()
+        self._run.mail.lose(_name(effect), outcome.error or "its work has ended")
         return _handle(key, effect)
 
     def add_recorded_join(self, outcome: Outcome) -> None:
@@ -58,11 +59,12 @@ class Spawns:
             if spawned is not None:
                 spawned.joined = True
 
-    async def _finish(self, spawned: Spawned, work: Callable[[], Awaitable[Outcome]]) -> None:
+    async def _finish(self, spawned: Spawned, effect: Effect, work: Callable[[], Awaitable[Outcome]]) -> None:
         mail = self._run.mail
         try:
             spawned.outcome = await work()
             spawned.writes = spawned.outcome.writes
+            mail.lose(_name(effect), spawned.outcome.error or "its work has ended")
         except asyncio.CancelledError as exc:
             spawned.error = exc
             raise
@@ -70,6 +72,8 @@ class Spawns:
             spawned.error = exc
             if isinstance(exc, SuspendedError):
                 mail.suspended += 1
+            else:
+                mail.lose(_name(effect), str(exc))
         finally:
             spawned.ended.set()
             # Whoever joins takes its token before this one is given up, or all would seem to wait.
@@ -112,4 +116,8 @@ class Spawns:
 
 
 def _handle(key: EffectKey, effect: Effect) -> Outcome:
-    return Outcome(value={"key": str(key), "actor": str(effect.arguments.get("name", ""))}, trust=Trust.SYSTEM)
+    return Outcome(value={"key": str(key), "actor": _name(effect)}, trust=Trust.SYSTEM)
+
+
+def _name(effect: Effect) -> str:
+    return str(effect.arguments.get("name", ""))

@@ -79,6 +79,33 @@ def submit(reason: str) -> dict[str, JsonValue]:
     return {"status": "completed", "answer": reason.strip()}
 
 
+@tool(effect="pure", thread=False)
+def submit_answer(answer: str, status: Status = "completed", output: Any = None) -> dict[str, JsonValue]:
+    """Submit the final answer of the task; nothing comes after it.
+
+    Args:
+        answer: The answer, as short as the task asks for, in its language.
+        status: partial if something is missing, blocked if nothing worked.
+        output: The structured answer.
+    """
+    return {"status": status, "answer": answer.strip(), "output": output}
+
+
+@tool(effect="pure", thread=False)
+def wait_for_mention(answer: str = "") -> dict[str, JsonValue]:
+    """Wait until somebody mentions you again. This ends your turn.
+
+    Args:
+        answer: What you have not sent yet; it goes to whoever wrote to you last.
+    """
+    return {"status": "completed", "answer": answer.strip()}
+
+
+def wait_tool() -> Tool[..., Any]:
+    """Return `wait_for_mention` of an agent that works from mention to mention: it ends the turn."""
+    return wait_for_mention.finishing()
+
+
 def submit_tool() -> Tool[..., Any]:
     """Return `submit`, marked as the call that ends the work."""
     return submit.finishing()

@@ -277,6 +277,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.aorchestra import AOrchestra
+    from agentorchestra.systems.coral import Coral
     from agentorchestra.systems.mini_swe import mini_swe
     from agentorchestra.systems.react import react
 
@@ -284,6 +285,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     return {
         "agentorchestra": AgentOrchestra(given.team),
         "aorchestra": AOrchestra(given.aorchestra),
+        "coral": Coral(given.coral),
         "debate": DebateDriver(given.debate),
         "mini_swe": mini_swe,
         "react": react,

@@ -1,0 +1,1 @@
+"""Agents that write to each other: their toolkit, and how one works from mention to mention."""

@@ -1,0 +1,203 @@
+"""The toolkit of agents that write to each other (003, sec. 3, table 1): threads, messages, waiting for a mention."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import JsonValue
+
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance
+from agentorchestra.core.mail import Mail
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
+
+LONGEST_WAIT_S = 60.0
+"""Seconds that one wait takes at most."""
+
+_COMPONENT = "mail@1.0.0"
+_TEXT: dict[str, Any] = {"type": "string", "minLength": 1}
+_NAMES: dict[str, Any] = {"type": "array", "items": {"type": "string"}, "minItems": 1}
+
+
+def change(op: str, session: Any, **arguments: JsonValue) -> Effect:
+    """Return the effect that changes the society of a run, see `core.mail.Society`."""
+    return Effect(
+        kind=EffectKind.SEND_MESSAGE,
+        component=_COMPONENT,
+        arguments={"op": op, **arguments},
+        mode=Mode.PURE,
+        role=session.role,
+    )
+
+
+def message(
+    thread: str, content: str, mentions: Sequence[str], session: Any, provenance: tuple[Provenance, ...] = ()
+) -> Effect:
+    """Return the effect of a message. Who sends it is who performs the effect."""
+    return Effect(
+        kind=EffectKind.SEND_MESSAGE,
+        component=_COMPONENT,
+        arguments={"sender": session.actor, "thread": thread, "content": content, "to": list(mentions)},
+        mode=Mode.PURE,
+        role=session.role,
+        provenance=provenance,
+    )
+
+
+@dataclass(frozen=True)
+class Send:
+    """`send_message` (an `Offered`)."""
+
+    @property
+    def schema(self) -> ToolSchema:
+        """Return how the model sees it."""
+        return ToolSchema(
+            name="send_message",
+            description="Write into a thread. Only those who are mentioned are woken and read it.",
+            parameters=_object(
+                thread={**_TEXT, "description": "Its name."},
+                content={**_TEXT, "description": "What you want to say, whole: nobody sees what you have seen."},
+                mentions={**_NAMES, "description": "The agents that are to read it."},
+            ),
+        )
+
+    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+        """Return the effect of a call."""
+        mentions = arguments.get("mentions", [])
+        return message(arguments.get("thread", ""), arguments.get("content", ""), mentions, session, provenance)
+
+
+@dataclass(frozen=True)
+class Operation:
+    """A change of threads (an `Offered`), which only the leader may make."""
+
+    name: str
+    op: str
+    description: str
+    arguments: dict[str, Any]
+
+    @classmethod
+    def every(cls) -> list[Operation]:
+        """Return those of the toolkit."""
+        thread, participant = {"thread": {**_TEXT, "description": "Its name."}}, {"participant": _TEXT}
+        return [
+            cls(
+                "create_thread",
+                "create",
+                "Open a thread with agents; you take part in each.",
+                {**thread, "participants": _NAMES},
+            ),
+            cls("add_participant", "add", "Take an agent into a thread.", {**thread, **participant}),
+            cls("remove_participant", "remove", "Take an agent out of a thread.", {**thread, **participant}),
+            cls("close_thread", "close", "Close a thread that has done its work.", {**thread, "summary": _TEXT}),
+        ]
+
+    @property
+    def schema(self) -> ToolSchema:
+        """Return how the model sees it."""
+        return ToolSchema(name=self.name, description=self.description, parameters=_object(**self.arguments))
+
+    def effect(self, arguments: dict[str, Any], session: Any, provenance: tuple[Provenance, ...]) -> Effect:
+        """Return the effect of a call."""
+        return change(self.op, session, **arguments)
+
+
+def _object(**properties: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": [*properties], "additionalProperties": False}
+
+
+@tool(effect="pure", thread=False)
+async def list_agents(ctx: RunContext[Any]) -> str:
+    """List the agents that you can write to, with what each is for, and the open threads."""
+    assert isinstance(ctx, Session)
+    society = ctx.run.mail.society
+    lost = {name: society.lost(name) for name in society.gone}
+    lines = [f"- {lost.get(name, f'{name}: {said}')}" for name, said in society.members.items()]
+    threads = [f"- {name}: {', '.join(one.participants)}" for name, one in society.threads.items() if not one.closed]
+    return "\n".join(["Agents:", *lines, "Threads:", *(threads or ["none"])])
+
+
+@dataclass(frozen=True)
+class WaitForMention:
+    """`wait_for_mention` of the one who leads.
+
+    Attributes:
+        left: the seconds that it has; a wait ends with them.
+    """
+
+    left: Callable[[], float]
+
+    @property
+    def tool(self) -> Tool[..., Any]:
+        """Return it as a tool."""
+        schema = ToolSchema(
+            name="wait_for_mention",
+            description=(
+                "Wait until somebody mentions you, at most 60 seconds. Messages that you have not read come at once."
+            ),
+            parameters={
+                "type": "object",
+                "properties": {
+                    "timeout_s": {"type": "number", "exclusiveMinimum": 0, "maximum": LONGEST_WAIT_S},
+                },
+                "additionalProperties": False,
+            },
+        )
+        return tool_from_schema(self._wait, schema, effect="composite", takes_context=True, trust=Trust.SYSTEM)
+
+    async def _wait(self, ctx: Session[Any], timeout_s: float = LONGEST_WAIT_S) -> ToolResult:
+        seconds = min(timeout_s, self.left())
+        mails, reason, lost = await heard(ctx, seconds)
+        if mails:
+            said = ""
+        elif reason == "all_waiting":
+            said = "Nobody is at work: all agents wait, and nobody has written to you. Decide what comes next."
+        elif reason == "ended":
+            said = "Nobody has mentioned you yet, but an agent is lost."
+        elif seconds < timeout_s:
+            said = "Nobody has mentioned you, and your time is up."
+        else:
+            said = f"Nobody has mentioned you within {timeout_s:g} seconds; agents are still at work."
+        blocks = [*mail_blocks(mails), *([block_from(said, trust=Trust.SYSTEM)] if said else [])]
+        # A provider's own words may stand in why an agent was lost.
+        blocks += [block_from(one, trust=Trust.AGENT) for one in lost]
+        return ToolResult(content=[*blocks], trust=lowest(*(one.trust for one in blocks)))
+
+
+async def heard(session: Session[Any], seconds: float | None = None) -> tuple[list[Mail], str, list[str]]:
+    """Wait for messages that mention the actor of a session.
+
+    Returns:
+        The messages, why the wait ended, and for who leads a sentence on each agent that works no more.
+    """
+    limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": seconds}
+    effect = Effect(
+        kind=EffectKind.WAIT,
+        component=_COMPONENT,
+        arguments={"actor": session.actor, **limit},
+        mode=Mode.REPEATABLE,
+        role=session.role,
+    )
+    outcome = await session.perform(effect)
+    value = outcome.value if isinstance(outcome.value, dict) else {}
+    lost = value.get("lost")
+    found = [str(one) for one in lost] if isinstance(lost, list) else []
+    return session.mail(outcome), str(value.get("reason", "")), found
+
+
+def mail_blocks(mails: Sequence[Mail]) -> list[Block]:
+    """Return messages as what an agent reads: who wrote where, and what."""
+    return [
+        TextBlock(
+            text=f"{one.sender} in thread {one.thread!r}:\n{one.content}",
+            source=Source(kind="agent", ref=one.sender),
+            trust=one.trust,
+        )
+        for one in mails
+    ]

@@ -1,0 +1,48 @@
+"""The mail room of agents that write to each other: who is lost is known in every job of a run (003)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.effects import Effect, EffectKind, Mode
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.runtime.session import Session
+from tests.runtime.support import Bench, agent
+
+
+def mail(kind: EffectKind, **arguments: Any) -> Effect:
+    """An effect on the mail room."""
+    mode = Mode.REPEATABLE if kind is EffectKind.WAIT else Mode.PURE
+    return Effect(kind=kind, component="mail@1.0.0", arguments=arguments, mode=mode)
+
+
+@pytest.mark.parametrize("fails", [True, False])
+async def test_a_lost_agent_wakes_the_leader_and_stays_lost_after_a_resume(fails: bool) -> None:
+    lost: list[dict[str, str]] = []
+
+    async def worker(effect: Effect, ctx: Session[Any]) -> Any:
+        if fails:
+            raise ValueError("the floor gave way")
+        return "enough"
+
+    async def main(root: Session[Any]) -> Any:
+        founded = {"leader": "run", "members": {"worker": "Works."}, "topology": "star"}
+        assert (await root.perform(mail(EffectKind.SEND_MESSAGE, op="found", **founded))).ok
+        await root.perform(agent("worker", kind=EffectKind.SPAWN))
+        outcome = await root.perform(mail(EffectKind.WAIT, timeout_s=60.0))
+        lost.append(dict(root.run.mail.society.gone))
+        return outcome.value
+
+    store = MemoryStore()
+    await store.open()
+    bench = Bench(store, {"worker": worker})
+    await bench.create()
+    first = await bench.drive(main)
+    why = "the floor gave way" if fails else "its work has ended"
+    assert "'reason': 'ended'" in first.answer and why in first.answer
+    assert (await bench.drive(main)).answer == first.answer
+    assert len(lost) == 2 and all(why in one["worker"] for one in lost)
+    replayed = await bench.replay(main)
+    assert replayed is not None and replayed.answer == first.answer
