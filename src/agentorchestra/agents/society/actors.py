@@ -18,7 +18,7 @@ from agentorchestra.loop import State, environment_state, linear
 from agentorchestra.runtime.session import Session
 from agentorchestra.tools.done import wait_tool
 
-SYSTEM = "coral"
+SYSTEMS = ("coral", "owl")
 WORKER = "worker"
 
 
@@ -86,9 +86,10 @@ def _agent(name: str, description: str, tools: tuple[str, ...]) -> Agent:
         prompt="society_planner" if planner else "society_worker",
         role="main" if planner else WORKER,
         drive=act,
-        within=(SYSTEM,),
+        within=SYSTEMS,
     )
 
 
-ROLES = ("planner", "web_agent", "document_agent", "coding_agent")
+WORKERS = ("web_agent", "document_agent", "coding_agent")
+ROLES = ("planner", *WORKERS)
 """The agents beside the orchestrator (003, table 3)."""
