@@ -71,7 +71,7 @@ class _Done:
     def block(self, *, judged: bool = False) -> Block:
         """Return the result as material; `judged`: with whether the worker says that it failed, for a planner."""
         how = f" ({'done' if self.completed else 'failed'})" if judged else ""
-        said = f"The subtask{how}: {self.subtask}\n\nIts result:\n{self.text}"
+        said = f"## Subtask{how}\n{self.subtask}\n\n## Its result\n{self.text}"
         return TextBlock(text=said, source=Source(kind="agent", ref=self.worker), trust=self.trust)
 
 
@@ -123,7 +123,7 @@ class _Workforce:
                 return False
             self.done.append(await self._work(subtask, worker, before))
             self.session.partial = {"steps": len(self.done), "answer": self._best, "report": self._report}
-            if self.limited or not self.done[-1].completed:
+            if not self.done[-1].completed:
                 return False
             before.append(self.done[-1].block())
         return True

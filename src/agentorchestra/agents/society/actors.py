@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.agent import GIVEN, Agent
 from agentorchestra.agents.driver import build_agent
 from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.society.toolkit import Send, heard, mail_blocks, message
@@ -68,7 +68,7 @@ def society_agents() -> tuple[Agent, ...]:
     """Return the planner and the workers of table 3, with their tools by our names."""
     web = ("search", "fetch", "archived_page", "ask_media")
     documents = ("read_file", "search_files", "analyze_file", "ask_media", "transcribe_file", "check_quotes")
-    code = ("python", "bash", "read_file", "check_quotes")
+    code = ("python", "bash", "read_file", "check_quotes", GIVEN)
     return (
         _agent("planner", "Thinks: makes plans, judges results, finds what is wrong with them. It has no tools.", ()),
         _agent("web_agent", "Searches the web, reads pages, and looks at their pictures.", web),
