@@ -71,11 +71,11 @@ def model(request: ModelRequest) -> ModelResponse:
     address = found["results"][0]["address"]
     if len(results) == 1:
         return decide(calls=[call("fetch", url=address)])
-    # The first line says what was read; below it stand the lines of the page, counted from 1.
-    lines = results[1].splitlines()[1:]
+    # The first line says what was read; below it stand the lines of the page, each behind its number.
+    lines = [line.partition("\t") for line in results[1].splitlines()[1:]]
     cited: list[Any] = [
         {"source": address, "place": f"line {number}", "quote": line}
-        for number, line in enumerate(lines, start=1)
+        for number, _, line in lines
         if "larch" in line or "renewed" in line
     ]
     return decide(calls=[call("done", answer=" ".join(one["quote"] for one in cited), sources=cited)])

@@ -231,4 +231,33 @@ async def test_addresses_of_the_task_become_sources(tmp_path: Path, code: str) -
     assert (result.status, result.answer) == (RunStatus.COMPLETED, code), result.report
     assert f"Not read: {address}/gone.html" in result.report
     told = model.requests[0].messages[1].text
-    assert "codes.csv, read already, of the kind table" in told and "gone.html could not be read" in told
+    assert "codes.csv, read already, whole below, of the kind table" in told and "gone.html could not be read" in told
+
+
+async def test_short_pages_of_the_task_stand_whole_in_the_first_prompt(tmp_path: Path, code: str) -> None:
+    """As short files do: all of them together up to `in_view_chars`; of a longer one there is what is said of it."""
+    lakes = "".join(f'<li><a href="/{number}">Lake {number}</a></li>' for number in range(6))
+    long = "".join(f"<p>Of Town{number} it is not known who lives there.</p>" for number in range(300))
+    pages = {"/": f"<p>One page for each lake.</p><ul>{lakes}</ul>", "/long": long, "/second": f"<p>{'Far. ' * 90}</p>"}
+
+    async def answer(request: web.Request) -> web.Response:
+        head = '<!doctype html><html lang="en"><head><title>Lakes</title></head><body><main><h1>Lakes</h1>'
+        return web.Response(text=f"{head}{pages[request.path]}</main></body></html>", content_type="text/html")
+
+    model = Reader()
+    model.act = lambda request: decide(calls=[call("done", answer=code)])  # type: ignore[method-assign]
+    told = []
+    async with serving(answer) as address:
+        reading = WebSettings(private=(address.removeprefix("http://"),), robots=False)
+        task = f"What stands at {address}/, {address}/long and {address}/second? Say {code}."
+        for chars in (700, 0):
+            folder = tmp_path / str(chars)
+            folder.mkdir()
+            model.requests.clear()
+            await analysed(folder, model, "", b"", asked=task, web=reading, in_view_chars=chars)
+            told.append(model.requests[0].messages[1].text)
+    assert f"Source {address}/, read already, whole below" in told[0]
+    assert "One page for each lake." in told[0] and all(f"[Lake {n}]({address}/{n})" in told[0] for n in range(6))
+    assert "Town7 it is not known" not in told[0], "too long by itself"
+    assert f"Source {address}/second, read already, of the kind" in told[0] and "Far." not in told[0], "no room is left"
+    assert "read already, of the kind" in told[1] and "One page for each lake." not in told[1]

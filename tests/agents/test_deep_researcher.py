@@ -11,12 +11,15 @@ import pytest
 from pydantic import BaseModel
 
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.workspace import Workspace
 from tests.agents.researching import (
+    ASKED,
     EVIL,
     ISLAND,
     KEEPER,
     LAST,
     OTHER,
+    TASK,
     TOWN,
     lines_with,
     looked_at,
@@ -29,6 +32,7 @@ from tests.agents.researching import (
     searched,
     section,
     taken,
+    world,
     written,
 )
 from tests.site import Site, served
@@ -62,6 +66,58 @@ async def test_a_fact_that_only_a_second_round_reaches(site: Site, tmp_path: Pat
     assert f"last keeper was {KEEPER}, who left in 2019. [1]" in first["content"]
     assert f"- {KEEPER} born: " in second["content"] and "The findings answer the task." in second["content"]
     assert [one["source"].removeprefix(site.address) for one in second["citations"]] == [PERSON_AT]
+
+
+# -- pages that the task names -----------------------------------------------------------------------------------------
+
+
+async def asked(site: Site, folder: Path, scripted: Any, task: str, **research: Any) -> Any:
+    """The result of a task of its own, which a replay gives again; then the prompts that the model was asked."""
+    async with Workspace(folder / "ws", **world(site, scripted, **research)) as ws:
+        result = await ws.run(task, system="deep_researcher", model="scripted")
+        forms = [next(name for name, start in NAMED if start in one.messages[0].text) for one in scripted.requests]
+        assert (await ws.replay(result.run_id)).answer == result.answer and len(scripted.requests) == len(forms)
+    return result, forms
+
+
+NAMED = [(name, start) for start, name in zip(ASKED, ("plan", "look", "read", "check", "report", "marks"), strict=True)]
+
+
+async def test_a_page_that_the_task_names_and_that_answers_it_needs_no_search(site: Site, tmp_path: Path) -> None:
+    task = f"In which town was {KEEPER} born? It stands at ({site.address}{PERSON_AT})."
+    result, forms = await asked(site, tmp_path, model(), task)
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, TOWN), result.report
+    assert paths(result, site) == {PERSON_AT} and not searched(site)
+    assert forms == ["read", "check"]
+    (piece,) = await performed(tmp_path, result.run_id, "report")
+    assert piece["title"].startswith("Research, the pages of the task: ") and "Queries" not in piece["content"]
+
+
+async def test_what_the_named_pages_lack_is_searched_for(site: Site, tmp_path: Path) -> None:
+    result, forms = await asked(site, tmp_path, model(), f"Read {site.address}/places/lighthouse. {TASK}", rounds=1)
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, TOWN), result.report
+    assert searched(site) == [f"{KEEPER} born"] and forms[:2] == ["read", "check"] and "plan" not in forms
+
+
+@pytest.mark.parametrize("queries", [0, 1])
+async def test_where_named_pages_bring_nothing_a_plan_is_made(site: Site, tmp_path: Path, queries: int) -> None:
+    """Its queries are searched; a plan without any is taken as it is, and no error."""
+
+    def plan(system: str, material: str) -> Any:
+        return {**planned(system, material), **({} if queries else {"queries": []})}
+
+    task = f"See {site.address}/bees, {site.address}/gone. {TASK}"
+    result, forms = await asked(site, tmp_path, model(planned=plan), task)
+    assert forms[:2] == ["read", "plan"] and f"Not read: {site.address}/gone" in result.report
+    assert result.status is (RunStatus.COMPLETED if queries else RunStatus.BLOCKED), result.report
+    assert len(searched(site)) == 2 * queries
+
+
+async def test_named_pages_are_read_within_the_limits_of_pages(site: Site, tmp_path: Path) -> None:
+    task = f"Read {site.address}/places/lighthouse and {site.address}{PERSON_AT}. {TASK}"
+    result, _ = await asked(site, tmp_path, model(), task, pages=1)
+    assert result.status is RunStatus.PARTIAL and "The search ended after 1 pages." in result.report
+    assert not site.asked(PERSON_AT) and not searched(site)
 
 
 @pytest.mark.long

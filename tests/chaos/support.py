@@ -46,10 +46,15 @@ def _environment(kill_at: str, environ: Mapping[str, str] | None) -> dict[str, s
 
 
 def python(
-    words: Sequence[str | Path], *, kill_at: str = "", code: int = 0, environ: Mapping[str, str] | None = None
+    words: Sequence[str | Path],
+    *,
+    kill_at: str = "",
+    code: int = 0,
+    environ: Mapping[str, str] | None = None,
+    cwd: Path | None = None,
 ) -> str:
     """Run it to its end; what it printed. It must die by SIGKILL if it was to be killed, else end with this code."""
-    ended = run(words, environ=_environment(kill_at, environ))
+    ended = run(words, environ=_environment(kill_at, environ), cwd=cwd)
     assert ended.returncode == (KILLED if kill_at else code), (kill_at, ended)
     return ended.stdout
 

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.chaos.owl_program import WORD, workspace
+from tests.chaos.owl_program import workspace
 from tests.chaos.support import only_run, python
+from tests.systems.workforce import WORD
 
 PROGRAM = Path(__file__).with_name("owl_program.py")
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sys
+from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from agentorchestra.core.budget import Usage
+from agentorchestra.core.errors import ModelUnavailableError
+from agentorchestra.core.messages import ModelRequest
+from agentorchestra.core.protocols import RunContext
+from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Price, ProgramSettings, Settings
 from agentorchestra.core.spec import RunResult
-from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.models.client import with_usage
+from agentorchestra.models.prices import uncertain
+from agentorchestra.tea.calling.tool import tool
+from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
-from tests.cli.team import TASK, team
+from tests.cli.team import TASK, TeamModel, price_of, study, team
+from tests.support import team as roles
 from tests.support.cli_reading import here, invoke
 
 __all__ = ["here"]
@@ -89,6 +101,138 @@ def test_by_source() -> None:
     assert "tool price_of" in rows
     assert found["total"]["tokens"] == pytest.approx(first.usage.input_tokens, abs=len(rows))
     assert invoke("cost", "--by", "source").stdout.splitlines()[0].split() == ["source", "requests", "input", "largest"]
+
+
+# -- the parts of a bill -----------------------------------------------------------------------------------------------
+
+PRICE = Price(input=1.0, output=5.0)
+
+
+@tool(effect="composite")
+async def compared(ctx: RunContext[Any], texts: list[str]) -> int:
+    """Compare texts by their vectors.
+
+    Args:
+        texts: to be compared.
+    """
+    return len(await ctx.embed(texts))
+
+
+def parts_of(run_id: str) -> dict[tuple[str, str], dict[str, Any]]:
+    """The rows by part and model; every other split has the same total, which is the sum of these rows."""
+    found = {
+        by: json.loads(invoke("cost", run_id, "--by", by, "--json").stdout) for by in ("part", "model", "agent", "run")
+    }
+    total = found["part"]["total"]
+    assert all(one["total"] == total for one in found.values())
+    for name in ("requests", "input_tokens", "output_tokens", "uncertain_tokens", "known_cost_usd", "unpriced"):
+        assert sum(row[name] for row in found["part"]["rows"]) == pytest.approx(total[name]), name
+    return {(row["name"], row["model"]): row for row in found["part"]["rows"]}
+
+
+def test_the_parts_of_a_run_with_delegations() -> None:
+    """A child has agents below it and embeds texts; its log is reviewed, the first time without an answer."""
+
+    def lead(request: ModelRequest) -> Any:
+        if roles.results(request):
+            return call("complete", answer="B")
+        return call(
+            "delegate_task", task_instruction="Compare.", tools=["study", "price_of", "todo", "compared"], model="hand"
+        )
+
+    def hand(request: ModelRequest) -> Any:
+        steps = [call("study", offers=["A", "B"]), call("compared", texts=["A", "B"]), call("done", answer="B")]
+        return decide(calls=[steps[len(roles.results(request))]])
+
+    def eye(request: ModelRequest) -> Any:
+        if len(models["eye"].requests) == 1:
+            lost = uncertain(Usage(input_tokens=90, output_tokens=10), 0.5)
+            raise with_usage(ModelUnavailableError("cut", retry_after_s=0.0), lost)
+        return say('{"points": ["B is cheaper."], "issues": []}')
+
+    models = {
+        "lead": ScriptedModel(lead, name="lead", price=PRICE),
+        "hand": ScriptedModel(hand, name="hand", price=PRICE),
+        "reader": ScriptedModel(TeamModel(), name="reader", price=None),
+        "eye": ScriptedModel(eye, name="eye", price=PRICE),
+    }
+
+    async def work() -> RunResult:
+        async with LoopbackModelServer("unused") as server:
+            vectors = ModelProfile(model="openai:vectors", base_url=server.base_url, price=PRICE)
+            settings = Settings(
+                models={"vectors": vectors},
+                embedding_model="vectors",
+                aorchestra=AOrchestraSettings(models=("hand", "lead"), review_from=1),
+            )
+            tools = [study, price_of, compared]
+            async with Workspace(WS, models=models, settings=settings, tools=tools) as ws:
+                who = {"main": "lead", "analyzer": "reader", "reviewer": "eye"}
+                return await ws.run(TASK, system="aorchestra", model="lead", roles=who)
+
+    result = asyncio.run(work())
+    assert result.answer == "B"
+    rows = parts_of(result.run_id)
+    assert {name: row["requests"] for name, row in rows.items()} == {
+        ("orchestrator", "lead"): 2,
+        ("children", "hand"): 3,
+        ("children", "reader"): 4,
+        ("helpers", "eye"): 1,
+        ("helpers", "openai:vectors"): 1,
+    }
+    assert (rows["children", "reader"]["cost_usd"], rows["children", "reader"]["unpriced"]) == (None, 4)
+    eye_row = rows["helpers", "eye"]
+    assert (eye_row["uncertain_tokens"], eye_row["uncertain_usd"]) == (100, 0.5)
+    assert 0 < eye_row["cost_usd"] < 0.5
+    lines = [line.split() for line in invoke("cost", result.run_id, "--by", "part").stdout.splitlines()]
+    assert lines[0] == ["part", "model", "requests", "input", "cached", "output", "cost"]
+    assert [line[0] for line in lines[1:-1]] == ["orchestrator", "children", "children", "helpers", "helpers"]
+    assert lines[1][:3] == ["orchestrator", "lead", "2"] and lines[-1][:5] == ["total", "of", "1", "run", "11"]
+
+
+def test_the_parts_of_a_run_of_the_team(here: Path) -> None:
+    (here / "lease.txt").write_text("The rent is 900 euros.\nThe deposit is 1284 euros.\n")
+
+    def planner(request: ModelRequest) -> Any:
+        if not roles.results(request):
+            return decide(calls=[call("deep_analyzer", task="How much is the deposit? See lease.txt")])
+        return roles.done(long, roles.DEPOSIT)
+
+    long = "The deposit that the tenant paid when the lease began amounts to 1284 euros, as the lease itself says it."
+    model = roles.team(planner)
+
+    async def work() -> RunResult:
+        async with Workspace(WS) as ws:
+            return await ws.run("How much is the deposit?", files=[here / "lease.txt"], model=model)
+
+    result = asyncio.run(work())
+    assert result.answer == long
+    asked = Counter(roles.role_of(request) for request in model.requests)
+    assert asked["formatter"] == 1
+    assert {name: row["requests"] for name, row in parts_of(result.run_id).items()} == {
+        ("orchestrator", "scripted"): asked["planner"],
+        ("children", "scripted"): asked["analyzer"],
+        ("helpers", "scripted"): asked["judge"] + asked["formatter"],
+    }
+
+
+@pytest.mark.parametrize(("system", "part"), [("prog", "orchestrator"), ("aorchestra", "children")])
+def test_what_a_program_cost_elsewhere_is_its_own(system: str, part: str) -> None:
+    def lead(request: ModelRequest) -> Any:
+        if roles.results(request):
+            return call("complete", answer="over")
+        return call("delegate_task", task_instruction="Go.", tools=["price_of"])
+
+    programs = {"prog": ProgramSettings(command=(sys.executable, "-c", "print('elsewhere')"))}
+    settings = Settings(programs=programs, aorchestra=AOrchestraSettings(executor="prog"))
+
+    async def work() -> RunResult:
+        models = {"lead": ScriptedModel(lead, name="lead")}
+        async with Workspace(WS, models=models, settings=settings, tools=[price_of]) as ws:
+            return await ws.run("Go.", system=system, model="lead")
+
+    rows = parts_of(asyncio.run(work()).run_id)
+    assert {name for name, row in rows.items() if row["unpriced"]} == {(part, "(no model)")}
 
 
 def test_without_runs(here: Path) -> None:

@@ -129,14 +129,16 @@ async def test_many_that_are_refused_at_the_same_time(tmp_path: Path) -> None:
     assert server.count == 10
 
 
-async def test_a_refused_done_is_no_tool_to_leave_out(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("system", "name"), [("react", "done"), ("aorchestra", "complete")])
+async def test_a_refused_finishing_tool_is_not_left_out(tmp_path: Path, system: str, name: str) -> None:
     """Without it no agent could finish: the request fails, and says why."""
-    async with LoopbackModelServer(lambda body: server.error(400, "Invalid schema for function 'done': no")) as server:
+    refusal = f"Invalid schema for function '{name}': no"
+    async with LoopbackModelServer(lambda body: server.error(400, refusal)) as server:
         models = {"m": ModelProfile(model="openai:gpt-5", base_url=server.base_url)}
-        async with Workspace(tmp_path / "ws", settings=Settings(models=models, model="m", system="react")) as ws:
+        async with Workspace(tmp_path / "ws", settings=Settings(models=models, model="m", system=system)) as ws:
             result = await ws.run("What is 2 + 3?")
     assert (result.status, server.count) == (RunStatus.FAILED, 1)
-    assert "refuses the schema of done" in (result.error or "")
+    assert f"refuses the schema of {name}" in (result.error or "")
 
 
 @pytest.mark.parametrize("format_", list(SERVERS))

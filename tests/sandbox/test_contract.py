@@ -522,7 +522,7 @@ book.active.append(["a", "b"])
 for row in range(3):
     book.active.append([row, row * row])
 book.save("squares.xlsx")
-frame = pandas.read_excel("squares.xlsx")
+frame = pandas.read_excel("squares.xlsx", engine="openpyxl")
 print(frame.b.sum(), numpy.linalg.det(numpy.eye(3)), round(scipy.optimize.brentq(lambda x: x * x - 2, 0, 2), 4))
 plt.plot(frame.a, frame.b)
 plt.title("Squares")

@@ -292,6 +292,30 @@ async def test_a_sub_agent_out_of_time_is_reviewed_from_its_log(tmp_path: Path) 
     assert back["errors"]
 
 
+async def test_a_sub_agent_that_hangs_within_a_call_is_cut_off(tmp_path: Path) -> None:
+    last: list[ModelRequest] = []
+
+    def main(request: ModelRequest) -> ModelResponse:
+        last.append(request)
+        return complete("none") if came_back(request) else decide(calls=[delegate("Wait.", "weigh", "wait_for_ever")])
+
+    @tool(effect="read", thread=False)
+    async def wait_for_ever() -> str:
+        """Wait."""
+        await asyncio.Event().wait()
+        return "over"
+
+    def child(request: ModelRequest) -> ModelResponse:
+        return decide(calls=[call("wait_for_ever") if results(request) else call("weigh", thing="bell")])
+
+    model = script(main, child, lambda request: say("nothing"))
+    await orchestrated(tmp_path, model, own={"child_seconds": 1.0}, tools=[weigh, wait_for_ever])
+    (back,) = came_back(last[-1])
+    assert back["status"] == "timed_out" and back["steps"] == 2
+    assert "was stopped after its time limit of 1 s" in back["errors"][0]
+    assert any("bell weighs 4 kg" in one for one in back["findings"])
+
+
 async def test_sources_of_sub_agents_are_the_answers(tmp_path: Path) -> None:
     note = tmp_path / "note.txt"
     note.write_text("The bell was cast in 1712.\n")
@@ -327,9 +351,11 @@ async def test_what_a_sub_agent_knows_of_earlier_ones(tmp_path: Path, context: s
         seen.append(shown(request))
         return weigher(request)
 
-    await orchestrated(tmp_path, script(main, child), task="Which is heavier? Ask Orrin.", own={"context": context})
+    own = {"context": context, "review_from": 1}
+    await orchestrated(tmp_path, script(main, child), task="Which is heavier? Ask Orrin.", own=own)
     second = next(text for text in seen if "Weigh the rope." in text)
     assert ("bell weighs 4 kg" in second) is knows
+    assert ("It was read." in second) is knows, "what the reviewer found came back too"
     assert ("Ask Orrin" in second) is knows
 
 
@@ -422,6 +448,24 @@ async def test_no_more_than_the_settings_allow_go_out_at_once(tmp_path: Path) ->
     assert "at most 1 are executed" in said[1]
 
 
+async def test_delegations_of_one_decision_work_at_the_same_time(tmp_path: Path) -> None:
+    """Each of eight waits until all eight are asked: one after the other they would wait for ever."""
+    parts = [delegate(f"Weigh the bell{'s' * number}.", "weigh") for number in range(8)]
+    together = asyncio.Barrier(len(parts))
+
+    def main(request: ModelRequest) -> ModelResponse:
+        back = came_back(request)
+        return complete(str(len(back))) if back else decide(calls=parts)
+
+    async def child(request: ModelRequest) -> ModelResponse:
+        await together.wait()
+        return weigher(request)
+
+    hand = ScriptedModel(child, name="hand")
+    result, _ = await orchestrated(tmp_path, script(main, weigher), models={"hand": hand}, own={"models": ("hand",)})
+    assert result.answer == "8"
+
+
 async def test_a_model_out_of_service_is_reported_to_the_orchestrator(tmp_path: Path) -> None:
     last: list[ModelRequest] = []
 
@@ -437,7 +481,8 @@ async def test_a_model_out_of_service_is_reported_to_the_orchestrator(tmp_path: 
     def broken(request: ModelRequest) -> ModelResponse:
         raise ModelUnavailableError("the model is switched off")
 
-    models = {"broken": ScriptedModel(broken, name="broken")}
+    profile = ModelProfile(model="scripted", max_attempts=1)
+    models = {"broken": ScriptedModel(broken, name="broken", profile=profile)}
     own = {"models": ("scripted", "broken")}
     result, _ = await orchestrated(tmp_path, script(main, weigher), models=models, own=own)
     first, second = came_back(last[-1])

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.agents.agent import GIVEN, Agent
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import canonical_json
@@ -215,3 +216,11 @@ async def test_the_users_tools_are_those_of_the_coding_agent(tmp_path: Path) -> 
         assert "coding_agent: Reasons, and writes and runs programs. It can: Look up how deep a lake is." in seen(
             force.asked["workers"][0]
         )
+
+
+async def test_an_agent_of_yours_may_have_them_besides_others(tmp_path: Path) -> None:
+    """A star among an agent's tools stands for what the user gave; of nothing else is an unknown name taken."""
+    mine = Agent("diver", "Knows lakes.", tools=("todo", GIVEN))
+    assert mine.reach(("depth",)) == ("todo", "depth")
+    async with workspace(tmp_path, Workforce().model(), tools=[depth], agents=[mine]) as ws:
+        assert (await ws.run(WORD, model="scripted", system="owl")).answer == "Northam"

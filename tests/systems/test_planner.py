@@ -30,7 +30,7 @@ from tests.chaos.support import kill_points, only_run, python, read_log
 from tests.site import Site, served
 from tests.site.pages import PAGES, Page
 from tests.systems.planning import by_prompt, done, results, shown
-from tests.systems.tower import AUDITOR, NEW, SCOUT, TOWER, auditor, planner, scout, settings, task
+from tests.systems.tower import AUDITOR, NEW, OLD, SCOUT, TOWER, auditor, page, planner, scout, settings, task
 
 
 @pytest.fixture
@@ -128,6 +128,39 @@ async def test_where_nobody_can_say_the_judge_is_asked(site: Site) -> None:
 
     result, _ = await led(site, lead, others={"verifier": blind, "judge": judge}, verifier="auditor")
     assert (result.status, result.answer) == (RunStatus.BLOCKED, "It is not known.")
+
+
+async def test_the_deep_researcher_reads_the_pages_of_the_claim(site: Site, monkeypatch: Any) -> None:
+    """The page of the claim stands behind a link of the one that the task names. Both are read, nothing is searched."""
+    monkeypatch.setitem(PAGES, "/towers", Page("Towers", f"<ul><li><a href='{OLD}'>The tower of Arn</a></li></ul>"))
+    forms: list[str] = []
+
+    def finder(request: ModelRequest) -> ModelResponse:
+        followed = ("/towers", OLD)[len(results(request)) :]
+        return decide(calls=[call("fetch", url=page(request, followed[0]))]) if followed else scout(request)
+
+    def researcher(request: ModelRequest) -> ModelResponse:
+        system, material = request.messages[0].text, request.messages[-1].text
+        forms.append(next(one for one in ("You read one page", "You judge", "") if one in system))
+        fact = "The tower has 112 steps, as of 1998."
+        if forms[-1] == "You read one page":
+            seen = [{"quote": fact, "piece": 1, "fact": fact, "relevance": 0.9}] if fact in material else []
+            return say(json.dumps({"insights": seen}))
+        if forms[-1] == "You judge" and f"“{fact}”" in material:
+            verdict = {"reason": "It stands there.", "verdict": "confirmed"}
+            return say(json.dumps({"complete": True, "report": f"{fact} [E1]", "answer": verdict}))
+        return say("KEEP")
+
+    scripts: Any = {"planner": planner(), "agent": finder, "formatter": researcher}
+    given: Any = {"agents": [SCOUT], "settings": settings(site.address, verifier="deep_researcher")}
+    async with Workspace(**given, store=MemoryStore()) as ws:
+        result = await ws.run(f"How many steps has the tower of {site.address}/towers?", model=by_prompt(**scripts))
+        events = await ws.events(result.run_id)
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, "112 steps"), result.report
+    assert asked_for(events) == [("scout", "agent"), ("deep_researcher", "verification")]
+    assert sorted(filter(None, forms)) == ["You judge", "You read one page", "You read one page"]
+    calls = [str(event.body["effect"].get("component")) for event in events if event.type == "started"]
+    assert not [one for one in calls if one.startswith("search@")]
 
 
 async def test_a_verifier_that_is_no_agent_is_said() -> None:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from agentorchestra.cli.debate import Talk
 from agentorchestra.cli.output import one_line
-from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.effects import OF_AGENTS, EffectKind
 from agentorchestra.core.events import Event
-from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.ledger import parent_key
 
 _SILENT = frozenset({EffectKind.REQUEST_MODEL, EffectKind.RECEIVE, EffectKind.READ_MEMORY, EffectKind.JOIN})
 
@@ -24,6 +27,8 @@ class Progress:
     def __init__(self, *, steps: int = 0, talk: bool = False) -> None:
         self.steps = steps  # decisions so far
         self._top = ""
+        self._agents: dict[EffectKey, str] = {}  # what those below the top agent are called here
+        self._named: Counter[str] = Counter()
         self._talk = Talk()
         self._only_talk = talk
 
@@ -38,9 +43,9 @@ class Progress:
                 if event.branch == "/":
                     self._top = str(body["effect"].get("arguments", {}).get("name", ""))
                     return None  # the top agent itself: its steps are shown
-                return self._begun(body["effect"], event.actor)
+                return self._begun(body["effect"], event)
             case "completed":
-                return self._completed(body, event.actor)
+                return self._completed(body, event)
             case "attempt_failed":
                 later = body.get("retry_in_s")
                 again = "" if later is None else f"; trying again in {later:g} s"
@@ -64,8 +69,8 @@ class Progress:
             case _:
                 return None
 
-    def _begun(self, effect: dict[str, Any], actor: str) -> str | None:
-        kind = EffectKind(effect["kind"])
+    def _begun(self, effect: dict[str, Any], event: Event) -> str | None:
+        kind, actor = EffectKind(effect["kind"]), self._actor(event)
         if kind is EffectKind.REQUEST_MODEL:
             if effect.get("purpose") not in ("decision", "final"):
                 return None
@@ -74,19 +79,46 @@ class Progress:
         if kind in _SILENT or (kind is EffectKind.WRITE_MEMORY and not _lasting(effect)):
             return None
         by = f"  ({actor})" if self._top and actor != self._top else ""
+        if kind in OF_AGENTS:
+            arguments = effect.get("arguments", {})
+            effect = {**effect, "arguments": {**arguments, "name": self._called(event, str(arguments.get("name", "")))}}
         return f"  {describe(effect)}{by}"
 
-    def _completed(self, body: dict[str, Any], actor: str) -> str | None:
+    def _called(self, event: Event, name: str) -> str:
+        """Return what an agent is called here: a second one of a name has a number, as both may work at once."""
+        assert event.n is not None
+        key = EffectKey(event.branch, event.n)
+        if key not in self._agents:
+            self._named[name] += 1
+            self._agents[key] = name if self._named[name] == 1 else f"{name} {self._named[name]}"
+        return self._agents[key]
+
+    def _actor(self, event: Event) -> str:
+        """Return who acts, as it is called here."""
+        branch = event.branch
+        while (above := parent_key(branch)) is not None:
+            if above in self._agents:
+                return self._agents[above]
+            branch = above.branch
+        return event.actor
+
+    def _completed(self, body: dict[str, Any], event: Event) -> str | None:
         # Pure effects have no mark: their record brings the effect along.
         effect = body.get("effect")
         lines = []
         if effect is not None:
-            begun = self._begun(effect, actor)
+            begun = self._begun(effect, event)
             if begun is not None:
                 lines.append(begun)
-        error = body["outcome"].get("error")
+        outcome = body["outcome"]
+        error = outcome.get("error")
         if error:
-            lines.append(f"    {body['outcome'].get('status', 'error')}: {one_line(str(error))}")
+            lines.append(f"    {outcome.get('status', 'error')}: {one_line(str(error))}")
+        agent = self._agents.get(EffectKey(event.branch, event.n or 0))
+        value = outcome.get("value")
+        ended = value.get("status") if isinstance(value, dict) else None
+        if agent and not error and ended not in (None, RunStatus.COMPLETED):
+            lines.append(f"  {agent} ends: {ended}")
         return "\n".join(lines) or None
 
 
@@ -98,7 +130,8 @@ def describe(effect: dict[str, Any], width: int = 120) -> str:
     match kind:
         case EffectKind.REQUEST_MODEL:
             purpose = effect.get("purpose")
-            return f"model {name}" + (f" ({purpose})" if purpose else "")
+            asked = effect.get("role", purpose) if purpose == "tool" else purpose  # a component's question: whose
+            return f"model {name}" + (f" ({asked})" if asked else "")
         case EffectKind.INVOKE_AGENT | EffectKind.SPAWN:
             return f"agent {arguments.get('name', name)}: {one_line(str(arguments.get('instruction', '')), width)}"
         case EffectKind.ASK_HUMAN:

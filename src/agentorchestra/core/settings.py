@@ -629,7 +629,8 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         prompt_tool_chars: characters of tools' schemas that an agent's prompt may hold. Of more tools it is shown those
             that fit its task, and finds the others (docs/retrieval.md); 0 shows all.
         first_tools: the packaged tools in an agent's first prompt: those `fitting` its task, or `all`.
-        in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none.
+        in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none. The deep
+            analyzer is shown the text of pages that its task names up to as many.
         reasoning, finish, action: see Reasoning, Finish, Action.
         memory: of runs' top agents: `none`, `window`, `summary`, `insights`, `workflow`, or the user's own.
         on_ask, on_uncertain: see OnAsk, OnUncertain.

@@ -14,7 +14,8 @@ from agentorchestra.models.failures import refused_parameter, refused_room
 from agentorchestra.models.limits import answer_tokens
 from agentorchestra.models.media import has_media, kind_of, without_media
 
-NEEDED = "done"  # the tool that is never left out: without it an agent with native tools cannot finish
+# Never left out: without it an agent with native tools cannot finish. A request has no marks, so these are names.
+NEEDED = frozenset({"done", "complete", "submit", "submit_answer"})
 
 Note = Callable[[str], None]  # takes a line for the log
 
@@ -85,7 +86,7 @@ class RequestAdapter:
             return self._with_less(asked, client, error)
         if error.tools:
             blamed = {tool.digest for tool in asked.tools if tool.name in error.tools}
-            if not blamed or NEEDED in error.tools:
+            if not blamed or NEEDED & {*error.tools}:
                 return None
             self._tools[id(client)] |= blamed
             return f"the request goes without {', '.join(error.tools)}: {error}"

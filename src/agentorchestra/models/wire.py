@@ -117,7 +117,7 @@ async def _checked(answer: Any) -> Any:
         kind = answer.response.headers.get("content-type", "").partition(";")[0].strip()
         if kind in ("text/html", "application/json"):
             await answer.close()
-            raise Unreadable(f"{kind} in place of a stream of events")
+            raise Unreadable(f"{kind} in place of a stream of events; stream = false in its profile asks for none")
     elif isinstance(answer, str):
         raise Unreadable(f"no JSON but {answer[:200]!r}" if answer else "nothing at all")
     elif not getattr(answer, "choices", None):

@@ -239,7 +239,9 @@ class Delegation:
             budget=Budget(active_s=limits.child_seconds) if limits.child_seconds else None,
             on_demand=True,
         )
-        outcome = await ctx.perform(agent_effect(child, ctx, provenance=ctx.provenance))
+        asked = agent_effect(child, ctx, provenance=ctx.provenance)
+        # Its budget is looked at between two effects: what hangs within one is cut off by the limit of the whole.
+        outcome = await ctx.perform(asked.model_copy(update={"timeout_s": limits.child_seconds or None}))
         result, trust = await self._handed_back(ctx, child, outcome)
         return ToolResult(content=self._view(result, model, attempt), artifacts=result.artifacts, trust=trust)
 
@@ -279,28 +281,28 @@ class Delegation:
             told.append(TextBlock(text=said, source=source, trust=order_trust(self.session)))
         if self.limits.context == "full":
             told += self.spec.context
-            for call, result in self.finished(before=ctx.decided_n):
-                shown = canonical_json({"task": call, **_known(result)})
+            for shown, _ in self.finished(before=ctx.decided_n):
                 told.append(TextBlock(text=shown, source=Source(kind="agent", ref=DELEGATE), trust=Trust.UNTRUSTED))
         if self.limits.context == "curated":
             told += caller_words(curated, ctx, ctx.provenance)
         return tuple(told)
 
     def finished(self, *, before: int | None = None) -> list[tuple[str, AgentResult]]:
-        """Return what was delegated and came back, in order: the instruction and the result.
+        """Return what was delegated and came back, in order: as the orchestrator was shown it, and the result.
 
         Args:
             before: the number of a decision on the orchestrator's branch; only what came back until then.
         """
         records = self.session.run.ledger.records
         found = []
-        for n, _ in ended_on(self.session, [EffectKind.INVOKE_TOOL]):
+        for n, call in ended_on(self.session, [EffectKind.INVOKE_TOOL]):
             if before is not None and n >= before:
                 break
             made = records.get(EffectKey(f"{EffectKey(self.session.branch, n).path}.{DELEGATE}", 1))
             if made is not None and made.outcome is not None and made.effect.get("kind") == EffectKind.INVOKE_AGENT:
-                told = str(made.effect.get("arguments", {}).get("instruction", ""))
-                found.append((told, _result_of(made.outcome)))
+                back = call.outcome.value if call.outcome is not None else None
+                view = {"task": made.effect["arguments"]["instruction"], **(back if isinstance(back, dict) else {})}
+                found.append((canonical_json(view), _result_of(made.outcome)))
         return found
 
     # -- what comes back -----------------------------------------------------------------------------------------------
@@ -371,5 +373,6 @@ def _result_of(outcome: Outcome) -> AgentResult:
     if outcome.ok:
         return AgentResult.model_validate(outcome.value)
     came = outcome.value if isinstance(outcome.value, dict) else {}
-    status = limit_status(outcome.error or "") if outcome.status == "limited" else RunStatus.BLOCKED
+    ends = {"timeout": RunStatus.TIMED_OUT, "limited": limit_status(outcome.error or "")}
+    status = ends.get(outcome.status, RunStatus.BLOCKED)
     return AgentResult(status=status, answer=str(came.get("memory") or ""), steps=int(str(came.get("steps") or 0)))

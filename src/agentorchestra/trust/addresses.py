@@ -34,6 +34,12 @@ def links_in(text: str) -> set[str]:
     return found
 
 
+def pages_named(text: str) -> list[str]:
+    """Return the addresses of pages in a text, in order and each once, without the punctuation of a sentence."""
+    written = [one.group() for one in URL.finditer(text) if one.group().lower().startswith("http")]
+    return list(dict.fromkeys(_up_to_bracket(one).rstrip(_TRAILING.replace(")", "")) for one in written))
+
+
 def links_within(value: JsonValue) -> set[str]:
     """Return the addresses in every text of a value."""
     found: set[str] = set()

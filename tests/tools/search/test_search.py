@@ -345,6 +345,7 @@ async def test_a_model_that_searches_is_asked_through_the_door(site: Site, tmp_p
             "base_url": f"{site.address}/engines/model/v1",
             "api_key_env": "",
             "price": {"input": 1, "output": 1},
+            "stream": False,
         }
     }
     chosen = settings(site, "model", engine={"model": {"model": "finder"}})

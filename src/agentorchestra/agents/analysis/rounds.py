@@ -23,8 +23,12 @@ from agentorchestra.loop import Observe, State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.folders import LISTED
+from agentorchestra.tools.files.read import length_of
 from agentorchestra.tools.media_formats import folder_names
 from agentorchestra.tools.sources import KIND_KNOWN, kind_of, known_by
+from agentorchestra.tools.web.fetch import PAGE_CHARS
+from agentorchestra.tools.web.pages import read_in_run
+from agentorchestra.trust.addresses import pages_named
 
 ROUND = form(("go_on",), reason=TEXT, missing=TEXT, strategy=TEXT, go_on=FLAG)
 
@@ -39,7 +43,6 @@ BEGINNING = 20
 MOST_TRIED = 12_000
 """Characters of what was tried that are told, the latest."""
 
-_ADDRESS = re.compile(r"\bhttps?://[^\s<>\"'`\\]+", re.IGNORECASE)
 _FILE_NAME = re.compile(r"(?<![\w@.])[\w./-]*[\w-]\.[A-Za-z][A-Za-z0-9]{1,4}\b")
 _ENDED = (RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT, RunStatus.CANCELLED)
 
@@ -171,24 +174,31 @@ class Rounds:
         return [str((reply or {}).get("kind") or "") for reply in await questioner.all(questions)]
 
     async def _addresses(self, text: str) -> list[Block]:
-        """Read the addresses of the task, through the door; each becomes a source of its own."""
-        found = list(dict.fromkeys(one.group().rstrip(".,;:!?)]}") for one in _ADDRESS.finditer(text)))
+        """Read the addresses of the task, through the door; each becomes a source of its own, short ones whole."""
+        found = pages_named(text)
         if not found or FETCH not in self.spec.tools:
             return []
         self.remote = True
         chosen = found[: self.limits.sources]
         outcomes = await call_tools(self.session, [(FETCH, {"url": url}) for url in chosen])
         blocks: list[Block] = []
+        left = min(self.session.manifest.in_view_chars, PAGE_CHARS)  # what one reading gives is the whole of these
         for url, outcome in zip(chosen, outcomes, strict=True):
             if not outcome.ok:
                 self.notes.append(f"Not read: {url}: {outcome.error}")
                 said = f"{url} could not be read: {outcome.error}"
                 blocks.append(material(said, url, "web"))
                 continue
-            head = outcome.blocks()[0]
+            head, *content = outcome.blocks()
             kind = kind_of(outcome.artifacts[0].media_type) if outcome.artifacts else "text"
-            said = f"Source {url}, read already, of the kind {kind}: {head.text if isinstance(head, TextBlock) else ''}"
-            blocks.append(material(said, url, "web"))
+            document = await read_in_run(self.session, url)
+            length = length_of(document) if document is not None else 0
+            whole = 0 < length <= left
+            said = f"Source {url}, read already, {'whole below, ' if whole else ''}of the kind {kind}: "
+            blocks.append(material(said + (head.text if isinstance(head, TextBlock) else ""), url, "web"))
+            if whole:
+                blocks += content
+                left -= length
         if len(found) > len(chosen):
             self.notes.append(f"Not read: {len(found) - len(chosen)} further addresses")
         return blocks

@@ -137,7 +137,7 @@ class Verifier:
     ) -> Effect:
         prompt = self.kit.prompts.get("verify_claim").render(task=self.task, told=list(told))
         # What is to be verified may hold anything that stands on a page: it is material, never the order.
-        context = (_claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found))),)
+        context = _claim(result, alone, lowest(Trust.AGENT, *(trust for _, _, trust in found)))
         # A second look is worth no stop of the run: the judge decides where it cannot be had.
         tools = tuple(name for name in other.tools if not self._changes(name, session))
         spec = other.agent.spec(prompt, tools=tools, context=context, output_schema=REPLY, asks=False)
@@ -187,7 +187,15 @@ def _page(cited: Citation) -> str:
     return normalised_address(cited.source)
 
 
-def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> Block:
-    quotes = [f"- {one.source}{f', {one.place}' if one.place else ''}: “{one.quote[:LONGEST_QUOTE]}”" for one in alone]
-    text = "\n".join(["Claim:", result.answer, "", "It is said to stand on:", *quotes])
-    return TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust)
+def _claim(result: AgentResult, alone: Sequence[Citation], trust: Trust) -> tuple[Block, ...]:
+    """Return the claim, then each quote as what it is said to be: words of its page, which are to be looked up."""
+    text = f"Claim:\n{result.answer}\n\nIt is said to stand on:"
+    quotes = [
+        TextBlock(
+            text=f"{one.source}{f', {one.place}' if one.place else ''}: “{one.quote[:LONGEST_QUOTE]}”",
+            source=Source(kind="web", ref=one.source),
+            trust=trust,
+        )
+        for one in alone
+    ]
+    return (TextBlock(text=text, source=Source(kind="agent", ref="team"), trust=trust), *quotes)

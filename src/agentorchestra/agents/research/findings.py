@@ -45,7 +45,7 @@ class Hit:
     address: str  # of the page, or the name of a file of the task
     title: str = ""
     score: float = 0.0  # the higher, the earlier it is read
-    query: int = 0  # the number of the query that found it first
+    query: int = 0  # the number of the query that found it first; 0 where the task names it
     place: str = ""  # the page of a file that fits, "" to begin at its beginning
     doubtful: bool = False  # whether nobody lists it but an engine that may make it up
 
@@ -59,7 +59,7 @@ class Insight:
     source: str
     place: str
     relevance: float  # 0 to 1
-    query: int = 0  # the number of the query that led there; 0 for a calculation
+    query: int = 0  # the number of the query that led there; 0 for a page of the task and a calculation
     kind: Literal["text", "picture", "calculation"] = "text"
 
     @property

@@ -106,9 +106,10 @@ class Queries:
         queries = [(query_from(one), self._followed(one, last)) for one in written]
         fresh = {id(one) for one in self.new([query for query, _ in queries])}
         for query, before in queries:
-            if id(query) not in fresh or before is None or before.depth + 1 >= self._depth:
+            if id(query) not in fresh or (before is not None and before.depth + 1 >= self._depth):
                 continue
-            query = replace(query, depth=before.depth + 1, branch=before.root)
+            if before is not None:  # pages of the task are followed by queries that follow no other
+                query = replace(query, depth=before.depth + 1, branch=before.root)
             found.setdefault(query.branch, []).append(query)
         longest = max((len(one) for one in found.values()), default=0)
         return [one[turn] for turn in range(longest) for one in found.values() if turn < len(one)][:most]
@@ -122,7 +123,7 @@ class Queries:
     @property
     def may_follow(self) -> bool:
         """True while a query may be followed by another one."""
-        return any(one.depth + 1 < self._depth for one in self.asked)
+        return not self.asked or any(one.depth + 1 < self._depth for one in self.asked)
 
     def spread(self, queries: Sequence[ResearchQuery], variants: int) -> list[ResearchQuery]:
         """Return those that were not asked yet, and so many variants of each behind all of them."""

@@ -82,6 +82,11 @@ class PageReader:
                 one.failed = NOTHING
             self.hits.take(one.number, results)
 
+    async def read_named(self, addresses: Sequence[str]) -> list[Insight]:
+        """Return what the pages say that the task names; later rounds may choose those that have no room now."""
+        self.hits.take(0, [{"address": one} for one in addresses])
+        return await self.read(())
+
     async def read(self, queries: Sequence[ResearchQuery]) -> list[Insight]:
         """Return what the best pages of these queries say."""
         room = min(self.limits.pages_per_round, self.limits.pages - self.pages)

@@ -20,6 +20,7 @@ from agentorchestra.core.settings import ResearchSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.report.marks import evidence_marks
 from agentorchestra.runtime.session import Session
+from agentorchestra.trust.addresses import pages_named
 
 _MOST = 10
 """Of questions, gaps, conflicts: what a model lists beyond is left out."""
@@ -73,32 +74,44 @@ class Research:
 
     async def run(self) -> AgentResult:
         """Round after round until the task is answered or a limit is reached, then the report."""
-        frontier = await self._plan()
+        frontier = await self._begun()
         while frontier:
             queries = await self._bettered(frontier)
             if self._allowance.ends("not searched", [one.query for one in queries]):
                 break
             self.rounds += 1
-            before = {one.mark for one in self.insights}
-            frontier = await self._round(queries)
-            await self._document(before)
-            self.session.partial = {"steps": self.rounds, "report": self._found_so_far()}
-            if frontier and self._allowance.ends("not searched", [one.query for one in frontier]):
-                break
-            why = self._limit()
-            if why:
-                if frontier or self.questioner.limited or not self.complete:
-                    self.reading.notes.append(why)
-                break
+            self.queries.take(queries, self.rounds)
+            await self.reading.search(queries)
+            frontier = await self._judge_new(await self.reading.read(queries), queries)
         return await self._report()
 
-    async def _round(self, queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
-        """Search, read, judge; return the queries of the next round."""
-        self.queries.take(queries, self.rounds)
-        await self.reading.search(queries)
-        self.insights += await self.reading.read(queries)
-        self.insights = ordered(self.insights, self.limits.insights)
-        return await self._check(queries)
+    async def _begun(self) -> list[ResearchQuery]:
+        """Read the pages that the task names; return the first queries, none where these pages are all that is needed.
+
+        What the pages lack is searched for at once; only where they bring nothing a plan is made.
+        """
+        pages = [one.source.ref for one in self.spec.context if one.source is not None and one.source.kind == "web"]
+        named = [*dict.fromkeys([*pages, *pages_named(self.spec.instruction)])]
+        if named:
+            self.reading.values = {"task": self.spec.instruction, "questions": []}
+            if found := await self.reading.read_named(named):
+                return await self._judge_new(found, ())
+        return await self._plan()
+
+    async def _judge_new(self, found: Sequence[Insight], queries: Sequence[ResearchQuery]) -> list[ResearchQuery]:
+        """Judge what was read; return the queries of the next round, none where no further one begins."""
+        before = {one.mark for one in self.insights}
+        self.insights = ordered([*self.insights, *found], self.limits.insights)
+        frontier = await self._check(queries)
+        await self._document(before)
+        self.session.partial = {"steps": self.rounds, "report": self._found_so_far()}
+        if frontier and self._allowance.ends("not searched", [one.query for one in frontier]):
+            return []
+        if why := self._limit():
+            if frontier or self.questioner.limited or not self.complete:
+                self.reading.notes.append(why)
+            return []
+        return frontier
 
     def _limit(self) -> str:
         """Return why no further round begins, "" while one may; for time and tokens see `Allowance`."""
@@ -133,6 +146,8 @@ class Research:
         self.questions = [brief(str(one), _LONGEST) for one in written.get("questions", ()) if str(one).strip()][:_MOST]
         self.reading.values = {"task": self.spec.instruction, "questions": self.questions}
         found = self.queries.new([query_from(one) for one in written.get("queries", ())])
+        if not found and written and self.reading.pages:
+            return []
         # A model that plans nothing usable: the task itself is a query.
         return found[: self.limits.queries] or [query_from({"query": self.spec.instruction})]
 
@@ -242,7 +257,8 @@ class Research:
         new = [one for one in self.insights if one.mark not in before]
         last = [one for one in self.queries.asked if one.round == self.rounds]
         text = round_text(last, new, missing=self.missing, complete=self.complete)
-        title = f"Research, round {self.rounds}: {self.spec.instruction[:80]}"
+        which = f"round {self.rounds}" if self.rounds else "the pages of the task"
+        title = f"Research, {which}: {self.spec.instruction[:80]}"
         cited = [one.citation for one in new]
         await add_to_report(self.session, text, title=title, citations=cited, titles=self.reading.titles)
 
@@ -356,8 +372,8 @@ def round_text(
     queries: Sequence[ResearchQuery], new: Sequence[Insight], *, missing: Sequence[str], complete: bool
 ) -> str:
     """Return a round in Markdown, in which `[1]` is the first of the new findings, the most relevant first."""
-    lines = ["**Queries**", ""]
-    lines += [f"- {_one_line(one.query)}{_days(one)}: {_gave(one)}{_reason(one)}" for one in queries]
+    asked = [f"- {_one_line(one.query)}{_days(one)}: {_gave(one)}{_reason(one)}" for one in queries]
+    lines = ["**Queries**", "", *asked] if asked else []
     for group, title in _GROUPS.items():
         facts = [(number, one) for number, one in enumerate(new, start=1) if one.group == group]
         if facts:
@@ -366,7 +382,7 @@ def round_text(
         lines += ["", "Nothing new was found."]
     said = "The findings answer the task." if complete else "The findings do not answer all of the task yet."
     lines += ["", f"**Evaluation.** {said}", *(f"- missing: {_one_line(one)}" for one in missing)]
-    return "\n".join(lines)
+    return "\n".join(lines).strip()
 
 
 def _days(one: ResearchQuery) -> str:

@@ -13,7 +13,7 @@ from rich.cells import cell_len
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say, unknown_cost
-from agentorchestra.cli.view.model import Charge, RunView
+from agentorchestra.cli.view.model import PARTS, Charge, RunView
 from agentorchestra.cli.workspaces import exists, find_run, opened
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import UnknownRunError
@@ -26,7 +26,7 @@ _NO_LABEL = "(no label)"
 
 @dataclass
 class Row:
-    """What belongs to one label, model, agent, day or run."""
+    """What belongs to one label, model, agent, part, day or run."""
 
     usage: Usage = field(default_factory=Usage)  # its dollars are None if a price is unknown
     known_usd: float = 0.0  # the dollars of what has a price
@@ -50,13 +50,15 @@ class Row:
         }
 
 
-_NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[str]]] = {
-    "model": lambda record, charge: [charge.model or _NO_MODEL],
-    "agent": lambda record, charge: [charge.agent],
-    "label": lambda record, charge: [f"{n}={v}" for n, v in record.manifest.labels.items()] or [_NO_LABEL],
-    "day": lambda record, charge: [f"{charge.at.astimezone():%Y-%m-%d}"],
-    "run": lambda record, charge: [record.id],
+_NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[tuple[str, ...]]]] = {
+    "model": lambda record, charge: [(charge.model or _NO_MODEL,)],
+    "agent": lambda record, charge: [(charge.agent,)],
+    "part": lambda record, charge: [(charge.part, charge.model or _NO_MODEL)],
+    "label": lambda record, charge: [(f"{n}={v}",) for n, v in record.manifest.labels.items()] or [(_NO_LABEL,)],
+    "day": lambda record, charge: [(f"{charge.at.astimezone():%Y-%m-%d}",)],
+    "run": lambda record, charge: [(record.id,)],
 }
+"""What the rows of a charge are called: one word each, or a part and a model."""
 
 
 @async_command(
@@ -64,7 +66,7 @@ _NAMES: dict[str, Callable[[RunRecord, Charge], Iterable[str]]] = {
 Examples:
   agentorchestra cost
   agentorchestra cost --by day --json
-  agentorchestra cost last --by agent
+  agentorchestra cost last --by part
   agentorchestra cost last --by source
 
 \b
@@ -78,6 +80,8 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read;
     default="model",
     show_default=True,
     help="A row for each of these. A run with several labels is in several rows; the total counts it once. "
+    "By part: what the decisions of the run's top agent cost (orchestrator), those of all other agents (children), "
+    "and all else that was paid, such as reviews, summaries and tools that ask models (helpers), each by model. "
     "By source: where the input tokens came from.",
 )
 @json_option("one object with the rows and the total")
@@ -110,23 +114,29 @@ async def cost(runs: tuple[str, ...], by: str, as_json: bool, folder: Path) -> i
 
 
 def _print_costs(charged: list[tuple[RunRecord, list[Charge]]], by: str, *, as_json: bool) -> None:
-    rows: dict[str, Row] = {}
+    rows: dict[tuple[str, ...], Row] = {}
     total = Row()
     for record, charges in charged:
         for charge in charges:
             total.add(record.id, charge.usage)
             for name in _NAMES[by](record, charge):
                 rows.setdefault(name, Row()).add(record.id, charge.usage)
-    # Days in their order; everything else by what it cost.
-    names = sorted(rows) if by == "day" else sorted(rows, key=lambda one: (-rows[one].known_usd, one))
+
+    def place(name: tuple[str, ...]) -> tuple[str, float, tuple[str, ...]]:
+        """Days and parts in their order; everything else by what it cost."""
+        first = name[0] if by == "day" else str(PARTS.index(name[0])) if by == "part" else ""
+        return first, -rows[name].known_usd, name
+
+    names = sorted(rows, key=place)
+    more = ("model",) if by == "part" else ()
     if as_json:
-        listed = [{"name": name, **rows[name].as_json()} for name in names]
+        listed = [{**dict(zip(("name", *more), name, strict=True)), **rows[name].as_json()} for name in names]
         emit_json({"by": by, "rows": listed, "total": total.as_json() | {"runs": len(charged)}})
         return
-    head = [by, "requests", "input", "cached", "output", "cost"]
-    lines = [[one_line(name, 60), *_figures(rows[name])] for name in names]
-    lines.append([f"total of {plural(len(charged), 'run')}", *_figures(total)])
-    emit(clean("\n".join(_table(head, lines))))
+    head = [by, *more, "requests", "input", "cached", "output", "cost"]
+    lines = [[*(one_line(word, 60) for word in name), *_figures(rows[name])] for name in names]
+    lines.append([f"total of {plural(len(charged), 'run')}", *("" for _ in more), *_figures(total)])
+    emit(clean("\n".join(_table(head, lines, words=1 + len(more)))))
 
 
 def _figures(row: Row) -> list[str]:
@@ -162,12 +172,14 @@ def _print_sources(sources: list[SourceTokens], runs: int, *, as_json: bool) -> 
     emit(clean("\n".join(_table(head, lines))))
 
 
-def _table(head: list[str], rows: list[list[str]]) -> list[str]:
-    """Columns under their names: the first one to the left, figures to the right."""
+def _table(head: list[str], rows: list[list[str]], *, words: int = 1) -> list[str]:
+    """Return columns under their names: the first `words` of them to the left, figures to the right."""
     widths = [max(cell_len(row[index]) for row in [head, *rows]) for index in range(len(head))]
     lines = []
     for row in [head, *rows]:
-        first = row[0] + " " * (widths[0] - cell_len(row[0]))
-        rest = [" " * (width - cell_len(cell)) + cell for cell, width in zip(row[1:], widths[1:], strict=True)]
-        lines.append("  ".join([first, *rest]).rstrip())
+        cells = []
+        for n, (cell, width) in enumerate(zip(row, widths, strict=True)):
+            blank = " " * (width - cell_len(cell))
+            cells.append(cell + blank if n < words else blank + cell)
+        lines.append("  ".join(cells).rstrip())
     return lines

@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from agentorchestra.core.budget import Budget, Usage
-from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.effects import OF_MODELS, EffectKind
 from agentorchestra.core.events import BODIES, RUN_BRANCH, Event, RunCreated, upcast
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ToolCall
@@ -45,12 +45,20 @@ class Note(NamedTuple):
     text: str
 
 
+PARTS = ("orchestrator", "children", "helpers")
+"""The parts of a bill: decisions of the run's top agent, those of all other agents, and whatever else was paid.
+
+What a program that works as an agent cost elsewhere counts as its decisions.
+"""
+
+
 class Charge(NamedTuple):
-    """What one attempt cost, and whose it was. `model` is "" where no model was asked."""
+    """What one attempt cost, and whose it was. `model` is "" where no model was asked; `part` is one of PARTS."""
 
     at: datetime
     key: EffectKey
     agent: str
+    part: str
     model: str
     usage: Usage
 
@@ -79,6 +87,11 @@ class Span:
     def kind(self) -> EffectKind:
         """What sort of effect."""
         return self.record.kind
+
+    @property
+    def decides(self) -> bool:
+        """Whether it asks a model for a decision of its agent's."""
+        return self.kind is EffectKind.REQUEST_MODEL and self.effect.get("purpose") in _DECIDES
 
     @property
     def seconds(self) -> float | None:
@@ -388,9 +401,7 @@ class RunView:
         self._closed(key)
         owner = self.owner(key.branch)
         owner.decided.pop(key, None)
-        effect = span.effect
-        decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in _DECIDES
-        if decides and body["outcome"].get("status", "ok") != "limited":
+        if span.decides and body["outcome"].get("status", "ok") != "limited":
             owner.steps += 1
             outcome = span.record.outcome
             calls = outcome.response.tool_calls if outcome is not None and outcome.ok else ()
@@ -407,8 +418,10 @@ class RunView:
         agent.usage = agent.usage + usage
         model = target
         span = self.spans.get(key)
-        if not model and span is not None and span.kind is EffectKind.REQUEST_MODEL:
+        if not model and span is not None and span.kind in OF_MODELS:
             outcome = span.record.outcome
             answered = outcome.value.get("model") if outcome is not None and isinstance(outcome.value, dict) else ""
             model = str(answered or span.effect.get("request", {}).get("model", ""))
-        self.charges.append(Charge(event.ts, key, agent.name, model, usage))
+        own = key in self.agents or (span is not None and span.decides)
+        part = "helpers" if not own else "orchestrator" if agent.parent is self.root else "children"
+        self.charges.append(Charge(event.ts, key, agent.name, part, model, usage))

@@ -11,6 +11,7 @@ from agentorchestra.cli.view.model import AgentView, RunView, Span
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.ledger import parent_key
 from agentorchestra.tools.todo import PlanStep
 
@@ -25,7 +26,7 @@ class Node:
     name: str  # its key; a branch, for the rival candidates of a step, which are no effect
     span: Span | None = None  # the effect; None for candidates
     agent: AgentView | None = None  # where it invoked one
-    status: str = ""  # its outcome's, `answered`, `open`, `started` or `interrupted`; "" for candidates
+    status: str = ""  # its outcome's, an agent's own, `answered`, `open`, `started` or `interrupted`; "" for candidates
     usage: Usage = field(default_factory=Usage)  # with everything inside it
     inner: list[Node] = field(default_factory=list)  # what was performed inside it
 
@@ -81,7 +82,8 @@ def _status(view: RunView, span: Span | None) -> str:
     if span is None:
         return ""
     if span.record.outcome is not None:
-        return span.record.outcome.status
+        status, agent = span.record.outcome.status, view.agents.get(span.key)
+        return status if agent is None or agent.status in (status, RunStatus.COMPLETED) else agent.status
     if span.kind is EffectKind.ASK_HUMAN:
         return "answered" if str(span.key) in view.ledger.answers else "open"
     return "interrupted" if span.record.interrupted else "started"
