@@ -283,11 +283,28 @@ def _reply(shown: Shown) -> str:
     again = [one for one in parts if any(one in other and one != other for other in parts)]
     found = min(again or parts, key=len, default="")
     form = (shown.body.get("response_format") or {}).get("json_schema", {}).get("schema")
-    return found if form is None else json.dumps(_fill(form, found, holds=bool(again)))
+    return found if form is None else json.dumps(_fill(_chosen(form, shown), found, holds=bool(again)))
+
+
+def _chosen(form: dict[str, Any], shown: Shown) -> dict[str, Any]:
+    """The form with what the question says of it: a list of tasks is the question itself, a name is that of the one
+    whose description fits, for this model reads pages where there are addresses and runs programs otherwise."""
+    properties = dict(form.get("properties", {}))
+    described = dict(re.findall(r"^- (\w+): (.*)$", "\n".join(shown.said("system")), re.MULTILINE))
+    fits = r"\b(addresses|pages?)\b" if re.search(r"https?://", shown.question) else r"\bprograms?\b"
+    for name, one in properties.items():
+        named = [each for each in one.get("enum") or [] if each in described]
+        if one.get("type") == "array" and name.endswith("tasks"):
+            properties[name] = {"const": [shown.question]}
+        elif named:
+            properties[name] = {"const": max(named, key=lambda each: bool(re.search(fits, described[each])))}
+    return {**form, "properties": properties}
 
 
 def _fill(form: dict[str, Any], found: str, *, holds: bool, name: str = "") -> Any:
     """A value of a schema: yes and the first of several choices where what is claimed holds."""
+    if "const" in form:
+        return form["const"]
     if "anyOf" in form:
         return _fill(form["anyOf"][0], found, holds=holds, name=name)
     if "enum" in form:

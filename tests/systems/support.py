@@ -19,7 +19,7 @@ def seen(request: ModelRequest) -> str:
 
 def workspace(folder: Path, model: Any, **options: Any) -> Workspace[Any]:
     """A workspace whose default model is the scripted one."""
-    return Workspace(folder / "ws", models={model.name: model}, **options)
+    return Workspace(folder / "ws", **{"models": {model.name: model}, **options})
 
 
 def text_model(steps: Any) -> ScriptedModel:

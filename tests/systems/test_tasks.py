@@ -28,7 +28,7 @@ from tests.cli.support import Folder, clean_environment
 from tests.sandbox.support import usable
 from tests.support import rules, solver
 
-SYSTEMS = ("react", "agentorchestra", "aorchestra", "mini_swe")
+SYSTEMS = ("react", "agentorchestra", "aorchestra", "mini_swe", "owl")
 OFFLINE = ("mini_swe",)
 """Systems that act in the sandbox alone, which reaches no site."""
 
@@ -253,7 +253,7 @@ def test_the_model_knows_no_system_and_no_tool_by_its_name() -> None:
     text = solver.RULES + Path(solver.__file__).read_text(encoding="utf-8")
     text = re.sub(r"^from .*$", "", text, flags=re.MULTILINE)
     known = (*SYSTEMS, "delegate_task", "deep_analyzer", "worker", "fetch", "terminal_run", "bash")
-    assert [name for name in known if name in text] == []
+    assert [name for name in known if re.search(rf"\b{name}\b", text)] == []
 
 
 def test_work_is_handed_on_as_the_schema_asks_for_it(tmp_path: Path) -> None:

@@ -17,6 +17,9 @@ from agentorchestra.tea.transformations.base import carried_by
 System = Callable[[AgentSpec, Any, Any], Awaitable[AgentResult]]
 """A paradigm: from a spec, a Session and a Kit (`agents/types.py`) to a result, with everything through the session."""
 
+GIVEN = "*"
+"""Among an agent's tools: all that the user gave, besides those that are named."""
+
 _NAME_CHARS = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_")
 
 
@@ -48,8 +51,8 @@ class Agent:
     Attributes:
         name: how a planner calls it, how the log names it: lower case letters, digits and `_`.
         description: what it is for and what it needs to be told; the planner chooses by it.
-        tools: names it may use, of those the run has; None for all that the user gave (`tools=`), which no packaged
-            agent holds.
+        tools: names it may use, of those the run has; None for all that the user gave (`tools=`); `*` among them
+            stands for these too.
         prompt: the name of its system prompt.
         role: which role it plays (model and temperature per role).
         competencies: what it is able to do, a phrase each.
@@ -160,7 +163,8 @@ class Agent:
 
     def reach(self, given: tuple[str, ...] = ()) -> tuple[str, ...]:
         """Return the names of the tools and environments it works with; `given` are those of the user."""
-        tools = given if self.tools is None else self.tools
+        named = (GIVEN,) if self.tools is None else self.tools
+        tools = dict.fromkeys(one for name in named for one in (given if name == GIVEN else (name,)))
         return (*tools, *(one for one in self.environments if one not in tools))
 
     def spec(self, task: str, *, tools: tuple[str, ...], context: tuple[Block, ...] = (), **more: Any) -> AgentSpec:

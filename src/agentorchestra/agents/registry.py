@@ -11,7 +11,7 @@ from typing import Any, get_type_hints
 from pydantic import JsonValue, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
-from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.agent import GIVEN, Agent
 from agentorchestra.agents.analysis.agent import NAME as ANALYZER
 from agentorchestra.agents.analysis.agent import AnalysisDriver, deep_analyzer
 from agentorchestra.agents.browser.agent import BROWSER, browser_use
@@ -164,7 +164,7 @@ def check_named(
     for one in given:
         related = [other.agent for other in one.relationships]
         for kind, names, known in (
-            ("tool", one.tools or (), tools),
+            ("tool", [name for name in one.tools or () if name != GIVEN], tools),
             ("environment", one.environments, environments),
             ("agent", related, agents),
             ("agent", one.within, agents | {*systems}),

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from agentorchestra.agents.agent import Agent, Delegate, System
+from agentorchestra.agents.agent import GIVEN, Agent, Delegate, System
 from agentorchestra.agents.generation.workshop import Workshop
 from agentorchestra.core.content import Trust, lowest
 from agentorchestra.core.protocols import Environment
@@ -90,9 +90,10 @@ class Kit:
             own = agent.uses | (self.apart & {*agent.environments})
             tools = tuple(tool for tool in wanted if held is None or tool in held or tool in own)
             trust = Trust.SYSTEM
-            if agent.tools is None:
+            told = tools if agent.tools is None else tuple(one for one in tools if one in given)
+            if told and (agent.tools is None or GIVEN in agent.tools):
                 # What the user's tools are for nobody else can say: without it no planner would know when to ask.
-                said, named = self._abilities(tools, session.manifest.prompt_tool_chars // 4)
+                said, named = self._abilities(told, session.manifest.prompt_tool_chars // 4)
                 agent = replace(agent, description=f"{agent.description} It can: {said}.")
                 trust = lowest(*(self.tools[name].schema.trust for name in named if name in self.tools))
             # Where it works of its own accord is no more the caller's concern than the tools it holds.

@@ -565,6 +565,20 @@ class CoralSettings(BaseModel, frozen=True, extra="forbid"):
     topology: Literal["star", "mesh"] = "star"
 
 
+class OwlSettings(BaseModel, frozen=True, extra="forbid"):
+    """The workforce that orchestration by the flow of information was compared with (003, docs/owl.md).
+
+    Attributes:
+        replans: times that the whole task is decomposed again after a subtask failed; 3 in 003.
+        subtasks: of one plan, at most.
+        worker_steps: decisions of a worker for one subtask.
+    """
+
+    replans: int = Field(default=3, ge=0, le=20)
+    subtasks: int = Field(default=8, ge=1, le=50)
+    worker_steps: int = Field(default=20, ge=1, le=200)
+
+
 class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     """Orchestration with sub-agents that are made on demand (002, docs/aorchestra.md).
 
@@ -668,6 +682,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     debate: DebateSettings = DebateSettings()
     aorchestra: AOrchestraSettings = AOrchestraSettings()
     coral: CoralSettings = CoralSettings()
+    owl: OwlSettings = OwlSettings()
     generator: GeneratorSettings = GeneratorSettings()
     programs: dict[str, ProgramSettings] = {}
     mcp: str = ""

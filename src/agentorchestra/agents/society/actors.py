@@ -6,7 +6,7 @@ from dataclasses import replace
 from itertools import takewhile
 from typing import Any
 
-from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.agent import GIVEN, Agent
 from agentorchestra.agents.driver import build_agent
 from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.society.toolkit import Send, heard, mail_blocks, message
@@ -21,7 +21,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tools.done import wait_tool
 
-SYSTEM = "coral"
+SYSTEMS = ("coral", "owl")
 WORKER = "worker"
 CUT = "\n(The rest is cut.)"
 
@@ -77,7 +77,7 @@ def society_agents() -> tuple[Agent, ...]:
     """Return the planner and the workers of table 3, with their tools by our names."""
     web = ("search", "fetch", "archived_page", "ask_media")
     documents = ("read_file", "search_files", "analyze_file", "ask_media", "transcribe_file", "check_quotes")
-    code = ("python", "bash", "read_file", "check_quotes")
+    code = ("python", "bash", "read_file", "check_quotes", GIVEN)
     return (
         _agent("planner", "Thinks: makes plans, judges results, finds what is wrong with them. It has no tools.", ()),
         _agent("web_agent", "Searches the web, reads pages, and looks at their pictures.", web),
@@ -95,9 +95,10 @@ def _agent(name: str, description: str, tools: tuple[str, ...]) -> Agent:
         prompt="society_planner" if planner else "society_worker",
         role="main" if planner else WORKER,
         drive=act,
-        within=(SYSTEM,),
+        within=SYSTEMS,
     )
 
 
-ROLES = ("planner", "web_agent", "document_agent", "coding_agent")
+WORKERS = ("web_agent", "document_agent", "coding_agent")
+ROLES = ("planner", *WORKERS)
 """The agents beside the orchestrator (003, table 3)."""
