@@ -31,8 +31,8 @@ HERE = Path(__file__).resolve().parent
 OURS = HERE.parent.parent / ".venv/bin/python"
 
 REFERENCE = "react"
-ASIDE = {"debate"}
-"""Systems that have no tools to call."""
+ASIDE = {"coral", "debate", "owl"}
+"""Systems whose agents only speak, or write to each other."""
 
 THINGS = ("bell", "rope", "lantern", "anchor", "plank", "bucket", "sail", "compass", "barrel", "oar")
 TASK = "Put these on the scale, one after the other, and say what it shows: {}."
