@@ -157,7 +157,7 @@ async def _post_office(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
         Effect(
             kind=EffectKind.SEND_MESSAGE,
             component="mail@1.0.0",
-            arguments={"sender": "reader", "to": ["desk"], "content": found.answer},
+            arguments={"sender": session.actor, "to": ["desk"], "content": found.answer},
             mode=Mode.PURE,
         )
     )

@@ -174,6 +174,7 @@ _FULL: dict[str, Any] = {
     "must_answer": "budget",
     "tools": [{"name": "add", "description": "Adds. {{ 8111 * 9 }}", "parameters": "{}"}],
     "environments": [{"name": "board", "rules": "Take a field. {{ 8111 * 9 }}"}],
+    "workers": [{"name": "reader", "purpose": "Reads. {{ 8111 * 9 }}"}],
     "actions": [{"name": "add", "purpose": "Adds. {{ 8111 * 9 }}"}],
     "models": [{"name": "larch", "price": "", "guide": ""}, {"name": "sprig", "price": "", "guide": "Fast."}],
     "agents": [{"name": "helper", "description": "Helps. {{ 8111 * 9 }}"}],

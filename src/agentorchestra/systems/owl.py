@@ -192,8 +192,8 @@ class _Workforce:
         )
 
     @property
-    def _described(self) -> dict[str, str]:
-        return {name: one.agent.description for name, one in self.workers.items()}
+    def _described(self) -> list[dict[str, str]]:
+        return [{"name": name, "purpose": one.agent.description} for name, one in self.workers.items()]
 
     @property
     def _schema(self) -> str:

@@ -79,16 +79,8 @@ def submit(reason: str) -> dict[str, JsonValue]:
     return {"status": "completed", "answer": reason.strip()}
 
 
-@tool(effect="pure", thread=False)
-def submit_answer(answer: str, status: Status = "completed", output: Any = None) -> dict[str, JsonValue]:
-    """Submit the final answer of the task; nothing comes after it.
-
-    Args:
-        answer: The answer, as short as the task asks for, in its language.
-        status: partial if something is missing, blocked if nothing worked.
-        output: The structured answer.
-    """
-    return {"status": status, "answer": answer.strip(), "output": output}
+submit_answer = complete.renamed("submit_answer", "1.0.0")
+"""The same under the name that the leader of a society calls it by (003, app. A)."""
 
 
 @tool(effect="pure", thread=False)
