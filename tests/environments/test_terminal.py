@@ -127,7 +127,7 @@ async def test_hostile_commands_are_observations_and_the_run_goes_on(bench: Benc
         assert flood.endswith("y\n[it was stopped because it printed more than 1 MiB]") and len(flood) < 20_000
         assert await do(root, "run", command="cat; echo then") == "then"
         assert await do(root, "run", command="sleep 100", timeout_s=0.2) == (
-            "[it was stopped after its time limit of 0.2 s; start what takes longer with terminal_start]"
+            "[it was stopped after its limit of 0.2 s; start what takes longer with terminal_start]"
         )
         assert await do(root, "run", command="exit 5") == (
             "[exit code 5]\n[the shell itself ended (with exit code 5); a new shell has the directory and the "

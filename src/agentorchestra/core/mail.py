@@ -58,9 +58,9 @@ class Thread:
 class Society:
     """The agents of a run that write to each other, and their threads: all of it from recorded sends, in log order.
 
-    A message of the leader opens its thread where there is none. A send whose arguments have an `op` changes it: `found` (leader, members, topology), `create` (thread,
-    participants), `add`, `remove` (thread, participant), `close` (thread, summary). Calls of one decision run beside
-    each other, so a change may come after one that made it idle.
+    A message of the leader opens its thread where there is none. A send whose arguments have an `op` is a change:
+    `found` (leader, members, topology), `create` (thread, participants), `add`, `remove` (thread, participant), `close`
+    (thread, summary). Calls of one decision run beside each other, so a change may come after one that made it idle.
 
     Attributes:
         gone: agents that work no more, and why; who spawned them says so.

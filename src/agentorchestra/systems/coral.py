@@ -60,7 +60,7 @@ class Coral(Limited[CoralSettings]):
         clock = _Clock(session, self.limits.minutes * 60)
         for one in there:
             actor = one.agent.spec(
-                f"You are {one.agent.name}. {session.actor} leads the agents; do what the messages that mention you say.",
+                f"You are {one.agent.name}. {session.actor} leads the agents. Do what messages to you ask for.",
                 name=one.agent.name,
                 tools=one.tools,
                 max_steps=self.limits.turn_steps,

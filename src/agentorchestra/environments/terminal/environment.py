@@ -280,7 +280,7 @@ class Terminal(FolderEnvironment):
         if ran.stdout:
             lines.append(_cut(ran.stdout.rstrip("\n")))
         ended = {
-            "time": f"it was stopped after its time limit of {seconds:g} s; start what takes longer with terminal_start",
+            "time": f"it was stopped after its limit of {seconds:g} s; start what takes longer with terminal_start",
             "interrupted": "it was interrupted",
             "flood": f"it was stopped because it printed more than {self._limits.flood_bytes >> 20} MiB",
         }
