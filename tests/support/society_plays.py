@@ -24,7 +24,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from agentorchestra.core.errors import ModelAuthError
-from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.log.conversation import Conversation, conversation
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -103,12 +103,11 @@ class Cast:
             if arrived:
                 self.at, self.speaking = self.at + 1, ""
             self.changed.notify_all()
-            mine = lambda: not self.speaking and self.line.actor == actor and (leads or self.listening)  # noqa: E731
             if leads:
                 await self.changed.wait_for(lambda: not self.speaking)
             elif not arrived:
-                await self.changed.wait_for(mine)
-            if mine():
+                await self.changed.wait_for(lambda: self._may_speak(actor))
+            if self._may_speak(actor):
                 return self._spoken()
             self.listening = self.listening or leads
             self.changed.notify_all()
@@ -118,6 +117,9 @@ class Cast:
     def line(self) -> Line:
         """The line whose turn it is."""
         return self.lines[self.at]
+
+    def _may_speak(self, actor: str) -> bool:
+        return not self.speaking and self.line.actor == actor and (actor == LEADER or self.listening)
 
     def _spoken(self) -> ModelResponse:
         line = self.line
@@ -131,15 +133,15 @@ class Cast:
         self.speaking = line.actor
         return decide(calls=[self._call(line)])
 
-    def _call(self, line: Line) -> object:
+    def _call(self, line: Line) -> ToolCall:
         match line.act:
             case ">" | "<":
                 to = line.names if line.act == ">" else [LEADER]
                 there = [name for name, members in self.threads.items() if {*to, line.actor} <= {*members, LEADER}]
-                return call("send_message", thread=(there or [*self.threads])[-1], content=line.words, mentions=to)
+                return call("send_message", thread=(there or [*self.threads])[-1], content=line.words, mentions=[*to])
             case "open":
                 self.threads[line.name] = {*line.names}
-                return call("create_thread", thread=line.name, participants=line.names)
+                return call("create_thread", thread=line.name, participants=[*line.names])
             case "close":
                 del self.threads[line.name]
                 return call("close_thread", thread=line.name, summary=line.words)
