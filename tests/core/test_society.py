@@ -14,11 +14,11 @@ MEMBERS = {"web": "Searches.", "coder": "Computes."}
 def founded(topology: Topology = "star") -> Society:
     """A society with one open thread of everybody, one of the coder alone, and one that is closed."""
     made = Society()
-    made.take({"op": "found", "leader": "lead", "members": MEMBERS, "topology": topology})
-    made.take({"op": "create", "thread": "all", "participants": ["web", "coder"]})
-    made.take({"op": "create", "thread": "sums", "participants": ["coder"]})
-    made.take({"op": "create", "thread": "old", "participants": ["coder"]})
-    made.take({"op": "close", "thread": "old", "summary": "It is over."})
+    made.take({"op": "found", "leader": "lead", "members": MEMBERS, "topology": topology}, "/")
+    made.take({"op": "create", "thread": "all", "participants": ["web", "coder"]}, "/")
+    made.take({"op": "create", "thread": "sums", "participants": ["coder"]}, "/")
+    made.take({"op": "create", "thread": "old", "participants": ["coder"]}, "/")
+    made.take({"op": "close", "thread": "old", "summary": "It is over."}, "/")
     return made
 
 
@@ -103,13 +103,13 @@ def test_changes_that_cross_each_other_leave_the_threads_whole() -> None:
     """Two calls of one decision are both allowed before either is taken in."""
     society = founded()
     for _ in range(2):
-        society.take({"op": "remove", "thread": "all", "participant": "web"})
+        society.take({"op": "remove", "thread": "all", "participant": "web"}, "/")
     assert society.threads["all"].participants == ["lead", "coder"]
     for _ in range(2):
-        society.take({"op": "add", "thread": "all", "participant": "web"})
+        society.take({"op": "add", "thread": "all", "participant": "web"}, "/")
     assert society.threads["all"].participants == ["lead", "coder", "web"]
-    society.take({"op": "create", "thread": "all", "participants": ["coder"]})
-    society.take({"op": "create", "thread": "new", "participants": ["lead", "web", "web"]})
+    society.take({"op": "create", "thread": "all", "participants": ["coder"]}, "/")
+    society.take({"op": "create", "thread": "new", "participants": ["lead", "web", "web"]}, "/")
     assert society.threads["all"].participants == ["lead", "coder", "web"]
     assert society.threads["new"].participants == ["lead", "web"]
 

@@ -66,7 +66,9 @@ class Coral(Limited[CoralSettings]):
                 finish="text",
                 on_demand=True,
             )
-            await session.perform(agent_effect(actor, session, kind=EffectKind.SPAWN))
+            spawn = agent_effect(actor, session, kind=EffectKind.SPAWN)
+            # When the time is up its work ends, and with it what it holds of the budget.
+            await session.perform(spawn.model_copy(update={"timeout_s": clock.seconds}))
         finish = done_tool(spec.output_schema, base=submit_answer)
         wait = WaitForMention(clock.left).tool
         own = spec.model_copy(update={"role": MAIN, "tools": (), "max_steps": max(spec.max_steps, self.limits.steps)})
