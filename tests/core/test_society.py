@@ -121,3 +121,23 @@ def test_who_works_no_more_is_refused_with_why() -> None:
     assert society.message_problem("lead", letter()) == said
     assert society.problem("lead", {"op": "create", "thread": "new", "participants": ["web", "coder"]}) == said
     assert society.message_problem("lead", letter(to=["web"])) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "branch", "same"),
+    [
+        ("lead", "/1.lead", True),
+        ("lead", "/1.lead/3.web", False),
+        ("lead", "/1.lead/3.web/4.python/1.lead", False),
+        ("web", "/1.lead/3.web", True),
+        ("web", "/1.lead/3.web/4.python/1.web", False),
+        ("web", "/2.web", False),
+        ("helper", "/1.lead/3.web/4.python/1.helper", True),
+    ],
+)
+def test_who_somebody_is_goes_by_the_branch(name: str, branch: str, same: bool) -> None:
+    society = Society()
+    assert society.forged(name, branch) == ""
+    society.take({"op": "found", "leader": "lead", "members": MEMBERS, "topology": "star"}, "/1.lead")
+    said = f"the agent at {branch} is not the {name} that others write to"
+    assert society.forged(name, branch) == ("" if same else said)

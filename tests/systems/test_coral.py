@@ -91,8 +91,9 @@ async def society(tmp_path: Path, model: ScriptedModel, **rest: Any) -> tuple[Ru
     """The run of one task and its log; its replay gives the same, and no task is left."""
     settings = Settings(coral=CoralSettings(**rest.pop("own", {})))
     models = {model.name: model, **rest.pop("models", {})}
+    made = {name: rest.pop(name) for name in ("tools", "systems") if name in rest}
     before = asyncio.all_tasks()
-    async with Workspace(tmp_path / "ws", models=models, settings=settings, tools=rest.pop("tools", [])) as ws:
+    async with Workspace(tmp_path / "ws", models=models, settings=settings, **made) as ws:
         result = await ws.run("How many are there?", system="coral", model=model.name, **rest)
         if result.status in (RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BUDGET_EXHAUSTED):
             replayed = await ws.replay(result.run_id)
@@ -409,26 +410,6 @@ async def test_an_agent_for_whom_the_budget_is_short_is_named_and_the_answer_com
     result, _ = await society(tmp_path, script(main, coding_agent=worker), budget=Budget(steps=7))
     assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "7")
     assert "coding_agent works no more: the run's budget of 7 steps" in main.results[-1]
-
-
-@pytest.mark.parametrize("budget", [Budget(steps=5), Budget(tokens=16_000)])
-async def test_a_request_that_never_returns_does_not_keep_the_last_budget_from_the_orchestrator(
-    tmp_path: Path, budget: Budget
-) -> None:
-    """What it may cost is held; the orchestrator queues for it until the time is up, and no longer."""
-
-    def main(request: ModelRequest) -> ModelResponse:
-        if last_decision(request):
-            return decide(calls=[call("submit_answer", answer="7")])
-        back = len(results(request))
-        if back == 0:
-            return decide(calls=[opens("coding_agent")])
-        return decide(calls=[writes("How many?", "coding_agent") if back == 1 else waits(timeout_s=0.1)])
-
-    model = script(main, **dict.fromkeys(WORKERS, never))
-    async with asyncio.timeout(60):
-        result, _ = await society(tmp_path, model, own={"minutes": 0.02}, budget=budget)
-    assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "7")
 
 
 # -- the end -----------------------------------------------------------------------------------------------------------

@@ -85,11 +85,12 @@ class SendMessageHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
         society = ctx.run.mail.society
-        if forged := society.forged(ctx.actor, ctx.home):
+        founds = effect.arguments.get("op") == "found"
+        if not founds and (forged := society.forged(ctx.actor, ctx.home)):
             return failed("denied", forged)
         if "op" in effect.arguments:
             problem = society.problem(ctx.actor, effect.arguments)
-            if not problem and effect.arguments["op"] == "found" and ctx.key.branch != ctx.home:
+            if founds and not problem and ctx.key.branch != ctx.home:
                 problem = f"a tool cannot found a society; {ctx.actor} does that itself"
             return failed("mistake", problem) if problem else Outcome(value="done", trust=Trust.SYSTEM)
         sender = effect.arguments.get("sender", "" if society.leader else ctx.actor)
