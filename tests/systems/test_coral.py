@@ -91,7 +91,7 @@ async def society(tmp_path: Path, model: ScriptedModel, **rest: Any) -> tuple[Ru
     """The run of one task and its log; its replay gives the same, and no task is left."""
     settings = Settings(coral=CoralSettings(**rest.pop("own", {})))
     models = {model.name: model, **rest.pop("models", {})}
-    made = {name: rest.pop(name) for name in ("tools", "systems") if name in rest}
+    made = {name: rest.pop(name) for name in ("tools", "systems", "clock") if name in rest}
     before = asyncio.all_tasks()
     async with Workspace(tmp_path / "ws", models=models, settings=settings, **made) as ws:
         result = await ws.run("How many are there?", system="coral", model=model.name, **rest)

@@ -65,8 +65,7 @@ async def test_a_request_that_never_returns_does_not_keep_the_last_budget_from_t
         return decide(calls=[writes("How many?", "coding_agent") if back == 1 else waits(timeout_s=0.1)])
 
     model = script(main, **dict.fromkeys(WORKERS, never))
-    async with asyncio.timeout(60):
-        result, _ = await society(tmp_path, model, own={"minutes": 0.02}, budget=budget)
+    result, _ = await society(tmp_path, model, own={"minutes": 0.02}, budget=budget, clock=FakeClock())
     assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "7")
 
 
@@ -77,13 +76,23 @@ async def test_the_smallest_budget_gives_an_answer(tmp_path: Path, steps: int) -
     assert (result.status, result.answer, result.steps) == (RunStatus.BUDGET_EXHAUSTED, "7", steps)
 
 
-async def test_a_limit_that_ends_the_run_leaves_the_last_reply_as_its_answer(tmp_path: Path) -> None:
+async def test_a_run_that_is_stopped_leaves_the_last_reply_as_its_answer(tmp_path: Path) -> None:
+    silent = asyncio.Event()
+
     async def main(request: ModelRequest) -> ModelResponse:
-        return await never(request) if len(results(request)) == 3 else asks_and_waits(request)
+        if len(results(request)) == 3:
+            silent.set()
+            return await never(request)
+        return asks_and_waits(request)
 
     model = script(main, coding_agent=answers("There are 7 of them."), web_agent=never)
-    result, _ = await society(tmp_path, model, budget=Budget(active_s=2.0))
-    assert (result.status, result.answer) == (RunStatus.TIMED_OUT, "There are 7 of them.")
+    async with Workspace(tmp_path, models={"scripted": model}) as ws:
+        run = await ws.create("How many are there?", system="coral", model="scripted")
+        driven = asyncio.create_task(ws.resume(run))
+        await silent.wait()
+        await ws.cancel(run)
+        result = await driven
+    assert (result.status, result.answer) == (RunStatus.CANCELLED, "There are 7 of them.")
     assert "no answer was submitted" in result.report
 
 
@@ -155,6 +164,32 @@ async def test_time_counts_while_the_run_is_driven_and_a_resume_after_its_end_su
         result = await ws.resume(failed.run_id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "7" if meanwhile else "late")
         assert (await ws.replay(failed.run_id)).answer == result.answer
+
+
+async def test_an_orchestrator_may_wait_for_long_work_again_and_again(tmp_path: Path) -> None:
+    over = asyncio.Event()
+
+    async def worker(request: ModelRequest) -> ModelResponse:
+        await over.wait()
+        return say("There are 7.")
+
+    def main(request: ModelRequest) -> ModelResponse:
+        back = results(request)
+        if len(back) > 6:
+            over.set()
+        if not back:
+            return decide(calls=[opens("coding_agent")])
+        if len(back) == 1:
+            return decide(calls=[writes("How many?", "coding_agent")])
+        if "There are 7." in back[-1]:
+            return decide(calls=[call("submit_answer", answer="7")])
+        return decide(calls=[waits(timeout_s=0.2)])
+
+    seen = Seen(main)
+    result, _ = await society(tmp_path, script(seen, coding_agent=worker))
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, "7")
+    assert not any(last_decision(one) for one in seen.requests)
+    assert "agents are still at work. 1,7" in seen.results[2]
 
 
 # -- names -------------------------------------------------------------------------------------------------------------

@@ -164,7 +164,9 @@ class WaitForMention:
         elif reason == "ended":
             said = "Nobody has mentioned you yet, but an agent is lost."
         else:
-            said = f"Nobody has mentioned you within {timeout_s:g} seconds; agents are still at work."
+            # The time that is left makes it another result each time: waiting is no lack of progress.
+            said = f"Nobody has mentioned you within {timeout_s:g} seconds; agents are still at work. "
+            said += f"{self.left(ctx.now):,.1f} seconds are left."
         blocks = [*mail_blocks(mails), *([block_from(said, trust=Trust.SYSTEM)] if said else [])]
         # A provider's own words may stand in why an agent was lost.
         blocks += [block_from(one, trust=Trust.AGENT) for one in lost]
