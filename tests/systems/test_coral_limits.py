@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra import RunContext, tool
 from agentorchestra.agents.agent import agent_effect
@@ -36,6 +36,7 @@ from tests.systems.test_coral import (
     sent,
     society,
     waits,
+    who,
     writes,
 )
 
@@ -118,7 +119,7 @@ class Count(BaseModel):
 
 async def test_an_answer_of_another_form_is_refused_and_asked_for_again(tmp_path: Path) -> None:
     def main(request: ModelRequest) -> ModelResponse:
-        output = {"count": 7} if results(request) else {"count": "many"}
+        output: dict[str, JsonValue] = {"count": 7 if results(request) else "many"}
         return decide(calls=[call("submit_answer", answer="7", output=output)])
 
     seen = Seen(main)
@@ -192,6 +193,29 @@ async def test_an_orchestrator_may_wait_for_long_work_again_and_again(tmp_path: 
     assert "agents are still at work. 1,7" in seen.results[2]
 
 
+@pytest.mark.long
+async def test_two_hundred_messages_between_five_agents_are_read_once_each_and_replayed(tmp_path: Path) -> None:
+    def worker(request: ModelRequest) -> ModelResponse:
+        asked = [one.text for one in request.messages if one.role == "user" and one.text.startswith("coral in thread")]
+        return say(f"{who(request)} counts {len(asked)}.")
+
+    def main(request: ModelRequest) -> ModelResponse:
+        back = results(request)
+        if not back:
+            return decide(calls=[opens(*WORKERS)])
+        asked, heard = sum('"sent"' in one for one in back), sum(one.count(" in thread ") for one in back)
+        if heard < asked:
+            return decide(calls=[waits()])
+        if asked == 100:
+            return decide(calls=[call("submit_answer", answer="\n".join(back))])
+        return decide(calls=[writes(f"Count {asked}.", name) for name in WORKERS])
+
+    result, events = await society(tmp_path, script(main, **dict.fromkeys(WORKERS, worker)), own={"steps": 1000})
+    assert result.status == RunStatus.COMPLETED
+    assert len(sent(events)) == 200
+    assert all(result.answer.count(f"{name} counts {n}.") == 1 for name in WORKERS for n in range(1, 26))
+
+
 # -- names -------------------------------------------------------------------------------------------------------------
 
 
@@ -250,6 +274,37 @@ async def test_an_agent_that_a_tool_names_like_another_one_is_not_that_one(
     assert all(f"is not the {name} that others write to" in one.error for one in outcomes)
     assert [one["content"] for one in sent(events)] == ["Go.", "I tried."]
     assert "works no more" not in main.results[-1] and "- work: coral, coding_agent, web_agent" in main.results[-1]
+
+
+async def test_a_worker_that_a_tool_starts_is_told_that_it_takes_no_part(tmp_path: Path) -> None:
+    inner: list[AgentResult] = []
+
+    @tool(effect="composite", name="python")
+    async def again(code: str, ctx: RunContext[Any]) -> str:
+        """Start a worker.
+
+        Args:
+            code: Nothing.
+        """
+        spec = AgentSpec(name="web_agent", instruction="Work.", system="web_agent", on_demand=True)
+        inner.append(await ctx.call_agent(spec))
+        return "tried"
+
+    def worker(request: ModelRequest) -> ModelResponse:
+        return answers("I tried.")(request) if results(request) else decide(calls=[call("python", code="1")])
+
+    turns = [[opens("coding_agent")], [writes("Go.", "coding_agent")], [waits()]]
+    result, _ = await society(tmp_path, script(plays(*turns), coding_agent=worker), tools=[again])
+    assert result.status == RunStatus.COMPLETED
+    assert inner[0].status == RunStatus.BLOCKED and "web_agent works only where others write to it" in inner[0].report
+
+
+async def test_a_worker_alone_says_that_it_needs_others(tmp_path: Path) -> None:
+    model = script(plays())
+    async with Workspace(tmp_path, models={"scripted": model}) as ws:
+        result = await ws.run("How many are there?", system="web_agent", model="scripted")
+    assert result.status == RunStatus.BLOCKED and "run the system `coral`" in result.report
+    assert not model.requests
 
 
 async def test_a_run_has_one_society(tmp_path: Path) -> None:
