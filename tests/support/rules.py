@@ -137,7 +137,7 @@ def joined(row: dict[str, str], tables: list[tuple[str, Rows]]) -> dict[str, str
 # -- pieces of work ----------------------------------------------------------------------------------------------------
 
 UNKNOWN = "unknown"
-MOST, LEAST = ("largest", "latest", "fastest"), ("smallest", "earliest", "slowest")
+MOST = ("largest", "latest", "fastest")
 
 
 def pieces(question: str) -> list[str]:
@@ -387,7 +387,7 @@ def files_below(folder: str) -> dict[str, str]:
     return found
 
 
-def found(question: str, files: dict[str, str], tables: str = "") -> Found | None:
+def solved(question: str, files: dict[str, str], tables: str = "") -> Found | None:
     """Return what answers a question or is a piece of work, from tables that are known and from files."""
     named = sorted((name for name in files if name in question), key=question.find)
     lines = carried_out(question, {"": tables} | {name: files[name] for name in named})
@@ -413,5 +413,5 @@ def work(question: str, tables: str = "") -> None:
         ran = subprocess.run([sys.executable, "-m", "unittest", *tests], capture_output=True, text=True, check=False)
         print(f"found: {said}" if ran.returncode == 0 else f"the tests fail: {ran.stderr[-300:]}")
         return
-    value = found(question, files, tables)
+    value = solved(question, files, tables)
     print("\n".join(f"found: {one}" for one in value[0].splitlines()) if value is not None else "nothing was found")

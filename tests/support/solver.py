@@ -329,7 +329,7 @@ def _read(shown: Shown, reader: Tool, question: str, tables: str, finish: Finish
     for one in re.findall(r"\b\w+\.\w{2,4}\b", question):
         if one not in texts:
             return call(reader.name, **{reader.reads_files: one})
-    return _finish(finish, rules.found(question, {name: _file(text) for name, text in texts.items()}, tables))
+    return _finish(finish, rules.solved(question, {name: _file(text) for name, text in texts.items()}, tables))
 
 
 def _browse(shown: Shown, reader: Tool, addresses: list[str], finish: Finish) -> ToolCall:
