@@ -33,6 +33,8 @@ from tests.support import rules
 
 RULES = Path(rules.__file__).read_text(encoding="utf-8")
 MOST_PAGES = 6
+FILE = r"\b\w+\.[a-z]\w{1,3}\b"
+"""The name of a file."""
 
 Sources = list[dict[str, JsonValue]]
 Finish = Callable[[str, Sources], ToolCall]
@@ -213,7 +215,7 @@ def _fits(description: str, question: str) -> float:
     wants = [
         (2, r"\.py\b", r"\b(terminal|programs?|code|tests?)\b"),
         (2, r"\b(work out|add up)\b", r"\bprograms?\b"),
-        (1, r"\.\w{2,4}\b", r"\b(files?|tables?)\b"),
+        (1, FILE, r"\b(files?|tables?)\b"),
         (1, r"https?://", r"\b(addresses|pages?)\b"),
         (1, r"\d", r"\b(computes?|calculat\w+|mathematics)\b"),
         (0.5, "", r"\bprograms?\b"),
@@ -326,7 +328,7 @@ def _act(shown: Shown, finish: Finish) -> ToolCall:
 def _read(shown: Shown, reader: Tool, question: str, tables: str, finish: Finish) -> ToolCall:
     """Read the files that the question names, and answer from them."""
     texts = {str(given.get(reader.reads_files)): text for _, given, text in shown.of([reader])}
-    for one in re.findall(r"\b\w+\.\w{2,4}\b", question):
+    for one in re.findall(FILE, question):
         if one not in texts:
             return call(reader.name, **{reader.reads_files: one})
     return _finish(finish, rules.solved(question, {name: _file(text) for name, text in texts.items()}, tables))
