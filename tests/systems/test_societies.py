@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -113,9 +115,7 @@ async def test_an_agent_whose_work_is_a_workflow_does_each_message_as_a_task(tmp
 
     async def adds(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
         asked.append(spec.instruction)
-        return AgentResult(
-            answer=str(sum(int(word) for word in spec.instruction.strip("Ad.").split() if word.isdigit()))
-        )
+        return AgentResult(answer=str(sum(map(int, re.findall(r"\d+", spec.instruction)))))
 
     auditor = Agent("auditor", "Adds figures up.", drive=adds)
     result, events = await run(workspace(tmp_path, scripted(), PANEL, agents=[AGENTS[0], auditor]))
