@@ -151,7 +151,10 @@ async def test_a_run_goes_on_with_the_society_that_it_was_started_with(tmp_path:
             await ws.replay(run_id)
 
 
-@pytest.mark.parametrize("point", ["after_record:/1.panel#9", "after_record:/1.panel/2.clerk#6"])
+@pytest.mark.parametrize(
+    "point",
+    [pytest.param("after_record:/1.panel#9", marks=pytest.mark.long), "after_record:/1.panel/2.clerk#6"],
+)
 async def test_killed_and_resumed_it_sends_no_message_twice(tmp_path: Path, point: str) -> None:
     """After the leader's message to the clerk, and after the clerk's answer."""
     words = ["-m", harbours.__name__, str(tmp_path)]

@@ -54,7 +54,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     "--system",
     metavar="NAME",
     type=WORDS,
-    help="How agents work on it: a system of the package, or a program or society of yours.  [default: from the settings]",
+    help="How agents work on it: a packaged system, or a program or society of yours.  [default: from the settings]",
 )
 @model_option
 @role_option(", ".join(ROLES))
