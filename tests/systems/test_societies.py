@@ -19,7 +19,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import Event
 from agentorchestra.core.settings import SocietySettings, TeamSettings
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.testing import ScriptedModel
+from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.workspace import Workspace, load_settings
 from tests.chaos.support import python
 from tests.systems import harbours
@@ -180,9 +180,13 @@ async def test_a_second_society_in_one_run_is_refused(tmp_path: Path) -> None:
 
 async def test_a_planner_that_delegates_to_a_society_delegates_to_all_of_it(tmp_path: Path) -> None:
     settings = Settings(model="scripted", team=TeamSettings(systems=("coral",)))
-    async with workspace(tmp_path, scripted(), settings=settings) as ws:
+    model = ScriptedModel([call("submit_answer", answer=TOGETHER)], name="scripted")
+    async with workspace(tmp_path, model, settings=settings) as ws:
         await ws.create(TASK)
         (record,) = await ws.runs()
+        result = await ws.run(TASK, system="coral")
+        assert result.answer == TOGETHER
+    assert "landing" not in {one.name for one in model.requests[0].tools}  # the orchestrator is no agent with tools
     assert {"planner", "web_agent", "document_agent", "coding_agent"} <= {*record.manifest.agents}
 
 
@@ -227,6 +231,7 @@ async def _workflow(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
             UnknownComponentError,
             "the agent 'zzz', which is not there; the agents: audit",
         ),
+        (["clerk", "web_agnt"], "coral", UnknownComponentError, "did you mean 'web_agent'?"),
         (["clerk", "browser_use"], "coral", UnknownComponentError, "is there in runs that have browser; name environ"),
         (["clerk", "flow"], "flow", SettingsError, "'flow' cannot lead the society 'panel': its work is a fixed work"),
     ],

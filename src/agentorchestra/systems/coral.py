@@ -88,8 +88,9 @@ class Coral(Limited[SocietySettings]):
         limits, recorded = self.limits, session.manifest.society
         if recorded is not None and session.manifest.system == self.name:
             limits = recorded
-        delegates = {one.agent.name: one for one in kit.delegates(session, named=limits.agents)}
-        Coral(limits, self.name).check({name: one.agent for name, one in delegates.items()}, kit.absent)
+        offered = kit.delegates(session, members=limits.agents)
+        delegates = {one.agent.name: one for one in offered if one.agent.name in limits.agents}
+        Coral(limits, self.name).check({name: kit.agents[name] for name in delegates}, kit.absent)
         there = [delegates[name] for name in limits.agents if name != limits.leader]
         members = {one.agent.name: one.agent.description for one in there}
         founded: dict[str, JsonValue] = {"members": dict(members), "topology": limits.topology}
@@ -137,8 +138,9 @@ def _absent(name: str, agents: Collection[str], absent: Mapping[str, Collection[
         return f"is there in runs that have {', '.join(wanted)}; name environments with environments=[...]"
     if name in absent:
         return "has nothing to work with in this run, or belongs to other systems; leave it out"
-    close = difflib.get_close_matches(name, agents, n=1)
-    guess = f"did you mean {close[0]!r}?" if close else f"the agents: {', '.join(sorted(agents))}"
+    known = sorted({*agents, *absent})
+    close = difflib.get_close_matches(name, known, n=1)
+    guess = f"did you mean {close[0]!r}?" if close else f"the agents: {', '.join(known)}"
     return f"is not there; {guess}"
 
 
@@ -147,9 +149,8 @@ def _leading(spec: AgentSpec, leader: Delegate | None) -> tuple[AgentSpec, str]:
     if leader is None:
         return spec.model_copy(update={"role": MAIN, "tools": ()}), NAME
     agent, tools = leader.agent, tuple(one for one in leader.tools if one in spec.tools)
-    return spec.model_copy(
-        update={"role": agent.role, "tools": tools}
-    ), NAME if agent.prompt in OF_MEMBERS else agent.prompt
+    prompt = NAME if agent.prompt in OF_MEMBERS else agent.prompt
+    return spec.model_copy(update={"role": agent.role, "tools": tools}), prompt
 
 
 @dataclass
