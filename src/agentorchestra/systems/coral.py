@@ -14,6 +14,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from pydantic import JsonValue
@@ -21,7 +22,7 @@ from pydantic import JsonValue
 from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import Limited
-from agentorchestra.agents.society.actors import OF_MEMBERS, ROLES
+from agentorchestra.agents.society.actors import OF_MEMBERS, ROLES, act
 from agentorchestra.agents.society.toolkit import (
     Operation,
     Send,
@@ -43,6 +44,7 @@ NAME = "coral"
 MAIN = "main"
 MOST_RESULTS = 20
 NOT_SUBMITTED = "no answer was submitted; this is the last reply of an agent"
+OPENS = f"{Send.description} It opens the thread, with those it mentions, if there is none of that name."
 WARNED = 0.8
 """Part of its time after which the orchestrator is warned."""
 
@@ -73,7 +75,7 @@ class Coral(Limited[SocietySettings]):
                 why = _absent(name, agents, absent)
                 raise UnknownComponentError(f"the society {self.name!r} has the agent {name!r}, which {why}")
         leader = agents.get(self.limits.leader)
-        if leader is not None and leader.drive is not None:
+        if leader is not None and leader.drive not in (None, act):
             raise SettingsError(
                 f"{leader.name!r} cannot lead the society {self.name!r}: its work is a fixed workflow; name an agent "
                 "that decides step by step, or leave `leader` out"
@@ -100,29 +102,34 @@ class Coral(Limited[SocietySettings]):
         clock = _Clock(session, limits.minutes * 60)
         for one in there:
             actor = one.agent.spec(
-                f"You are {one.agent.name}. {one.agent.description}",
+                f"You are {one.agent.name}. {session.actor} leads the agents. Do what messages to you ask for.",
                 name=one.agent.name,
                 tools=one.tools,
                 max_steps=limits.turn_steps,
                 finish="text",
                 on_demand=True,
             )
-            await session.perform(agent_effect(actor, session, kind=EffectKind.SPAWN))
+            spawn = agent_effect(actor, session, kind=EffectKind.SPAWN)
+            # When the time is up its work ends, and with it what it holds of the budget.
+            await session.perform(spawn.model_copy(update={"timeout_s": clock.seconds}))
         finish = done_tool(spec.output_schema, base=submit_answer)
         wait = WaitForMention(clock.left).tool
         own, prompt = _leading(spec, delegates.get(limits.leader))
-        result = await run_agent(
-            own.model_copy(update={"max_steps": max(spec.max_steps, limits.steps)}),
-            session,
-            kit,
-            prompt=prompt,
-            offered=[Send(), *Operation.every()],
-            own=(list_agents, wait, finish),
-            values={"members": [one.agent for one in there], "minutes": f"{limits.minutes:g}"},
-            perceive=(clock.perceive,),
-            observe=(clock.observe,),
-            receives=False,
-        )
+        try:
+            result = await run_agent(
+                own.model_copy(update={"max_steps": max(spec.max_steps, limits.steps)}),
+                session,
+                kit,
+                prompt=prompt,
+                offered=[Send(OPENS), *Operation.every()],
+                own=(list_agents, wait, finish),
+                values={"members": [one.agent for one in there], "minutes": f"{limits.minutes:g}"},
+                perceive=(clock.perceive,),
+                observe=(clock.observe,),
+                receives=False,
+            )
+        finally:  # also where a limit of the run ends it
+            session.partial = (session.partial if isinstance(session.partial, dict) else {}) | clock.best
         return result if result.answer or result.output is not None else result.model_copy(update=clock.best)
 
 
@@ -169,18 +176,19 @@ class _Clock:
         self.began = self.session.now
         self.best: dict[str, JsonValue] = {}
 
-    def left(self) -> float:
-        """Return the seconds that are left."""
-        return max(0.0, self.seconds - (self.session.now - self.began).total_seconds())
+    def left(self, now: datetime) -> float:
+        """Return the seconds that are left at a time; those in which nobody drives the run do not count."""
+        return max(0.0, self.seconds - self.session.run.active_between(self.began, now))
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
-        """Return the warning, where little time is left."""
-        left = self.left()
-        if left > self.seconds * (1 - WARNED):
-            return None
+    async def perceive(self, state: State, session: Session[Any]) -> Seen:
+        """Return the time that is left, with the warning where that is little."""
+        left = self.left(session.now)
         much = f"{left / 60:.0f} minutes" if left >= 120 else f"{left:.0f} seconds"
-        text = f"{much} are left. Then the best answer that there is has to be submitted."
-        text = text if left else "Your time is up: submit the best answer that there is."
+        text = f"{much} are left."
+        if not left:
+            text = "Your time is up: submit the best answer that there is."
+        elif left <= self.seconds * (1 - WARNED):
+            text += " Then the best answer that there is has to be submitted."
         return Seen(blocks=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
     async def observe(self, state: State, session: Session[Any]) -> State:
@@ -189,7 +197,7 @@ class _Clock:
         replies = [block for block in recent if _of_agent(block, session.actor)]
         if replies:
             self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NOT_SUBMITTED}
-        over = not state.ended and not self.left()
+        over = not state.ended and not self.left(session.now)
         return state.model_copy(update={"max_steps": min(state.max_steps, state.step + 1)}) if over else state
 
 

@@ -16,7 +16,7 @@ from agentorchestra.core.effects import EffectKind, Provenance
 from agentorchestra.core.mail import MOST_CHARS, Mail
 from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import instance_of
-from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, environment_state, linear
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.repair import decision_fields
@@ -39,13 +39,15 @@ class _Said:
     """What came of a turn.
 
     Attributes:
-        answer: what the agent ended its turn with.
-        words: else what it said last, beside its calls.
+        answer: what the agent ended its turn with, by a call or in plain words.
+        reply: the same, if by a call: it goes to whoever asked, whatever was written to them before.
+        beside: what it said last beside its calls.
         sources: what it stems from.
     """
 
     answer: str
-    words: str = ""
+    reply: str = ""
+    beside: str = ""
     sources: tuple[Provenance, ...] = ()
 
 
@@ -55,26 +57,31 @@ Turn = Callable[[list[Mail]], Awaitable[_Said]]
 
 async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Work from mention to mention; the end of the run ends it."""
-    agent = kit.agents[spec.system]
-    turn = await _conversation(agent, spec, session, kit) if agent.drive is None else _tasks(agent, spec, session)
+    agent, society = kit.agents[spec.system], session.run.mail.society
+    if session.actor not in society.members or society.forged(session.actor, session.home):
+        # Nobody would ever write to it.
+        said = f"{session.actor} works only where others write to it; run the system `coral`, which has it"
+        return AgentResult(status=RunStatus.BLOCKED, report=said)
+    steps = agent.drive in (None, act)
+    turn = await _conversation(agent, spec, session, kit) if steps else _tasks(agent, spec, session)
     owed: dict[str, Mail] = {}  # the last message of each who waits for an answer
     while True:
-        mails, _, _ = await heard(session)
+        mails = (await heard(session)).mails
         if not mails:
             continue
         owed |= {one.sender: one for one in mails}
         before = session.last_n
         said = await turn(mails)
-        reached = _reached(session, before)
+        sent = _sent(session, before)
         # Who has asked others meanwhile answers when these have.
-        words = said.answer or ("" if reached else said.words)
+        words = said.answer or ("" if sent else said.beside)
         for sender, mail in owed.items():
             # Who leads is told even that there is nothing; others could tell each other so for ever.
-            silent = not reached and sender == session.run.mail.society.leader
-            if sender not in reached and (words or silent):
+            missing = sender not in sent and (words or (not sent and sender == society.leader))
+            if missing or (said.reply and said.reply not in sent.get(sender, ())):
                 text = _cut(words) or "I have come to no result."
                 await session.perform(message(mail.thread, text, [sender], session, said.sources))
-        owed = {} if words or not reached else {name: mail for name, mail in owed.items() if name not in reached}
+        owed = {} if words or not sent else {name: mail for name, mail in owed.items() if name not in sent}
 
 
 async def _conversation(agent: Agent, spec: AgentSpec, session: Session[Any], kit: Kit) -> Turn:
@@ -94,7 +101,9 @@ async def _conversation(agent: Agent, spec: AgentSpec, session: Session[Any], ki
         nonlocal state
         told = Message(role="user", content=tuple(mail_blocks(mails)))
         state = await linear(_woken(state, told), session, parts)
-        return _Said(state.result.answer if state.result is not None else "", _words(state, told), state.sources)
+        answer = state.result.answer if state.result is not None else ""
+        reply = "" if state.words else answer  # plain words may only tell of it
+        return _Said(answer, reply, _beside(state, told), state.sources)
 
     return turn
 
@@ -111,7 +120,7 @@ def _tasks(agent: Agent, spec: AgentSpec, session: Session[Any]) -> Turn:
             return _Said(outcome.error or "", sources=sources)
         result = AgentResult.model_validate(outcome.value)
         said = "\n\n".join(dict.fromkeys(one for one in (result.answer, result.report) if one))
-        return _Said(said, sources=(Provenance(kind="agent", ref=agent.name, trust=outcome.trust),))
+        return _Said(said, said, sources=(Provenance(kind="agent", ref=agent.name, trust=outcome.trust),))
 
     return turn
 
@@ -123,13 +132,17 @@ def _woken(state: State, told: Message) -> State:
     return fresh.model_copy(update=kept | {"compactions": state.compactions, "ceiling": state.ceiling})
 
 
-def _reached(session: Session[Any], after: int) -> set[str]:
-    """Return whom the agent has written to since an effect of its branch."""
-    sent = (record for _, record in ended_on(session, [EffectKind.SEND_MESSAGE], after=after))
-    return {to for one in sent if one.outcome is not None and one.outcome.ok for to in one.effect["arguments"]["to"]}
+def _sent(session: Session[Any], after: int) -> dict[str, list[str]]:
+    """Return to whom the agent has written since an effect of its branch, and what."""
+    found: dict[str, list[str]] = {}
+    for _, record in ended_on(session, [EffectKind.SEND_MESSAGE], after=after):
+        if record.outcome is not None and record.outcome.ok:
+            for to in record.effect["arguments"]["to"]:
+                found.setdefault(to, []).append(record.effect["arguments"]["content"])
+    return found
 
 
-def _words(state: State, told: Message) -> str:
+def _beside(state: State, told: Message) -> str:
     """Return what an agent said last beside its calls since it was told something."""
     turn = takewhile(lambda one: one is not told, reversed(state.messages))
     said = [one.text.strip() for one in turn if one.role == "assistant" and not decision_fields(one.text)]
@@ -150,7 +163,7 @@ def society_agents() -> tuple[Agent, ...]:
         _agent("planner", "Thinks: makes plans, judges results, finds what is wrong with them. It has no tools.", ()),
         _agent("web_agent", "Searches the web, reads pages, and looks at their pictures.", web),
         _agent("document_agent", "Reads the files of the task: texts, tables, pictures, recordings.", documents),
-        _agent("coding_agent", "Reasons, and writes and runs programs.", code),
+        _agent("coding_agent", "Reasons, and writes and runs programs, on the files of the task too.", code),
     )
 
 
@@ -162,6 +175,7 @@ def _agent(name: str, description: str, tools: tuple[str, ...]) -> Agent:
         tools=tools,
         prompt=PLANNER_PROMPT if planner else WORKER_PROMPT,
         role="main" if planner else WORKER,
+        drive=act,
         within=SYSTEMS,
     )
 
