@@ -60,8 +60,8 @@ async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     agent, society = kit.agents[spec.system], session.run.mail.society
     if session.actor not in society.members or society.forged(session.actor, session.home):
         # Nobody would ever write to it.
-        said = f"{session.actor} works only where others write to it; run the system `coral`, which has it"
-        return AgentResult(status=RunStatus.BLOCKED, report=said)
+        why = f"{session.actor} works only where others write to it; run the system `coral`, which has it"
+        return AgentResult(status=RunStatus.BLOCKED, report=why)
     steps = agent.drive in (None, act)
     turn = await _conversation(agent, spec, session, kit) if steps else _tasks(agent, spec, session)
     owed: dict[str, Mail] = {}  # the last message of each who waits for an answer
