@@ -33,23 +33,21 @@ _cut = partial(cut, advice="; write the output to a file and look at parts of it
 _EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 
 Command = Annotated[str, Field(description="What bash runs: one command or a script.")]
-JobNumber = Annotated[int, Field(description="The job's number, as terminal_start or terminal_jobs gave it.")]
-Seconds = Annotated[float, Field(description="In seconds; 0 for as long as is allowed.", ge=0)]
+JobNumber = Annotated[int, Field(description="The job's number, as `start` or `jobs` gave it.")]
+Seconds = Annotated[float, Field(description="In seconds; 0 for the limit.", ge=0)]
 
 
 class Terminal(FolderEnvironment):
     """A shell (bash) in a sandbox, with the folder as its working folder.
 
     State: the directory, the variables, functions and options of the shell, what runs in the background, and the files
-    of the folder. The task's files are in files/, to be read only. Write here whatever files the task wants: the tools
-    python and bash, where you have them, work in another folder.
+    of the folder, which files and git work on too. The task's files are in files/, to be read only.
     Vision: each command gives what it printed, errors among it, and its exit code when that is not 0. Of a long output
     the beginning and the end are shown.
     Interaction: directory and variables stay from one command to the next. Commands find their input closed: nothing
     can be typed, so give answers as options or with a pipe. A command that takes longer than its time is interrupted;
-    start what takes long or serves others with terminal_start, and look at it with terminal_output. When the run is
-    resumed, directory and variables are back and the folder is as it was after the last action; what ran in the
-    background is gone.
+    start what takes long or serves others with start, and look at it with output. When the run is resumed, directory
+    and variables are back and the folder is as it was after the last action; what ran in the background is gone.
     """
 
     name = "terminal"
