@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
 from agentorchestra.core.effects import FINISH, EffectKind, Outcome
 from agentorchestra.core.events import Event, RunCreated
@@ -58,11 +58,12 @@ class Conversation(BaseModel, frozen=True):
     leader: str
     members: dict[str, str]
     origin: str = ""
-    exchanges: tuple[Exchange, ...] = Field(default=(), exclude=True)
+    exchanges: tuple[Exchange, ...] = ()
 
     def lines(self) -> str:
         """Return it as lines of JSON: what it is about, then each exchange."""
-        rows = [self.model_dump(mode="json"), *(one.model_dump(mode="json") for one in self.exchanges)]
+        rows = [self.model_dump(mode="json", exclude={"exchanges"})]
+        rows += [one.model_dump(mode="json") for one in self.exchanges]
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
     @classmethod

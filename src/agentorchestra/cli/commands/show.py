@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
@@ -23,15 +25,20 @@ from agentorchestra.cli.output import (
     until_line,
 )
 from agentorchestra.cli.view.model import RunView
+from agentorchestra.cli.view.sequence import sequence_lines
 from agentorchestra.cli.view.tree import tree_lines
 from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import NO_PRESET
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus, first_names
+from agentorchestra.log.conversation import Conversation, conversation
 
 UNSAFE = "unsafe-local"
 HERE = Path("-")
 """`--html -`: standard output."""
+
+_WIDTH = 120
+"""Columns of the sequence of messages where no terminal says how many it has."""
 
 _NAMED = "."
 """`--html` without a file: in the current folder, under the run's name."""
@@ -66,6 +73,7 @@ async def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
 
     The answer stands there with its sources, an open question with the commands that settle it.
     An effect that was started and has no end yet is "started"; "interrupted" ones are done again by a resume.
+    What agents wrote to each other is drawn as a sequence; the HTML page and --json have each message whole.
     The HTML page has the requests, arguments and results too; it runs no script and loads nothing.
     """
     if page is not None and as_json:
@@ -77,7 +85,7 @@ async def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
         gone = await abandoned(workspace, record)
         made_in = workspace.run_folder(record.id)
     made = made_files(made_in)
-    view = RunView.of(events)
+    view, talk = RunView.of(events), conversation(events)
     questions = () if record.status in FINAL else view.questions
     if as_json:
         emit_json(
@@ -87,15 +95,18 @@ async def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
                 "result": result.model_dump(mode="json"),
                 "questions": [one.model_dump(mode="json") for one in questions],
                 "folder": str(made_in) if made else None,
+                "conversation": None if talk is None else talk.model_dump(mode="json"),
                 "events": [event.model_dump(mode="json") for event in events],
             }
         )
         return 0
     if page is not None:
-        _write_page(page, view, record, result, gone=gone)
+        from agentorchestra.cli.view.html import render
+
+        _write_page(page, render(view, record, result, gone=gone, talk=talk), record)
         return 0
     tail = [*_made(made_in, made), *_tail(view, result), *_open(questions, record, result, folder, gone=gone)]
-    emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *tail])))
+    emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *_messages(talk), *tail])))
     return 0
 
 
@@ -111,10 +122,16 @@ def _open(
     return [*lines, f"to go on: {command('resume', record.id, folder)}"] if gone else lines
 
 
-def _write_page(page: Path, view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> None:
-    from agentorchestra.cli.view.html import render
+def _messages(talk: Conversation | None) -> list[str]:
+    """Return what agents wrote to each other, drawn as wide as the terminal."""
+    if talk is None:
+        return []
+    width = shutil.get_terminal_size((_WIDTH, 0)).columns
+    lines = sequence_lines(talk, width, sys.stdout.encoding or "ascii")
+    return ["messages:", *(lines if talk.exchanges else ["(none yet)"]), ""]
 
-    text = render(view, record, result, gone=gone)
+
+def _write_page(page: Path, text: str, record: RunRecord) -> None:
     if page == HERE:
         emit(text)
         return
