@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from rich.cells import cell_len, set_cell_size
@@ -106,7 +106,7 @@ def sequence_lines(talk: Conversation, width: int, encoding: str = "utf-8") -> l
     longest = max(cell_len(name) for name in names) + 2
     lane = min(longest, _LANE[1], int((width - left) * _DRAWN) // len(names))
     if lane < min(longest, _LANE[0]) or not _has_signs(encoding):
-        return [_plain(row, digits) for row in shown]
+        return list_lines(talk)
     room = width - left - lane * len(names) - 2
     heads = "".join(_centred(one_line(name, 100), lane) for name in names)
     lines = [f"{'':{left}}{heads}".rstrip()]
@@ -114,6 +114,12 @@ def sequence_lines(talk: Conversation, width: int, encoding: str = "utf-8") -> l
         drawn = "".join(_drawn(cell, lane) for cell in row.cells)
         lines.append(f"{row.exchange.n:>{digits}}  {_time(row):>{clock}}  {drawn}  {said(row, room)}".rstrip())
     return lines
+
+
+def list_lines(talk: Conversation, numbers: Sequence[int] | None = None) -> list[str]:
+    """Return the exchanges of these numbers, all by default, as a list."""
+    digits = len(str(len(talk.exchanges)))
+    return [_plain(row, digits) for row in rows(talk) if numbers is None or row.exchange.n in numbers]
 
 
 def _time(row: Row) -> str:
