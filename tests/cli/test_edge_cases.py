@@ -47,7 +47,7 @@ def model(request):
     send = {{"thread": "work", "mentions": ["web_agent"]}}
     return decide(calls=[
         [call("create_thread", thread="work", participants=["web_agent"])],
-        [call("send_message", content="Find the winners and when they were born.", **send)],
+        [call("send_message", content="List the winners with their birth dates, all of them.", **send)],
         [call("wait_for_mention")],
         [call("send_message", content=DEMAND, **send)],
         [call("wait_for_mention")],
@@ -65,13 +65,15 @@ def test_a_model_finds_edge_cases_in_a_run_of_their_own(folder: Folder) -> None:
     folder.write("agentorchestra.toml", 'app = "app:workspace"\nmodel = "scripted"\n')
     assert folder.run("run", TASK_OF_RUN, "--system", "coral").code == 0
     plain = folder.run("show", "last", "--patterns")
+    assert "direct dispatch: message 2\n  2  " in plain.out
+    assert "instruction refinement: messages 2, 3, 4\n" in plain.out and "agent substitution: none" in plain.out
     assert "edge cases not looked for: a model finds them; name one with --model" in plain.out
     run = json.loads(folder.run("show", "last", "--json").out)["run"]["id"]
     found = folder.run("show", run, "--patterns", "--model", "scripted")
     assert found.code == 0, found.err
     assert CLAIM in found.out and DEMAND in found.out
     assert "criterion tightened: messages 3, 4\n  Dates were missing.\n" in found.out
-    assert "assumption audited: none" in found.out and "instruction corrected: none" in found.out
+    assert "assumption audited: none" in found.out and "misaligned instruction corrected: none" in found.out
     assert "edge_cases" in folder.run("runs").out
     as_json = json.loads(folder.run("show", run, "--patterns", "--model", "scripted", "--json").out)
     (case,) = as_json["edge_cases"]
@@ -133,14 +135,18 @@ def test_the_model_is_shown_the_task_the_agents_and_each_message(tmp_path: Path)
     assert trust == {"system", "untrusted"}
 
 
-@pytest.mark.parametrize(
-    "wrong", [_reply(3, 9), _reply(0, 3), _reply(3), _reply(3, 3), '{"cases": [{"case": "other"}]}']
-)
+_OTHER = '{"cases": [{"case": "other", "messages": [1, 2]}]}'
+
+
+@pytest.mark.parametrize("wrong", [_reply(3, 9), _reply(0, 3), _reply(3), _OTHER])
 def test_numbers_of_messages_that_do_not_exist_are_refused(tmp_path: Path, wrong: str) -> None:
-    result, (_, second) = asyncio.run(_read(tmp_path / "one", [wrong, _reply(2, 3)]))
+    result, (_, second) = asyncio.run(_read(tmp_path, [wrong, _reply(2, 3)]))
     assert [one.messages for one in edge_cases(result.output)] == [(2, 3)]
     assert "Your last reply was of no use" in second.messages[-1].text
-    result, _ = asyncio.run(_read(tmp_path / "two", [wrong, wrong]))
+
+
+def test_a_model_that_names_no_messages_twice_is_asked_no_more(tmp_path: Path) -> None:
+    result, _ = asyncio.run(_read(tmp_path, [_reply(3, 9), _reply(3, 3)]))
     assert result.status is RunStatus.FAILED and edge_cases(result.output) == []
     assert "no cases that name messages of this conversation, asked twice" in (result.report or result.error or "")
 

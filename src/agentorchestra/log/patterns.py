@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from functools import cached_property, lru_cache
 from typing import Literal
 
 from pydantic import BaseModel
@@ -20,13 +21,13 @@ WHOLE, NEARLY_ALL = 0.65, 0.9
 """The part of the task's words that a message has at least which hands over the whole task: where no further piece of
 work asks for the words it lacks, and where one does."""
 
-SAME, RELATED, NAMED, NARROWED = 0.35, 0.25, 0.15, 0.1
-"""The part of the words of the shorter of two instructions that the other one has at least: if both are the same work;
-if one corrects the other; if one speaks of the agent that had the work before; if one says how, after trouble
-(then with the words of the reply)."""
+ALIKE, SAME, TAKEN_UP, TOLD, TOUCHED = 0.5, 0.35, 0.25, 0.15, 0.1
+"""The part of the words of the shorter of two texts that the other one has at least: two instructions in a row to one
+agent, if both are the same work; any two instructions; one after a failure, at once to another agent; one that speaks
+of who had the work before; a correction, and what it corrects."""
 
-REPEATED = 0.85
-"""From this part on (of the longer one's words) an instruction is the same again."""
+NEW = 3
+"""Words that an instruction has at least beside those of the one before; one with fewer is the same again."""
 
 _ENDING = re.compile(r"(?<=\w{3})(?:ings?|ed|ers?|e?s|e|ly)$")
 _WORD = re.compile(r"[^\W_]+(?:[._/-][^\W_]+)*")
@@ -38,37 +39,52 @@ _EMPTY = frozenset(
     "answer".split()
 )
 
-_TROUBLE = re.compile(
-    r"n't\b|n/a|\b(not|nothing|neither|never|cannot|unable|impossible|un(?:clear|known|readable|finished|available|"
-    r"certain|sure)|illegible|(?<!no )(?<!without )(?:fail(?:s|ed|ure)?|errors?|gaps?)|miss(?:ing|ed)|skip(?:s|ped)?|"
-    r"incomplete|partial(?:ly)?|refus\w+|block(?:s|ed)|denied|stopped|timed out|time limit|crash\w*|stuck|lose|lost|"
-    r"gave up|give up|too (?:large|long|big|slow|many|dark|small|blurred)|corrupt\w*|damaged|broken|garbled|rubbish|"
-    r"protected|empty|blank|perhaps|guess\w*|half|the rest|all but|"
-    r"(?:have|has|had|see|saw|find|found|get|got|is|are|was|were|there's|with) no "
-    r"(?!errors?|doubt|problem|gap|differen)|"
-    r"no (?:result|answer|access|such|hit|match|number|figure|trace|longer)\w*|"
+_FAILED = re.compile(
+    r"\b(nothing|cannot|(?:ca|could|did|does|do)n't|(?:can|could|did|does|do) not|impossible|n/a|"
+    r"un(?:able|clear|known|readable|finished|available|successful)|illegible|incomplete|partial(?:ly)?|"
+    r"(?<!no )(?<!without )(?:fail(?:s|ed|ure)?|errors?|gaps?|problems?)|miss(?:ing|ed)|skip(?:s|ped)?|refus\w+|"
+    r"block(?:s|ed)|denied|forbidden|paywall|captcha|log ?in|stopped|killed|timed out|time limit|timeout|crash\w*|"
+    r"hangs|stuck|lose|lost|gave up|give up|in vain|too (?:large|long|big|slow|many|dark|small)|too \w+ (?:to|for)|"
+    r"corrupt\w*|damaged|broken|garbled|rubbish|blurred|blurry|faint|faded|truncated|cut off|protected|encrypted|"
+    r"no (?:result|answer|access|such|hit|match|number|figure|trace)\w*|could only|only (?:a|part|some|half)|"
     r"(\d+) of (?:some |the |these |those )?(?!\2\b)\d+|"
     r"\w+ of (?:the )?(?:two|three|four|five|six|seven|eight|nine|ten|eleven|twelve))\b",
     re.IGNORECASE,
 )
 """Signs in a reply that the work is not done, or only a part of it."""
 
+_DOUBTS = re.compile(
+    r"n't\b|\b(not|neither|never|uncertain|unsure|sorry|empty|blank|dead|offline|maybe|perhaps|probably|might|doubt\w*|"
+    r"guess\w*|estimate\w*|contradict\w*|half|the rest|all but|"
+    r"no (?!errors?|doubts?|problems?|gaps?|differen\w+|duplicates?|others?|further|exceptions?|changes?|contradict\w+|"
+    r"negative|\w+ (?:without|is missing|left)))\b",
+    re.IGNORECASE,
+)
+"""Signs in a reply that this may be so."""
+
 _CORRECTS = re.compile(
-    r"n't\b|\b(not|cannot|wrong\w*|mistake\w*|instead|in place of|rather|again|anew|once more|still|missing|else|"
-    r"i mean|i meant|(?:is|are|was|were) no|leave out|left out|differs?|recount|recompute|redo|correct(?:ed|ion)?|"
-    r"incomplete)\b",
+    r"\b((?<!that )(?<!which )(?<!who )(?:is|are|was|were|do|does|did|could|has|have|should|must|need)(?:n't| not)|"
+    r"can't|won't|cannot|can not|not (?:the|a|an|in|by|from|as|just|only|yet|what)|wrong\w*|mistake\w*|instead|"
+    r"in place of|rather|again|anew|once more|still|missing|else|i mean|i meant|(?:is|are|was|were) no|leave out|"
+    r"left out|differs?|differently|recount|recompute|redo|replace|correct(?:ed|ion)?|incomplete|whereas|while|"
+    r"asked for|(?:question|task) (?:asks|says|wants|means|is about|speaks)|(?:must|has to|have to|needs? to) be|"
+    r"needs? (?:all|every|each))\b",
     re.IGNORECASE,
 )
 """Signs in an instruction that what came before was not right."""
-
-_NARROWS = re.compile(r"\b(no|none|only|just|every|have to|has to|needs?|try|too|use|enough)\b", re.IGNORECASE)
-"""Signs in an instruction, after a reply with trouble, that it says how the work is to be done."""
 
 _TAKES_OVER = re.compile(
     r"\b(instead|take over|dropped out|could(?:n't| not)|did(?:n't| not)|failed|gave up|unable|in vain|your turn)\b",
     re.IGNORECASE,
 )
 """Signs in an instruction that somebody else had the work before."""
+
+_FORMS = re.compile(
+    r"\b(cite|citation|quote|link|url|format|as a (?:table|list|sentence|file)|rounded|decimals|units?|"
+    r"where exactly)\b",
+    re.IGNORECASE,
+)
+"""Signs in an instruction that a result is wanted in another form, or with its source."""
 
 _CHECKS = re.compile(r"\b(verify|confirm|second opinion|double-check|cross-check|independent\w*)\b", re.IGNORECASE)
 """Signs in an instruction that a result is looked at again."""
@@ -114,17 +130,20 @@ class Pattern(BaseModel, frozen=True):
 def patterns(talk: Conversation) -> list[Pattern]:
     """Return the patterns of a conversation, in the order of their first messages."""
     read = _Reading(talk)
-    found = [*read.dispatch(), *read.decompositions(), *read.second_tries()]
+    found = [*read.dispatch(), *read.decompositions(), *read.second_tries]
     return sorted(found, key=lambda one: one.messages)
 
 
 class _Reading:
-    """What was said in a conversation, and by whom; what was refused reached nobody."""
+    """What was said in a conversation, and by whom; what was refused reached nobody.
+
+    A planner is an agent with `plan` in its name; all others work.
+    """
 
     def __init__(self, talk: Conversation) -> None:
         self.task = words(talk.task)
         self.leader = talk.leader
-        self.planners = {one for one, said in talk.members.items() if "plan" in f"{one} {said}".lower()}
+        self.planners = {one for one in talk.members if "plan" in one.lower()}
         self.workers = {*talk.members} - self.planners
         self.said = [one for one in talk.exchanges if one.kind in ("message", "lost") and not one.refused]
 
@@ -134,7 +153,7 @@ class _Reading:
 
     def dispatch(self) -> Iterator[Pattern]:
         """Yield the message that gives one worker the whole task before anybody has divided it."""
-        tried = {one.messages[-1] for one in self.second_tries()}
+        tried = {one.messages[-1] for one in self.second_tries}
         for place, one in enumerate(self.said):
             if self._asks(one, self.planners):
                 return
@@ -144,7 +163,7 @@ class _Reading:
             # What it lacks of the task, and another piece of work asks for, was kept for later.
             further = (other for other in self.said[place + 1 :] if self._asks(other, self.workers))
             later = [words(other.content) for other in further if other.n not in tried]
-            kept = (self.task - given) & set[str]().union(*later)
+            kept = (self.task - given) & frozenset[str]().union(*later)
             least = NEARLY_ALL if kept else WHOLE
             if len(one.to) == 1 and len(given & self.task) >= least * len(self.task):
                 yield Pattern(pattern="direct_dispatch", messages=(one.n,))
@@ -152,7 +171,7 @@ class _Reading:
 
     def decompositions(self) -> Iterator[Pattern]:
         """Yield each question for a plan with the plan and the messages that hand its steps out."""
-        tried = {one.messages[-1] for one in self.second_tries()}
+        tried = {one.messages[-1] for one in self.second_tries}
         for start, question in enumerate(self.said):
             if not self._asks(question, self.planners):
                 continue
@@ -192,15 +211,18 @@ class _Reading:
     def _hands_out(self, one: Exchange, plan: Exchange) -> bool:
         return bool(self._asks(one, self.workers)) and len(words(one.content) & words(plan.content)) >= 2
 
-    def second_tries(self) -> Iterator[Pattern]:
-        """Yield what follows a reply that leaves its instruction unmet: a changed instruction, or another agent."""
+    @cached_property
+    def second_tries(self) -> list[Pattern]:
+        """What follows a reply that leaves its instruction unmet: a changed instruction, or another agent."""
+        found = []
         for place, reply in enumerate(self.said):
             order = self._order(place) if reply.sender in self.workers else None
             after = self._taken_up(place, order) if order is not None else None
             if order is not None and after is not None:
                 again = reply.sender in after.to
                 name: Name = "instruction_refinement" if again else "agent_substitution"
-                yield Pattern(pattern=name, messages=(order.n, reply.n, after.n))
+                found.append(Pattern(pattern=name, messages=(order.n, reply.n, after.n)))
+        return found
 
     def _order(self, place: int) -> Exchange | None:
         """Return the last instruction of who replies at a place; a question for news is none."""
@@ -209,7 +231,7 @@ class _Reading:
 
     def _taken_up(self, place: int, order: Exchange) -> Exchange | None:
         """Return the instruction that takes the work of an unmet reply up again, None where there is none."""
-        reply = self.said[place]
+        reply, at_once = self.said[place], True
         if _is_under_way(reply):
             return None
         for later in range(place + 1, len(self.said)):
@@ -217,26 +239,39 @@ class _Reading:
             if one.sender == reply.sender or (self._asks(one, self.planners) and self._plan(later) is not None):
                 return None
             if self._asks(one, {reply.sender}):
-                return one if self._refines(order, reply, one) else None
-            if self._asks(one, self.workers) and self._replaces(order, reply, one) and not self._is_for_own(later):
-                return one
+                return one if self._refines(order, reply, one, at_once=at_once) else None
+            if self._asks(one, self.workers):
+                if self._replaces(order, reply, one, at_once=at_once) and not self._is_for_own(later):
+                    return one
+                at_once = False
         return None
 
-    def _refines(self, order: Exchange, reply: Exchange, one: Exchange) -> bool:
+    def _refines(self, order: Exchange, reply: Exchange, one: Exchange, *, at_once: bool) -> bool:
+        """Return True if `one` changes an order that a reply left unmet; `at_once`: it is the leader's next one."""
         if _only_asks_for_news(one) or _ENDS.search(one.content) or _repeats(order, one):
             return False
-        likeness = shared(order.content, one.content)
-        if _TROUBLE.search(reply.content):
-            told = _NARROWS.search(one.content) and shared(f"{order.content} {reply.content}", one.content) >= NARROWED
-            return bool(_CORRECTS.search(one.content)) or bool(told) or likeness >= SAME
-        of_another = any(_names(other, one) for other in self.workers - {reply.sender})
-        return bool(_CORRECTS.search(_statements(one.content))) and likeness >= RELATED and not of_another
-
-    def _replaces(self, order: Exchange, reply: Exchange, one: Exchange) -> bool:
-        if _CHECKS.search(one.content) or (reply.kind == "message" and not _TROUBLE.search(reply.content)):
+        likeness, related = shared(order.content, one.content), shared(f"{order.content} {reply.content}", one.content)
+        told = _statements(one.content)
+        corrects, of_form = bool(_CORRECTS.search(told)), bool(_FORMS.search(one.content))
+        if _in_trouble(reply):
+            retold = at_once and not of_form and bool(told) and bool(_FAILED.search(reply.content))
+            return (likeness >= SAME and not of_form) or ((corrects or retold) and related >= TOUCHED)
+        if of_form:
             return False
-        said = _names(reply.sender, one) or _TAKES_OVER.search(one.content)
-        return shared(order.content, one.content) >= (NAMED if said else SAME)
+        return (corrects and related >= (TOUCHED if at_once else SAME)) or (at_once and likeness >= ALIKE)
+
+    def _replaces(self, order: Exchange, reply: Exchange, one: Exchange, *, at_once: bool) -> bool:
+        """Return True if `one` gives another agent the work that a reply left unmet; `at_once` as in `_refines`."""
+        if _CHECKS.search(one.content) or not _in_trouble(reply):
+            return False
+        likeness = shared(order.content, one.content)
+        if _names(reply.sender, one) or _TAKES_OVER.search(one.content):
+            return likeness >= TOLD
+        planned = max((shared(plan.content, one.content) for plan in self._plans_before(one)), default=0.0)
+        return likeness >= (TAKEN_UP if at_once else SAME) and likeness > planned
+
+    def _plans_before(self, one: Exchange) -> list[Exchange]:
+        return [other for other in self.said if other.sender in self.planners and other.n < one.n]
 
     def _is_for_own(self, later: int) -> bool:
         """Return True if a message corrects what its reader itself replied."""
@@ -245,14 +280,15 @@ class _Reading:
             reply = self.said[place]
             if reply.sender in one.to and reply.kind == "message":
                 order = self._order(place)
-                return order is not None and self._refines(order, reply, one)
+                return order is not None and self._refines(order, reply, one, at_once=False)
         return False
 
 
-def words(text: str) -> set[str]:
+@lru_cache(maxsize=1024)
+def words(text: str) -> frozenset[str]:
     """Return a text's words without their endings, and without those that say little."""
     found = {one.lower() for one in _WORD.findall(text)} - _EMPTY
-    return {_ENDING.sub("", one) if one.isalpha() else one for one in found}
+    return frozenset(_ENDING.sub("", one) if one.isalpha() else one for one in found)
 
 
 def shared(one: str, other: str) -> float:
@@ -262,12 +298,15 @@ def shared(one: str, other: str) -> float:
 
 
 def _repeats(order: Exchange, one: Exchange) -> bool:
-    first, second = words(order.content), words(one.content)
-    return len(first & second) >= REPEATED * max(len(first), len(second))
+    return len(words(one.content) - words(order.content)) < NEW
 
 
 def _only_asks_for_news(one: Exchange) -> bool:
     return one.content.rstrip().endswith("?") and len(words(one.content)) <= 2
+
+
+def _in_trouble(reply: Exchange) -> bool:
+    return reply.kind == "lost" or bool(_FAILED.search(reply.content) or _DOUBTS.search(reply.content))
 
 
 def _is_under_way(reply: Exchange) -> bool:

@@ -21,7 +21,7 @@ TASK = "Find where the agents of {run} corrected what they were told."
 MOST_CHARS = 200_000
 """Characters of all messages together that the model is shown; of longer ones it sees the beginnings."""
 
-Case = Literal["criterion_tightened", "assumption_audited", "instruction_corrected"]
+Case = Literal["criterion_tightened", "assumption_audited", "misaligned_instruction_corrected"]
 
 
 class EdgeCase(BaseModel, frozen=True):
