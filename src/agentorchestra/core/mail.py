@@ -58,25 +58,30 @@ class Thread:
 class Society:
     """The agents of a run that write to each other, and their threads: all of it from recorded sends, in log order.
 
-    A send whose arguments have an `op` changes it: `found` (leader, members, topology), `create` (thread,
-    participants), `add`, `remove` (thread, participant), `close` (thread, summary). Calls of one decision run beside
-    each other, so a change may come after one that made it idle.
+    A message of the leader opens its thread where there is none. A send whose arguments have an `op` is a change:
+    `found` (leader, members, topology), `create` (thread, participants), `add`, `remove` (thread, participant), `close`
+    (thread, summary). Calls of one decision run beside each other, so a change may come after one that made it idle.
 
     Attributes:
+        home: the branch of the leader, who founded it; its members were spawned there.
         gone: agents that work no more, and why; who spawned them says so.
     """
 
     leader: str = ""
+    home: str = ""
     members: dict[str, str] = field(default_factory=dict)
     topology: Topology = "star"
     threads: dict[str, Thread] = field(default_factory=dict)
     gone: dict[str, str] = field(default_factory=dict)
 
-    def take(self, arguments: Mapping[str, Any]) -> bool:
-        """Take in a recorded change; return False for a message."""
+    def take(self, arguments: Mapping[str, Any], branch: str) -> bool:
+        """Take in a change that was recorded on a branch; return False for a message."""
         op, thread = arguments.get("op"), str(arguments.get("thread", ""))
-        if op == "found":
-            self.leader, self.members = str(arguments["leader"]), dict(arguments["members"])
+        if op is None:
+            if self.leader and arguments.get("sender") == self.leader:
+                self.threads.setdefault(thread, self._opened(arguments))
+        elif op == "found":
+            self.leader, self.members, self.home = str(arguments["leader"]), dict(arguments["members"]), branch
             self.topology = arguments["topology"]
         elif op == "create":
             there = dict.fromkeys([self.leader, *map(str, arguments["participants"])])
@@ -88,6 +93,16 @@ class Society:
         elif op == "close":
             self.threads[thread].closed = True
         return op is not None
+
+    def forged(self, name: str, branch: str) -> str:
+        """Return why the agent that works on a branch is not who it is named like, "" if it is.
+
+        Anybody who starts an agent names it, so a name alone says nothing.
+        """
+        if not self.leader or name not in (self.leader, *self.members):
+            return ""
+        seat = branch if name == self.leader else branch.rpartition("/")[0] or "/"
+        return "" if seat == self.home else f"the agent at {branch} is not the {name} that others write to"
 
     def problem(self, sender: str, arguments: Mapping[str, Any]) -> str:
         """Return what is wrong with a change that `sender` wants, "" for nothing."""
@@ -119,6 +134,8 @@ class Society:
         name, content = str(arguments.get("thread", "")), str(arguments.get("content", ""))
         to = [str(one) for one in arguments.get("to") or []]
         thread = self.threads.get(name)
+        if thread is None and sender == self.leader and name.strip():
+            thread = self._opened(arguments)
         if thread is None or thread.closed:
             return self._no_thread(name)
         if sender not in thread.participants:
@@ -144,6 +161,10 @@ class Society:
             ),
             "",
         )
+
+    def _opened(self, arguments: Mapping[str, Any]) -> Thread:
+        """Return the thread that a message of the leader opens where it is not there yet: with those it mentions."""
+        return Thread([*dict.fromkeys([self.leader, *map(str, arguments.get("to") or ())])])
 
     def _strangers(self, names: list[str]) -> str:
         """Return a sentence on the first name that no agent at work has, "" where each is one."""

@@ -85,17 +85,23 @@ class SendMessageHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
         society = ctx.run.mail.society
+        founds = effect.arguments.get("op") == "found"
+        if not founds and (forged := society.forged(ctx.actor, ctx.home)):
+            return failed("denied", forged)
         if "op" in effect.arguments:
             problem = society.problem(ctx.actor, effect.arguments)
+            if founds and not problem and ctx.key.branch != ctx.home:
+                problem = f"a tool cannot found a society; {ctx.actor} does that itself"
             return failed("mistake", problem) if problem else Outcome(value="done", trust=Trust.SYSTEM)
-        if (sender := effect.arguments.get("sender", ctx.actor)) != ctx.actor:
-            return failed("denied", f"{ctx.actor} cannot write in the name of {sender}")
+        sender = effect.arguments.get("sender", "" if society.leader else ctx.actor)
+        if sender != ctx.actor:
+            return failed("denied", f"{ctx.actor} cannot write in the name of {sender or 'nobody'}")
         if society.leader and (problem := society.message_problem(ctx.actor, effect.arguments)):
             return failed("mistake", problem)
         to = effect.arguments.get("to")
         if not isinstance(to, list) or not to:
             return failed("mistake", "a message needs at least one receiver in `to`")
-        return Outcome(value={"sent": str(ctx.key)}, trust=effect.lowest_trust)
+        return Outcome(value={"sent": True}, trust=effect.lowest_trust)
 
 
 class ReceiveHandler(BaseHandler):
@@ -121,12 +127,15 @@ class WaitHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Return `{"reason": mail|timeout|ended|all_waiting, "messages": [ids], "last": seq}`.
 
-        Who leads a society gets `lost` besides: a sentence on each agent that works no more.
+        Who leads a society gets `lost` besides, a sentence on each agent that works no more, and after a wait without
+        mail `working`, the names of those that are at work.
         """
         run = ctx.run
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
         society = run.mail.society
+        if forged := society.forged(ctx.actor, ctx.home):
+            return failed("denied", forged)
         if society.leader and actor != ctx.actor:
             return failed("denied", f"{ctx.actor} cannot read the mail of {actor}")
         began = run.ledger.records[ctx.key].marked or run.clock.now()
@@ -156,9 +165,11 @@ class WaitHandler(BaseHandler):
             ctx.vars[f"told:{actor}"] = heard[-1].seq
         taken += heard
         ids: list[JsonValue] = [one.id for one in taken]
-        lost: list[JsonValue] = [society.lost(one) for one in society.gone] if actor == society.leader else []
+        leads = bool(society.leader) and actor == society.leader
+        lost: list[JsonValue] = [society.lost(one) for one in society.gone] if leads else []
+        working: list[JsonValue] = [*run.mail.at_work()] if leads and not taken else []
         value: dict[str, JsonValue] = {"reason": "mail" if taken else reason, "messages": ids, "last": last}
-        return Outcome(value=value | ({"lost": lost} if lost else {}))
+        return Outcome(value=value | ({"lost": lost} if lost else {}) | ({"working": working} if working else {}))
 
 
 LONGEST_WAIT = timedelta(days=366)
