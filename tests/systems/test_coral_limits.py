@@ -190,7 +190,7 @@ async def test_an_orchestrator_may_wait_for_long_work_again_and_again(tmp_path: 
     result, _ = await society(tmp_path, script(seen, coding_agent=worker))
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "7")
     assert not any(last_decision(one) for one in seen.requests)
-    assert "agents are still at work. 1,7" in seen.results[2]
+    assert "at work: coding_agent. 1,7" in seen.results[2]
 
 
 @pytest.mark.long

@@ -14,15 +14,16 @@ from agentorchestra import Workspace
 from agentorchestra.agents.registry import builtin_agents
 from agentorchestra.cli.group import cli
 from agentorchestra.core.errors import SettingsError
-from agentorchestra.core.messages import ModelRequest, ToolCall
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import AgentSettings, ResearchSettings, SearchSettings, Settings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import load_settings
 from agentorchestra.workspace.presets import find_preset, preset_names, with_preset
 from agentorchestra.workspace.presets.sheet import sheet, value_of
 from tests.agents.researching import TASK, lines_with, model
 from tests.browser import find_chromium
+from tests.systems.workforce import WORD, Workforce
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "presets"
 
@@ -87,6 +88,19 @@ STATED_002: dict[str, dict[str, Any]] = {
 """What 002 states (table 6, app. D.3), and attempts and steps as its public code has them."""
 
 
+ROLES_003 = ("main", "worker", "summariser", "search", "vision", "hearing", "video")
+STATED_003: dict[str, Any] = {
+    "system": "coral",
+    "in_view_chars": 0,
+    "memory": "none",
+    "coral.minutes": 30,
+    "coral.topology": "star",
+    "owl.replans": 3,
+    **{f"roles.{role}.temperature": 0 for role in ROLES_003},
+}
+"""What 003 states (sec. 3, 4.2)."""
+
+
 def leaves(table: dict[str, Any], above: str = "") -> dict[str, Any]:
     found: dict[str, Any] = {}
     for key, value in table.items():
@@ -96,7 +110,7 @@ def leaves(table: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", preset_names())
 def test_limits_are_the_papers(name: str) -> None:
-    assert leaves(find_preset(name).settings) == (STATED | STATED_002)[name]
+    assert leaves(find_preset(name).settings) == (STATED | STATED_002 | {"paper-003": STATED_003})[name]
 
 
 @pytest.mark.parametrize("name", sorted(STATED))
@@ -138,6 +152,32 @@ async def test_the_orchestrator_has_ten_attempts_and_the_end(tmp_path: Path) -> 
         (record,) = await ws.runs()
     assert (record.manifest.system, result.answer, len(decided)) == ("aorchestra", "unknown", 11)
     assert "You have 10 delegations in all." in decided[0]
+
+
+@pytest.mark.parametrize("system", [None, "owl"])
+async def test_both_systems_of_003_ask_at_temperature_zero(system: str | None, tmp_path: Path) -> None:
+    """One model for all, or two: the parameters are the roles', whatever their models are."""
+    workforce = Workforce()
+
+    def reply(request: ModelRequest) -> ModelResponse:
+        names = {one.name for one in request.tools}
+        if "submit_answer" not in names:
+            return say("Northam") if "wait_for_mention" in names else workforce.reply(request)
+        back = [one.text for one in request.messages if one.role == "tool"]
+        turns = [
+            call("create_thread", thread="t", participants=["web_agent"]),
+            call("send_message", thread="t", content=WORD, mentions=["web_agent"]),
+            call("wait_for_mention"),
+        ]
+        done = call("submit_answer", answer=back[-1].splitlines()[-1] if back else "")
+        return decide(calls=[[*turns, done][len(back)]])
+
+    strong, weak = ScriptedModel(reply, name="strong"), ScriptedModel(reply, name="weak")
+    async with Workspace(tmp_path / "w", preset="paper-003", models={"strong": strong, "weak": weak}) as ws:
+        result = await ws.run(WORD, system=system, model="weak", roles={"main": "strong"})
+    assert (result.status, result.answer) == (RunStatus.COMPLETED, "Northam")
+    asked = [*strong.requests, *weak.requests]
+    assert strong.requests and weak.requests and {one.settings.temperature for one in asked} == {0}
 
 
 def test_without_a_preset_nothing_changes(tmp_path: Path) -> None:

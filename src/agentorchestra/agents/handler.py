@@ -10,11 +10,12 @@ from typing import Any
 from agentorchestra.agents.agent import System
 from agentorchestra.agents.driver import run_agent, run_workflow
 from agentorchestra.agents.identity import run_with_identity
+from agentorchestra.agents.society.actors import act
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
 from agentorchestra.agents.user_messages import user_words
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import Effect, Mode, Outcome, failed
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, failed
 from agentorchestra.core.errors import BudgetExhaustedError, UnknownSystemError
 from agentorchestra.core.protocols import BaseHandler
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -43,7 +44,7 @@ class AgentHandler(BaseHandler):
         if told := user_words(ctx, kit.prompts, spec.instruction):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
-            result = await self._drive(spec, ctx, kit)
+            result = await self._drive(spec, ctx, kit, spawned=effect.kind is EffectKind.SPAWN)
         except BudgetExhaustedError as exc:
             top = ctx.parent is None or ctx.parent.parent is None
             if top and exc.scope != ctx.branch:
@@ -57,10 +58,13 @@ class AgentHandler(BaseHandler):
             artifacts=result.artifacts,
         )
 
-    async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit) -> AgentResult:
+    async def _drive(self, spec: AgentSpec, ctx: Session[Any], kit: Kit, *, spawned: bool) -> AgentResult:
+        """Run an agent or a system; who takes part in a society works from mention to mention."""
         agent = kit.agents.get(spec.system)
         if agent is None:
             return await find_system(spec.system, kit.systems, kit.absent)(spec, ctx, kit)
+        if spawned and agent.name in ctx.run.mail.society.members:
+            return await act(spec, ctx, kit)
         own = agent.drive
         drive: System = partial(run_agent, prompt=agent.prompt) if own is None else partial(run_workflow, drive=own)
         instance = spec.instance or (agent.name if agent.remembers else "")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -65,11 +65,14 @@ class Kit:
     max_depth: int = 4
     team_systems: Mapping[str, str] = field(default_factory=dict)
 
-    def delegates(self, session: Session[Any], *, leader: str = "", task: str = "") -> list[Delegate]:
+    def delegates(
+        self, session: Session[Any], *, leader: str = "", members: Collection[str] = (), task: str = ""
+    ) -> list[Delegate]:
         """Return the agents a caller may delegate to, with the tools each gets: never more than the caller has.
 
         Args:
             leader: the caller's name, for one that agents work for alone.
+            members: names of agents that may be delegated to, whomever they work for.
             task: the caller's own, which is handed over where a call names none.
         """
         found = []
@@ -84,7 +87,7 @@ class Kit:
             wanted = agent.reach(given)
             if name in self.behind or (agent.tools is None and not wanted):
                 continue
-            if agent.within and leader not in agent.within:
+            if agent.within and leader not in agent.within and name not in members:
                 continue
             held = session.capabilities
             own = agent.uses | (self.apart & {*agent.environments})

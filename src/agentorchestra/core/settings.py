@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
 
 from agentorchestra.core.budget import Budget
 
@@ -565,6 +565,40 @@ class CoralSettings(BaseModel, frozen=True, extra="forbid"):
     topology: Literal["star", "mesh"] = "star"
 
 
+class SocietySettings(CoralSettings, frozen=True, extra="forbid"):
+    """Agents that write to each other, as the user puts them together (docs/coral.md).
+
+    Attributes:
+        agents: the names of those who take part, each once.
+        leader: which of them leads and submits the answer; `coral` for an orchestrator that leads and does no work.
+        description: what the society is for.
+    """
+
+    agents: tuple[str, ...]
+    leader: str = "coral"
+    description: str = ""
+
+    @field_validator("agents")
+    @classmethod
+    def _distinct(cls, agents: tuple[str, ...]) -> tuple[str, ...]:
+        if not agents:
+            raise ValueError('nobody takes part; name the agents, e.g. ["planner", "web_agent"]')
+        twice = next((name for name in agents if agents.count(name) > 1), "")
+        if twice:
+            raise ValueError(f"{twice!r} is named twice; an agent takes part once")
+        return agents
+
+    @field_validator("leader")
+    @classmethod
+    def _takes_part(cls, leader: str, info: ValidationInfo) -> str:
+        agents = info.data.get("agents", ())
+        if agents and leader not in ("coral", *agents):
+            raise ValueError(f"{leader!r} is none of its agents ({', '.join(agents)}); name one of them, or 'coral'")
+        if agents == (leader,):
+            raise ValueError(f"there is nobody for {leader!r} to lead; name further agents")
+        return leader
+
+
 class OwlSettings(BaseModel, frozen=True, extra="forbid"):
     """The workforce that orchestration by the flow of information was compared with (003, docs/owl.md).
 
@@ -642,6 +676,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         max_depth: how deep agents may be nested below the run's top agent.
         agents: settings of single agents, by name.
         programs: programs of the user's that are systems, by name (docs/programs.md).
+        societies: agents that write to each other as systems of the user's, by name (docs/coral.md).
         mcp: a file of MCP servers whose tools runs have (docs/mcp.md), beside the settings file; "" for none.
         secrets: environment variables whose values are redacted from the log (keys of profiles always are).
     """
@@ -685,6 +720,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     owl: OwlSettings = OwlSettings()
     generator: GeneratorSettings = GeneratorSettings()
     programs: dict[str, ProgramSettings] = {}
+    societies: dict[str, SocietySettings] = {}
     mcp: str = ""
     secrets: tuple[str, ...] = ()
     max_bytes: int | None = Field(default=None, gt=0)

@@ -4,22 +4,25 @@
         monitors, asks, relays, waits                            each works from mention to mention
         submit_answer(answer)  ─> the end
 
-No workflow is written here. The star (who is not the orchestrator reaches only the orchestrator) is kept by the mail
+No workflow is written here. That society is one among others: users name other agents, and let one of theirs lead
+(`[societies.NAME]`). The star (who is not the orchestrator reaches only the orchestrator) is kept by the mail
 room (`core/mail.py`); messages, threads and waits are effects.
 """
 
 from __future__ import annotations
 
+import difflib
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar
+from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.agents.agent import agent_effect
+from agentorchestra.agents.agent import Delegate, agent_effect
 from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import Limited
-from agentorchestra.agents.society.actors import ROLES
+from agentorchestra.agents.society.actors import OF_MEMBERS, ROLES, act
 from agentorchestra.agents.society.toolkit import (
     Operation,
     Send,
@@ -30,7 +33,8 @@ from agentorchestra.agents.society.toolkit import (
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.settings import CoralSettings
+from agentorchestra.core.errors import SettingsError, UnknownComponentError
+from agentorchestra.core.settings import CoralSettings, SocietySettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import Seen, State
 from agentorchestra.runtime.session import Session
@@ -46,27 +50,62 @@ WARNED = 0.8
 
 
 @dataclass(frozen=True)
-class Coral(Limited[CoralSettings]):
-    """The system: agents that write to each other until the orchestrator submits an answer."""
+class Coral(Limited[SocietySettings]):
+    """The system: agents that write to each other until who leads them submits an answer."""
 
-    description: ClassVar[str] = "A planner, a web, a document and a coding agent that write to each other."
+    name: str
+
+    @property
+    def description(self) -> str:
+        """Return what the society is for, for planners that may delegate to it."""
+        return self.limits.description or f"Agents that write to each other: {', '.join(self.limits.agents)}."
+
+    def check(self, agents: Mapping[str, Any], absent: Mapping[str, Collection[str]]) -> None:
+        """Refuse agents that a run does not have, or that cannot lead.
+
+        Args:
+            agents: those of the run, by name.
+            absent: those of other runs, with what these have: environments they name, tools.
+
+        Raises:
+            UnknownComponentError, SettingsError.
+        """
+        for name in self.limits.agents:
+            if name not in agents:
+                why = _absent(name, agents, absent)
+                raise UnknownComponentError(f"the society {self.name!r} has the agent {name!r}, which {why}")
+        leader = agents.get(self.limits.leader)
+        if leader is not None and leader.drive not in (None, act):
+            raise SettingsError(
+                f"{leader.name!r} cannot lead the society {self.name!r}: its work is a fixed workflow; name an agent "
+                "that decides step by step, or leave `leader` out"
+            )
 
     async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-        """Do one task."""
-        delegates = {one.agent.name: one for one in kit.delegates(session, leader=NAME)}
-        there = [delegates[name] for name in ROLES if name in delegates]
+        """Do one task.
+
+        Raises:
+            UnknownComponentError: an agent of the society is not in this run.
+        """
+        limits, recorded = self.limits, session.manifest.society
+        if recorded is not None and session.manifest.system == self.name:
+            limits = recorded
+        offered = kit.delegates(session, members=limits.agents)
+        delegates = {one.agent.name: one for one in offered if one.agent.name in limits.agents}
+        Coral(limits, self.name).check({name: kit.agents[name] for name in delegates}, kit.absent)
+        there = [delegates[name] for name in limits.agents if name != limits.leader]
         members = {one.agent.name: one.agent.description for one in there}
-        founded: dict[str, JsonValue] = {"members": dict(members), "topology": self.limits.topology}
+        founded: dict[str, JsonValue] = {"members": dict(members), "topology": limits.topology}
         outcome = await session.perform(change("found", session, leader=session.actor, **founded))
         if not outcome.ok:
             return AgentResult(status=RunStatus.BLOCKED, report=f"Nothing was done: {outcome.error}.")
-        clock = _Clock(session, self.limits.minutes * 60)
+        clock = _Clock(session, limits.minutes * 60)
         for one in there:
             actor = one.agent.spec(
                 f"You are {one.agent.name}. {session.actor} leads the agents. Do what messages to you ask for.",
                 name=one.agent.name,
                 tools=one.tools,
-                max_steps=self.limits.turn_steps,
+                max_steps=limits.turn_steps,
                 finish="text",
                 on_demand=True,
             )
@@ -75,16 +114,16 @@ class Coral(Limited[CoralSettings]):
             await session.perform(spawn.model_copy(update={"timeout_s": clock.seconds}))
         finish = done_tool(spec.output_schema, base=submit_answer)
         wait = WaitForMention(clock.left).tool
-        own = spec.model_copy(update={"role": MAIN, "tools": (), "max_steps": max(spec.max_steps, self.limits.steps)})
+        own, prompt = _leading(spec, delegates.get(limits.leader))
         try:
             result = await run_agent(
-                own,
+                own.model_copy(update={"max_steps": max(spec.max_steps, limits.steps)}),
                 session,
                 kit,
-                prompt=NAME,
+                prompt=prompt,
                 offered=[Send(OPENS), *Operation.every()],
                 own=(list_agents, wait, finish),
-                values={"members": [one.agent for one in there], "minutes": f"{self.limits.minutes:g}"},
+                values={"members": [one.agent for one in there], "minutes": f"{limits.minutes:g}"},
                 perceive=(clock.perceive,),
                 observe=(clock.observe,),
                 receives=False,
@@ -92,6 +131,33 @@ class Coral(Limited[CoralSettings]):
         finally:  # also where a limit of the run ends it
             session.partial = (session.partial if isinstance(session.partial, dict) else {}) | clock.best
         return result if result.answer or result.output is not None else result.model_copy(update=clock.best)
+
+
+def packaged(limits: CoralSettings) -> Coral:
+    """Return CORAL itself (003, table 3)."""
+    description = "A planner, a web, a document and a coding agent that write to each other."
+    return Coral(SocietySettings(agents=ROLES, description=description, **limits.model_dump()), NAME)
+
+
+def _absent(name: str, agents: Collection[str], absent: Mapping[str, Collection[str]]) -> str:
+    """Return why a run does not have an agent, and what to do."""
+    if wanted := absent.get(name):
+        return f"is there in runs that have {', '.join(wanted)}; name environments with environments=[...]"
+    if name in absent:
+        return "has nothing to work with in this run, or belongs to other systems; leave it out"
+    known = sorted({*agents, *absent})
+    close = difflib.get_close_matches(name, known, n=1)
+    guess = f"did you mean {close[0]!r}?" if close else f"the agents: {', '.join(known)}"
+    return f"is not there; {guess}"
+
+
+def _leading(spec: AgentSpec, leader: Delegate | None) -> tuple[AgentSpec, str]:
+    """Return the spec and the prompt of who leads: the orchestrator, which has no tools, or an agent with its own."""
+    if leader is None:
+        return spec.model_copy(update={"role": MAIN, "tools": ()}), NAME
+    agent, tools = leader.agent, tuple(one for one in leader.tools if one in spec.tools)
+    prompt = NAME if agent.prompt in OF_MEMBERS else agent.prompt
+    return spec.model_copy(update={"role": agent.role, "tools": tools}), prompt
 
 
 @dataclass
@@ -127,13 +193,14 @@ class _Clock:
 
     async def observe(self, state: State, session: Session[Any]) -> State:
         """Return the state, whose next decision is the last one where the time is up."""
-        replies = [block for one in state.messages[-MOST_RESULTS:] for block in one.content if _of_agent(block)]
+        recent = (block for one in state.messages[-MOST_RESULTS:] for block in one.content)
+        replies = [block for block in recent if _of_agent(block, session.actor)]
         if replies:
             self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NOT_SUBMITTED}
         over = not state.ended and not self.left(session.now)
         return state.model_copy(update={"max_steps": min(state.max_steps, state.step + 1)}) if over else state
 
 
-def _of_agent(block: Block) -> bool:
+def _of_agent(block: Block, leader: str) -> bool:
     """Return True for a message of another agent."""
-    return block.source is not None and block.source.kind == "agent" and block.source.ref != NAME
+    return block.source is not None and block.source.kind == "agent" and block.source.ref != leader

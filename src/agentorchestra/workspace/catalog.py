@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.resources
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import metadata
@@ -16,7 +16,7 @@ from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SystemDefinitionError, UnknownComponentError, UnknownSystemError
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, Store
-from agentorchestra.core.settings import Settings
+from agentorchestra.core.settings import Settings, SocietySettings
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.sandbox import Sandbox
 
@@ -57,6 +57,7 @@ class Equipment:
         recorded: the manifest of a run that is replayed with nothing else than what it had, None for today's.
         environments: names of the packaged environments that its top agent works in.
         system: that drives it, "" for calls outside of runs.
+        society: of a run whose system is one.
     """
 
     tools: Mapping[str, Any]
@@ -65,6 +66,7 @@ class Equipment:
     recorded: RunManifest | None = None
     environments: tuple[str, ...] = ()
     system: str = ""
+    society: SocietySettings | None = None
 
 
 class Catalog:
@@ -114,9 +116,10 @@ class Catalog:
 
             self.tools[transcribe_file.name] = transcribe_file
         self.tools |= tools_by_name(own.tools)
-        self.systems = systems(settings) | _programs(settings, own) | _callables(own)
+        self.systems = systems(settings) | _programs(settings, own) | _societies(settings, own) | _callables(own)
         for name in settings.team.systems:
             system_purpose(name, self.systems)
+        self._beneath = (*settings.team.systems, settings.aorchestra.executor)
         check_memories(own.memories)
         self.memories: dict[str, Any] = {**builtin_memories(), **own.memories}
         self.agents = agents_by_name(own.agents, self.tools, self.systems, prompts, settings)
@@ -181,14 +184,25 @@ class Catalog:
         return {**self.packaged, **self.environments}
 
     def team(self, equipment: Equipment) -> dict[str, Any]:
-        """Return the agents of a run: those that are there on request only where it names their environments."""
+        """Return the agents of a run: those that are there on request only where it names their environments.
+
+        Those that work for certain systems are there where one of these drives the run or may be delegated to.
+        """
         from agentorchestra.agents.registry import team
         from agentorchestra.tea.transformations.base import carried_by
 
         behind = [carried_by(one).agents for one in (*equipment.tools.values(), *self.environments.values())]
-        leaders = {equipment.system, *self.agents_behind, *(one.name for agents in behind for one in agents)}
+        leaders = {*self._led_by(equipment), *self.agents_behind, *(one.name for agents in behind for one in agents)}
         has = {*equipment.tools, *(() if self.sandbox == "none" else ("sandbox",))}
         return team(self.agents, equipment.environments, {*self.packaged}, has, leaders=leaders)
+
+    def _led_by(self, equipment: Equipment) -> set[str]:
+        """Return the systems that drive a run or that it may delegate to, and who takes part in their societies."""
+        from agentorchestra.systems.coral import Coral
+
+        drives = (self.systems.get(name) for name in self._beneath)
+        societies = [equipment.society, *(one.limits for one in drives if isinstance(one, Coral))]
+        return {equipment.system, *self._beneath, *(name for one in societies if one for name in one.agents)}
 
     def environments_for(self, equipment: Equipment) -> Environments:
         """Return the environments of a run: all but the packaged ones that neither it nor an agent names."""
@@ -277,7 +291,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.agents.debate.agent import DebateDriver
     from agentorchestra.systems.agentorchestra import AgentOrchestra
     from agentorchestra.systems.aorchestra import AOrchestra
-    from agentorchestra.systems.coral import Coral
+    from agentorchestra.systems.coral import packaged
     from agentorchestra.systems.mini_swe import mini_swe
     from agentorchestra.systems.owl import Owl
     from agentorchestra.systems.react import react
@@ -286,7 +300,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     return {
         "agentorchestra": AgentOrchestra(given.team),
         "aorchestra": AOrchestra(given.aorchestra),
-        "coral": Coral(given.coral),
+        "coral": packaged(given.coral),
         "debate": DebateDriver(given.debate),
         "mini_swe": mini_swe,
         "owl": Owl(given.owl),
@@ -311,15 +325,29 @@ def system_purpose(name: str, known: Mapping[str, Any]) -> str:
 
 def _programs(settings: Settings, own: Own) -> dict[str, Any]:
     """Return the programs of the settings as systems, by name."""
-    from agentorchestra.agents.registry import builtin_agents
     from agentorchestra.systems.program import Program
 
-    taken = {*systems(settings), *builtin_agents(settings), *own.systems}
-    for name in settings.programs:
+    _check_names(settings.programs, "programs", settings, own.systems)
+    return {name: Program(name, one) for name, one in settings.programs.items()}
+
+
+def _societies(settings: Settings, own: Own) -> dict[str, Any]:
+    """Return the societies of the settings as systems, by name."""
+    from agentorchestra.systems.coral import Coral
+
+    _check_names(settings.societies, "societies", settings, {*own.systems, *settings.programs})
+    return {name: Coral(one, name) for name, one in settings.societies.items()}
+
+
+def _check_names(names: Iterable[str], table: str, settings: Settings, own: Iterable[str]) -> None:
+    """Refuse names in the settings that no further system can have; `own` are those of the user's."""
+    from agentorchestra.agents.registry import builtin_agents
+
+    taken = {*systems(settings), *builtin_agents(settings), *own}
+    for name in names:
         if name in taken or not re.fullmatch(r"[a-z0-9_-]{1,40}", name):
             why = "a system or agent has that name" if name in taken else "it has lower case letters, digits, _ and -"
-            raise SystemDefinitionError(f"the settings name a program {name!r} (programs.{name}): {why}; rename it")
-    return {name: Program(name, one) for name, one in settings.programs.items()}
+            raise SystemDefinitionError(f"the settings name a system {name!r} ({table}.{name}): {why}; rename it")
 
 
 def _callables(own: Own) -> dict[str, Any]:

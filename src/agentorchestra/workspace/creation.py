@@ -82,6 +82,8 @@ class RunCreator:
             temporary_files: see Workspace.create.
         """
         from agentorchestra.agents.handler import find_system
+        from agentorchestra.agents.registry import wants_in_run
+        from agentorchestra.systems.coral import Coral
         from agentorchestra.tea.programs.sources import pin_of
 
         parts, settings, catalog = self._parts, self._settings, self._catalog
@@ -99,7 +101,10 @@ class RunCreator:
         models.check(name)
         agent = catalog.agents.get(system)
         drive = catalog.systems.get(system) if agent is None else agent.drive
-        _check_options(system, drive, spec.options, {*catalog.team(equipment)}, name)
+        team = catalog.team(equipment)
+        _check_options(system, drive, spec.options, {*team}, name)
+        if isinstance(drive, Coral):
+            drive.check(team, {name: wants_in_run(one) for name, one in catalog.agents.items() if name not in team})
         worded = finish != "text" or action == "code" or models.client(name).native_tools
         _check_finish(finish, objects.output_type, native=worded)
         memory = self._memory_name(spec.memory)
@@ -130,7 +135,7 @@ class RunCreator:
             output_schema=schema,
             session=spec.session,
             earlier=await self._earlier(session_runs),
-            agents={name: pin_of(one) for name, one in sorted(catalog.team(equipment).items())},
+            agents={name: pin_of(one) for name, one in sorted(team.items())},
             finish=finish,
             action=action,
             kept=await self._remembered(session_runs),
@@ -140,6 +145,7 @@ class RunCreator:
             environments=equipment.environments,
             options=parts.redact_json(spec.options),
             checks=CHECKS,
+            society=equipment.society,
             created=parts.clock.now(),
         )
         await self._write(run_id, manifest)
@@ -220,6 +226,8 @@ class RunCreator:
 
     async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
         """Return what the run is driven with; what its environments need of this machine is there."""
+        from agentorchestra.systems.coral import Coral
+
         equipment = await self._equipper.with_objects(self._equipper.base(), objects)
         environments, agent = spec.environments, self._catalog.agents.get(system)
         if agent is not None and agent.on_request:  # who names the agent wants where it works
@@ -229,7 +237,9 @@ class RunCreator:
             check = getattr(self._catalog.packaged[one](), "check", None)
             if check is not None:
                 check()
-        return replace(equipment, environments=named, system=system)
+        drive = self._catalog.systems.get(system)
+        society = drive.limits if isinstance(drive, Coral) else None
+        return replace(equipment, environments=named, system=system, society=society)
 
     # -- models and limits -----------------------------------------------------------------------------------------
 

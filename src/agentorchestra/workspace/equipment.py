@@ -117,7 +117,9 @@ class Equipper:
     def of(self, record: RunRecord) -> Equipment:
         """Return what a run was created with here; in another process the workspace's, and what its manifest names."""
         manifest = record.manifest
-        named = replace(self.base(), environments=manifest.environments, system=manifest.system)
+        named = replace(
+            self.base(), environments=manifest.environments, system=manifest.system, society=manifest.society
+        )
         return self._given.get(record.id, named)
 
     async def with_objects(self, base: Equipment, objects: RunObjects) -> Equipment:

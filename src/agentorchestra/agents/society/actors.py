@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 from itertools import takewhile
 from typing import Any
 
-from agentorchestra.agents.agent import GIVEN, Agent
+from agentorchestra.agents.agent import GIVEN, Agent, agent_effect
 from agentorchestra.agents.driver import build_agent
 from agentorchestra.agents.outputs import ended_on
 from agentorchestra.agents.society.toolkit import Send, heard, mail_blocks, message
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.mail import MOST_CHARS
+from agentorchestra.core.effects import EffectKind, Provenance
+from agentorchestra.core.mail import MOST_CHARS, Mail
 from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import instance_of
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
@@ -23,39 +24,105 @@ from agentorchestra.tools.done import wait_tool
 
 SYSTEMS = ("coral", "owl")
 WORKER = "worker"
+PLANNER_PROMPT, WORKER_PROMPT = "society_planner", "society_worker"
+ORDINARY = ("react", "worker")
+"""Prompts that speak of `done`. Who has one of them, has none of its own: in a society it speaks as a worker does."""
+
+OF_MEMBERS = (*ORDINARY, PLANNER_PROMPT, WORKER_PROMPT)
+"""Prompts of agents that answer others: who has one of them leads with the orchestrator's."""
+
 CUT = "\n(The rest is cut.)"
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What came of a turn.
+
+    Attributes:
+        answer: what the agent ended its turn with, by a call or in plain words.
+        reply: the same, if by a call: it goes to whoever asked, whatever was written to them before.
+        beside: what it said last beside its calls.
+        sources: what it stems from.
+    """
+
+    answer: str
+    reply: str = ""
+    beside: str = ""
+    sources: tuple[Provenance, ...] = ()
+
+
+Turn = Callable[[list[Mail]], Awaitable[_Said]]
+"""One turn of an agent, from the messages that woke it."""
 
 
 async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Work from mention to mention; the end of the run ends it."""
-    society = session.run.mail.society
+    agent, society = kit.agents[spec.system], session.run.mail.society
     if session.actor not in society.members or society.forged(session.actor, session.home):
         # Nobody would ever write to it.
-        said = f"{session.actor} works only where others write to it; run the system `coral`, which has it"
-        return AgentResult(status=RunStatus.BLOCKED, report=said)
-    prompt = kit.agents[spec.system].prompt
-    state, parts = await build_agent(
-        spec, session, kit, prompt=prompt, offered=[Send()], own=(wait_tool(),), receives=False
-    )
-    shown = {name: kit.environments[name]() for name in parts.environments}
-    perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
-    parts = replace(parts, perceive=(*parts.perceive, *perceive))
+        why = f"{session.actor} works only where others write to it; run the system `coral`, which has it"
+        return AgentResult(status=RunStatus.BLOCKED, report=why)
+    steps = agent.drive in (None, act)
+    turn = await _conversation(agent, spec, session, kit) if steps else _tasks(agent, spec, session)
+    owed: dict[str, Mail] = {}  # the last message of each who waits for an answer
     while True:
         mails = (await heard(session)).mails
         if not mails:
             continue
-        before, told = session.last_n, Message(role="user", content=tuple(mail_blocks(mails)))
-        state = await linear(_woken(state, told), session, parts)
-        asked = {one.sender: one for one in mails}  # the last message of each
+        owed |= {one.sender: one for one in mails}
+        before = session.last_n
+        said = await turn(mails)
         sent = _sent(session, before)
-        words = _last_words(state, told)
-        reply = "" if state.result is None or state.words else state.result.answer  # plain words may only tell of it
-        for sender, mail in asked.items():
+        # Who has asked others meanwhile answers when these have.
+        words = said.answer or ("" if sent else said.beside)
+        for sender, mail in owed.items():
             # Who leads is told even that there is nothing; others could tell each other so for ever.
-            owed = sender not in sent and (words or sender == society.leader)
-            if owed or (reply and reply not in sent.get(sender, ())):
-                said = words or "I have come to no result."
-                await session.perform(message(mail.thread, said, [sender], session, state.sources))
+            missing = sender not in sent and (words or (not sent and sender == society.leader))
+            if missing or (said.reply and said.reply not in sent.get(sender, ())):
+                text = _cut(words) or "I have come to no result."
+                await session.perform(message(mail.thread, text, [sender], session, said.sources))
+        owed = {} if words or not sent else {name: mail for name, mail in owed.items() if name not in sent}
+
+
+async def _conversation(agent: Agent, spec: AgentSpec, session: Session[Any], kit: Kit) -> Turn:
+    """Return the turn of an agent that decides step by step: one history over all messages."""
+    prompt = WORKER_PROMPT if agent.prompt in ORDINARY else agent.prompt
+    society = session.run.mail.society
+    others = [{"name": name, "description": said} for name, said in society.members.items() if name != agent.name]
+    values = {"members": others if society.topology == "mesh" else []}
+    state, parts = await build_agent(
+        spec, session, kit, prompt=prompt, offered=[Send()], own=(wait_tool(),), values=values, receives=False
+    )
+    shown = {name: kit.environments[name]() for name in parts.environments}
+    perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
+    parts = replace(parts, perceive=(*parts.perceive, *perceive))
+
+    async def turn(mails: list[Mail]) -> _Said:
+        nonlocal state
+        told = Message(role="user", content=tuple(mail_blocks(mails)))
+        state = await linear(_woken(state, told), session, parts)
+        answer = state.result.answer if state.result is not None else ""
+        reply = "" if state.words else answer  # plain words may only tell of it
+        return _Said(answer, reply, _beside(state, told), state.sources)
+
+    return turn
+
+
+def _tasks(agent: Agent, spec: AgentSpec, session: Session[Any]) -> Turn:
+    """Return the turn of an agent whose workflow is code: what woke it is its task, and it keeps nothing of it."""
+
+    async def turn(mails: list[Mail]) -> _Said:
+        told = "\n\n".join(one.content for one in mails)
+        sources = tuple(Provenance(kind="agent", ref=one.sender, trust=one.trust) for one in mails)
+        task = agent.spec(told, tools=spec.tools, on_demand=True)
+        outcome = await session.perform(agent_effect(task, session, provenance=sources))
+        if not outcome.ok:
+            return _Said(outcome.error or "", sources=sources)
+        result = AgentResult.model_validate(outcome.value)
+        said = "\n\n".join(dict.fromkeys(one for one in (result.answer, result.report) if one))
+        return _Said(said, said, sources=(Provenance(kind="agent", ref=agent.name, trust=outcome.trust),))
+
+    return turn
 
 
 def _woken(state: State, told: Message) -> State:
@@ -75,12 +142,15 @@ def _sent(session: Session[Any], after: int) -> dict[str, list[str]]:
     return found
 
 
-def _last_words(state: State, told: Message) -> str:
-    """Return what an agent said last since it was told something: its answer, or the words beside its calls."""
-    found = state.result.answer if state.result is not None else ""
+def _beside(state: State, told: Message) -> str:
+    """Return what an agent said last beside its calls since it was told something."""
     turn = takewhile(lambda one: one is not told, reversed(state.messages))
-    said = [found, *(one.text.strip() for one in turn if one.role == "assistant" and not decision_fields(one.text))]
-    words = next((text for text in (*said, state.memory) if text), "")
+    said = [one.text.strip() for one in turn if one.role == "assistant" and not decision_fields(one.text)]
+    return next((text for text in (*said, state.memory) if text), "")
+
+
+def _cut(words: str) -> str:
+    """Return words that one message has room for."""
     return words if len(words) <= MOST_CHARS else f"{words[: MOST_CHARS - len(CUT)]}{CUT}"
 
 
@@ -103,7 +173,7 @@ def _agent(name: str, description: str, tools: tuple[str, ...]) -> Agent:
         name,
         description,
         tools=tools,
-        prompt="society_planner" if planner else "society_worker",
+        prompt=PLANNER_PROMPT if planner else WORKER_PROMPT,
         role="main" if planner else WORKER,
         drive=act,
         within=SYSTEMS,

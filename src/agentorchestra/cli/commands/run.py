@@ -50,7 +50,12 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 )
 @click.argument("task", metavar="TASK", type=WORDS)
 @file_option
-@click.option("--system", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
+@click.option(
+    "--system",
+    metavar="NAME",
+    type=WORDS,
+    help="How agents work on it: a packaged system, or a program or society of yours.  [default: from the settings]",
+)
 @model_option
 @role_option(", ".join(ROLES))
 @click.option(

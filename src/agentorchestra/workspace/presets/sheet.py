@@ -97,7 +97,7 @@ def value_of(path: str, settings: Settings) -> Any:
     if parts[0] == "agents":
         found, parts = adjusted(builtin_agents(settings), settings.agents)[parts[1]], parts[2:]
     for part in parts:
-        found = getattr(found, part)
+        found = found[part] if isinstance(found, dict) else getattr(found, part)
     return found
 
 
