@@ -143,7 +143,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
         if talk is None:
             raise UsageError(
                 f"the agents of run {record.id} ({record.manifest.system}) do not write to each other, so there are no "
-                "patterns; choose a run of coral"
+                "patterns; choose a run of coral, or of a society of your own"
             )
         if model is not None:
             task = TASK.format(run=record.id)
