@@ -22,6 +22,7 @@ from agentorchestra.agents.reporting.agent import REPORTER
 from agentorchestra.agents.reporting.pieces import REPORT
 from agentorchestra.agents.research.agent import deep_researcher
 from agentorchestra.agents.society.actors import society_agents
+from agentorchestra.agents.society.reader import reader
 from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
 from agentorchestra.core.settings import AgentSettings, Settings
@@ -56,7 +57,7 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
     named = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate))
-    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents())
+    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents(), reader())
     return {one.name: one for one in agents}
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, Field
+from pydantic import BaseModel
 
-from agentorchestra.core.effects import FINISH, EffectKind, Outcome
+from agentorchestra.core.effects import FINISH, EffectKind
 from agentorchestra.core.events import Event, RunCreated
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.ledger import Ledger, Record, within
 
 Kind = Literal["message", "create", "add", "remove", "close", "submit", "lost"]
 
@@ -58,11 +58,12 @@ class Conversation(BaseModel, frozen=True):
     leader: str
     members: dict[str, str]
     origin: str = ""
-    exchanges: tuple[Exchange, ...] = Field(default=(), exclude=True)
+    exchanges: tuple[Exchange, ...] = ()
 
     def lines(self) -> str:
         """Return it as lines of JSON: what it is about, then each exchange."""
-        rows = [self.model_dump(mode="json"), *(one.model_dump(mode="json") for one in self.exchanges)]
+        rows = [self.model_dump(mode="json", exclude={"exchanges"})]
+        rows += [one.model_dump(mode="json") for one in self.exchanges]
         return "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows)
 
     @classmethod
@@ -76,23 +77,26 @@ class Conversation(BaseModel, frozen=True):
 def conversation(events: Sequence[Event]) -> Conversation | None:
     """Return what the agents of a run said so far, by its log; None for a run without a society."""
     ledger = Ledger.of(events)
-    effects = [(event, key) for event in events if (key := _ended(event, ledger)) is not None]
-    founded = next((one for event, key in effects if (one := _founded(ledger.records[key].effect))), None)
-    if founded is None:
+    effects = [(event, ledger.records[key]) for event in events if (key := _ended(event, ledger)) is not None]
+    founding = next(((event, found) for event, one in effects if (found := _founded(one)) is not None), None)
+    if founding is None:
         return None
     created = events[0]
     assert isinstance(created.data, RunCreated)
-    leader, members = str(founded["leader"]), dict(founded["members"])
+    home, founded = founding
+    talk = Conversation(
+        task=created.data.manifest.task,
+        leader=str(founded["leader"]),
+        members=dict(founded["members"]),
+        origin=created.run,
+    )
     exchanges: list[Exchange] = []
-    for event, key in effects:
-        record = ledger.records[key]
-        assert record.outcome is not None
-        said = _said(record.effect, record.outcome, event.actor, leader, members)
+    for event, record in effects:
+        said = _said(event, record, talk, home.branch)
         if said is not None:
             seconds = round(max(0.0, (event.ts - created.ts).total_seconds()), 3)
             exchanges.append(Exchange(n=len(exchanges) + 1, seconds=seconds, **said))
-    task = created.data.manifest.task
-    return Conversation(task=task, leader=leader, members=members, origin=created.run, exchanges=tuple(exchanges))
+    return talk.model_copy(update={"exchanges": tuple(exchanges)})
 
 
 def _ended(event: Event, ledger: Ledger) -> EffectKey | None:
@@ -104,30 +108,35 @@ def _ended(event: Event, ledger: Ledger) -> EffectKey | None:
     return key if record is not None and record.seq == event.seq and record.outcome is not None else None
 
 
-def _founded(effect: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    arguments: Mapping[str, Any] = effect.get("arguments", {})
-    founds = effect.get("kind") == EffectKind.SEND_MESSAGE and arguments.get("op") == FOUND
-    return arguments if founds and "leader" in arguments and "members" in arguments else None
+def _founded(record: Record) -> Mapping[str, Any] | None:
+    """Return the arguments of the change that founds the society, None for what is none."""
+    arguments: Mapping[str, Any] = record.effect.get("arguments", {})
+    founds = record.kind is EffectKind.SEND_MESSAGE and arguments.get("op") == FOUND
+    return arguments if founds and record.outcome is not None and record.outcome.ok else None
 
 
-def _said(
-    effect: Mapping[str, Any], outcome: Outcome, actor: str, leader: str, members: Mapping[str, str]
-) -> dict[str, Any] | None:
-    """Return the fields of the exchange that an effect is, None for effects that are none."""
-    kind, arguments = effect.get("kind"), effect.get("arguments", {})
+def _said(event: Event, record: Record, talk: Conversation, home: str) -> dict[str, Any] | None:
+    """Return the fields of the exchange that an effect is, None for effects that are none.
+
+    Args:
+        event: recorded its outcome.
+        home: the leader's branch, on which the members were spawned: others may have the same names.
+    """
+    outcome, arguments = record.outcome, record.effect.get("arguments", {})
+    assert outcome is not None
     refused = "" if outcome.ok else outcome.error or outcome.status
-    said: dict[str, Any] = {"sender": actor, "refused": refused, "thread": str(arguments.get("thread", ""))}
-    if kind == EffectKind.SEND_MESSAGE:
+    said: dict[str, Any] = {"sender": event.actor, "refused": refused, "thread": str(arguments.get("thread", ""))}
+    if record.kind is EffectKind.SEND_MESSAGE:
         op = arguments.get("op", "message")
-        if op == FOUND:
+        if op not in get_args(Kind):
             return None
         named = arguments.get("to") or arguments.get("participants") or arguments.get("participant")
         content = arguments.get("content") or arguments.get("summary") or ""
         return said | {"kind": op, "to": _names(named), "content": str(content)}
-    if kind == EffectKind.SPAWN and arguments.get("name") in members:
+    if record.kind is EffectKind.SPAWN and event.branch == home and arguments.get("name") in talk.members:
         why = outcome.error or "its work has ended"
         return {"kind": "lost", "sender": str(arguments["name"]), "content": why}
-    if effect.get("purpose") == FINISH and actor == leader:
+    if record.effect.get("purpose") == FINISH and event.actor == talk.leader and within(event.branch, home):
         return said | {"kind": "submit", "content": _answer(arguments)}
     return None
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from pathlib import Path
 
 import click
 
 from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
+from agentorchestra.cli.options import WORDS, FilePath, json_option, run_argument, workspace_option
 from agentorchestra.cli.output import (
     OutputError,
     account_lines,
@@ -23,15 +25,22 @@ from agentorchestra.cli.output import (
     until_line,
 )
 from agentorchestra.cli.view.model import RunView
+from agentorchestra.cli.view.sequence import sequence_lines
 from agentorchestra.cli.view.tree import tree_lines
 from agentorchestra.cli.workspaces import abandoned, opened_run
+from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import NO_PRESET
-from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus, first_names
+from agentorchestra.core.spec import FINAL, Question, RunResult, RunSpec, RunStatus, exit_code, first_names
+from agentorchestra.log.conversation import Conversation, conversation
+from agentorchestra.log.patterns import patterns
 
 UNSAFE = "unsafe-local"
 HERE = Path("-")
 """`--html -`: standard output."""
+
+_WIDTH = 120
+"""Columns of the sequence of messages where no terminal says how many it has."""
 
 _NAMED = "."
 """`--html` without a file: in the current folder, under the run's name."""
@@ -44,10 +53,11 @@ Examples:
   agentorchestra show last --html
   agentorchestra show run_01K9 --html report.html
   agentorchestra show run_01K9 --json
+  agentorchestra show run_01K9 --patterns --model openai:gpt-5
 
 \b
 Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
-2 if there is no such run.""",
+2 if there is no such run. With --model those of `agentorchestra run`.""",
 )
 @run_argument
 @click.option(
@@ -59,17 +69,36 @@ Exit codes: 0; 1 if the log cannot be read, or the page cannot be written;
     type=FilePath(),
     help="Write one self-contained HTML file with everything in it; - is stdout.  [default: RUN.html]",
 )
-@json_option("one object with the run, its result and its events")
+@click.option(
+    "--patterns",
+    "as_patterns",
+    is_flag=True,
+    help="Show instead how agents that wrote to each other worked together, with the messages that show it.",
+)
+@click.option(
+    "--model",
+    metavar="M",
+    type=WORDS,
+    help="With --patterns: the model that looks for edge cases too, in a run of its own.",
+)
+@json_option("one object with the run, its result and its events; with --patterns what was found")
 @workspace_option
-async def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
+async def show(run: str, page: Path | None, as_patterns: bool, model: str | None, as_json: bool, folder: Path) -> int:
     """Show the tree of agents and effects of RUN: keys, status, tokens and cost, then the answer and what is open.
 
     The answer stands there with its sources, an open question with the commands that settle it.
     An effect that was started and has no end yet is "started"; "interrupted" ones are done again by a resume.
+    What agents wrote to each other is drawn as a sequence; the HTML page and --json have each message whole.
     The HTML page has the requests, arguments and results too; it runs no script and loads nothing.
     """
     if page is not None and as_json:
         raise click.UsageError("--html and --json exclude each other; give one of them")
+    if as_patterns:
+        if page is not None:
+            raise click.UsageError("--html and --patterns exclude each other; give one of them")
+        return await _patterns(run, model, folder, as_json=as_json)
+    if model is not None:
+        raise click.UsageError("--model is for --patterns; give both, or leave it out")
 
     async with opened_run(folder, run) as (workspace, record):
         events = await workspace.events(record.id)
@@ -77,7 +106,7 @@ async def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
         gone = await abandoned(workspace, record)
         made_in = workspace.run_folder(record.id)
     made = made_files(made_in)
-    view = RunView.of(events)
+    view, talk = RunView.of(events), conversation(events)
     questions = () if record.status in FINAL else view.questions
     if as_json:
         emit_json(
@@ -87,16 +116,59 @@ async def show(run: str, page: Path | None, as_json: bool, folder: Path) -> int:
                 "result": result.model_dump(mode="json"),
                 "questions": [one.model_dump(mode="json") for one in questions],
                 "folder": str(made_in) if made else None,
+                "conversation": None if talk is None else talk.model_dump(mode="json"),
                 "events": [event.model_dump(mode="json") for event in events],
             }
         )
         return 0
     if page is not None:
-        _write_page(page, view, record, result, gone=gone)
+        from agentorchestra.cli.view.html import render
+
+        _write_page(page, render(view, record, result, gone=gone, talk=talk), record)
         return 0
     tail = [*_made(made_in, made), *_tail(view, result), *_open(questions, record, result, folder, gone=gone)]
-    emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *tail])))
+    emit(clean("\n".join([*_head(record, view, gone=gone), "", *tree_lines(view), "", *_messages(talk), *tail])))
     return 0
+
+
+async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool) -> int:
+    """Print the patterns of a run's society, and with a model the edge cases that it finds."""
+    from agentorchestra.agents.society.reader import NAME, TASK, edge_cases, options_for
+    from agentorchestra.cli.start import drive_new
+    from agentorchestra.cli.view.patterns import UNREAD, case_lines, pattern_lines
+
+    result = None
+    async with opened_run(folder, run, app=model is not None) as (workspace, record):
+        talk = conversation(await workspace.events(record.id))
+        if talk is None:
+            raise UsageError(
+                f"the agents of run {record.id} ({record.manifest.system}) do not write to each other, so there are no "
+                "patterns; choose a run of coral, or of a society of your own"
+            )
+        if model is not None:
+            task = TASK.format(run=record.id)
+            spec = RunSpec(task=task, system=NAME, model=model, options=options_for(talk))
+            run_id = await workspace.create(spec)
+            result = await drive_new(workspace, run_id, folder=folder, as_json=as_json, asks=False, budget_usd=None)
+    found = patterns(talk)
+    cases, why = None, UNREAD
+    if result is not None and result.status is RunStatus.COMPLETED:
+        cases = edge_cases(result.output)
+    elif result is not None:
+        why = f"not found out: {result.report or result.error or result.status.value}"
+    if as_json:
+        emit_json(
+            {
+                "run": record.id,
+                "patterns": [one.model_dump(mode="json") for one in found],
+                "edge_cases": None if cases is None else [one.model_dump(mode="json") for one in cases],
+                "edge_cases_missing": why if cases is None else None,
+            }
+        )
+    else:
+        lines = [f"edge cases {why}"] if cases is None else case_lines(talk, cases)
+        emit(clean("\n".join([*pattern_lines(talk, found), "", *lines])))
+    return 0 if result is None else exit_code(result.status)
 
 
 def _open(
@@ -111,10 +183,16 @@ def _open(
     return [*lines, f"to go on: {command('resume', record.id, folder)}"] if gone else lines
 
 
-def _write_page(page: Path, view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> None:
-    from agentorchestra.cli.view.html import render
+def _messages(talk: Conversation | None) -> list[str]:
+    """Return what agents wrote to each other, drawn as wide as the terminal."""
+    if talk is None:
+        return []
+    width = shutil.get_terminal_size((_WIDTH, 0)).columns
+    lines = sequence_lines(talk, width, sys.stdout.encoding or "ascii")
+    return ["messages:", *(lines if talk.exchanges else ["(none yet)"]), ""]
 
-    text = render(view, record, result, gone=gone)
+
+def _write_page(page: Path, text: str, record: RunRecord) -> None:
     if page == HERE:
         emit(text)
         return

@@ -13,6 +13,7 @@ from pydantic import JsonValue
 
 from agentorchestra.cli.output import CONTROL, bill, dollars, number, plural, unknown_cost
 from agentorchestra.cli.view.model import RunView, Span
+from agentorchestra.cli.view.sequence import agents, rows, said
 from agentorchestra.cli.view.tree import step_line, tree
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.content import Block, text_of
@@ -20,14 +21,15 @@ from agentorchestra.core.effects import EffectKind, Outcome
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunResult
+from agentorchestra.log.conversation import Conversation
 from agentorchestra.trust.arguments import argument_rows
 
 SHOWN_CHARS = 20_000
 """Characters of one text that the page shows; the log has all of it."""
 
 
-def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -> str:
-    """Return the page; `gone`: the process that drove the run died."""
+def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool, talk: Conversation | None) -> str:
+    """Return the page; `gone`: the process that drove the run died; `talk`: what its agents wrote to each other."""
     page = _environment().get_template("run.html.j2")
     return page.render(
         run=record,
@@ -35,6 +37,8 @@ def render(view: RunView, record: RunRecord, result: RunResult, *, gone: bool) -
         result=result,
         view=view,
         gone=gone,
+        talkers=[] if talk is None else agents(talk),
+        talked=[] if talk is None else rows(talk),
         nodes=tree(view),
         agents=[agent for _, agent in view.root.walk() if agent.key is not None],
         budget=[(name, f"{value:g}") for name, value in view.budget.model_dump(exclude_none=True).items()],
@@ -54,7 +58,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(step_line=step_line, plural=plural, number=number, bill=bill, usage_rows=_usage_rows)
     environment.globals.update(
-        answered=_answered, of_blocks=_blocks, result_blocks=_result_blocks, argument_rows=argument_rows
+        said=said, answered=_answered, of_blocks=_blocks, result_blocks=_result_blocks, argument_rows=argument_rows
     )
     environment.filters.update(cut=_cut, link=_link, stamp=lambda at: f"{at:%Y-%m-%d %H:%M:%S} UTC", json=_json)
     return environment

@@ -1,0 +1,126 @@
+"""A reader of conversations: a model finds where a leader corrected what it was told (003, sec. 4.4.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal, get_args
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.forms import TEXT, Form, Question, Questioner, form, limit_status, list_of, material
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.log.conversation import Conversation, Exchange
+from agentorchestra.runtime.session import Session
+
+NAME = "edge_cases"
+TASK = "Find where the agents of {run} corrected what they were told."
+
+MOST_CHARS = 200_000
+"""Characters of all messages together that the model is shown; of longer ones it sees the beginnings."""
+
+Case = Literal["criterion_tightened", "assumption_audited", "misaligned_instruction_corrected"]
+
+
+class EdgeCase(BaseModel, frozen=True):
+    """A result that was reported as good, and corrected all the same.
+
+    Attributes:
+        case: which of the paper's three.
+        messages: the numbers of the exchanges that show it, in their order, at least two.
+        why: what was wrong, and what was done about it.
+    """
+
+    case: Case
+    messages: tuple[int, ...]
+    why: str
+
+
+def options_for(talk: Conversation) -> dict[str, JsonValue]:
+    """Return the options of a run that reads a conversation."""
+    most = max(200, MOST_CHARS // max(1, len(talk.exchanges)))
+    shown = [one.model_copy(update={"content": _beginning(one.content, most)}) for one in talk.exchanges]
+    return {"conversation": talk.model_copy(update={"exchanges": tuple(shown)}).model_dump(mode="json")}
+
+
+def edge_cases(output: JsonValue) -> list[EdgeCase]:
+    """Return the cases in the output of such a run."""
+    found = output.get("cases") if isinstance(output, dict) else None
+    return [EdgeCase.model_validate(one) for one in (found if isinstance(found, list) else [])]
+
+
+class Reader:
+    """Drives the reader: one question to a model."""
+
+    content_hash = "1"
+
+    def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
+        """Refuse a run without a conversation."""
+        try:
+            Conversation.model_validate(options.get("conversation"))
+        except ValidationError as exc:
+            raise SettingsError(
+                f"{NAME} reads the option `conversation`, which is none: {exc.errors()[0]['msg']}; "
+                "`agentorchestra show RUN --patterns --model MODEL` gives it that of a run"
+            ) from None
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """Ask for the cases; a reply that names messages that do not exist is refused and asked for again."""
+        talk = Conversation.model_validate(session.manifest.options.get("conversation"))
+        members = [{"name": name, "description": said} for name, said in talk.members.items()]
+        question = Question(
+            "edge_cases",
+            _form(len(talk.exchanges)),
+            {"leader": talk.leader, "members": members},
+            (material(talk.task, "task"), *(material(_line(one), one.sender) for one in talk.exchanges)),
+            decides=True,
+        )
+        questioner = Questioner(session, kit, spec.role, spec.model)
+        reply = await questioner.one(question)
+        if reply is None:
+            status = limit_status(questioner.limited) if questioner.limited else RunStatus.FAILED
+            why = questioner.limited or "the model gave no cases that name messages of this conversation, asked twice"
+            return AgentResult(status=status, report=why)
+        found = [one | {"messages": sorted({*one["messages"]})} for one in reply["cases"]]
+        return AgentResult(answer=f"{len(found)} found", output={"cases": found})
+
+
+def reader() -> Agent:
+    """Return the reader as an agent; nobody delegates to it."""
+    return Agent(
+        name=NAME,
+        description="Finds in a conversation of agents where their leader corrected what it was told.",
+        prompt="edge_cases",
+        role="judge",
+        max_steps=2,
+        drive=Reader(),
+        within=(NAME,),
+    )
+
+
+def _form(last: int) -> Form:
+    """Return the form of the reply for a conversation whose messages are numbered up to `last`."""
+    kinds = {"type": "string", "enum": [*get_args(Case)]}
+    asked = {"type": "array", "items": {"type": "integer"}}
+    numbers = {"type": "integer", "minimum": 1, "maximum": last}
+    case = form(
+        ("case", "messages"),
+        why=TEXT,
+        case=kinds,
+        messages=Form(asked, {"type": "array", "items": numbers, "minItems": 2, "uniqueItems": True}),
+    )
+    return form(("cases",), cases=list_of(case))
+
+
+def _line(one: Exchange) -> str:
+    """Return an exchange as the model reads it."""
+    where = f" in thread {one.thread!r}" if one.thread else ""
+    to = f" to {', '.join(one.to)}" if one.to else ""
+    refused = f" (refused: {one.refused})" if one.refused else ""
+    return f"[{one.n}] {one.kind} of {one.sender}{to}{where}{refused}\n{one.content}"
+
+
+def _beginning(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[:most]}\n(The rest is left out.)"
