@@ -19,7 +19,7 @@ from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam, environment_state, linear
 from agentorchestra.runtime.session import Session
 from tests.runtime.counter import Counter
-from tests.runtime.support import Bench, agent, tool
+from tests.runtime.support import Bench, agent, best_by, tool
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -200,7 +200,7 @@ async def test_beam_keeps_the_best_worlds_apart(store: Store, width: int, expect
 
     async def main(root: Session[Any]) -> str:
         state = State(messages=(Message(role="user", content=(TextBlock(text="reach 7"),)),))
-        done = await beam(state, root, _parts(log), score=_value, width=width, candidates=3)
+        done = await beam(state, root, _parts(log), choose=best_by(_value), width=width, candidates=3)
         # The winner's world is the run's from here on.
         after = await root.perform(act("add", by=100))
         assert done.result is not None
@@ -221,9 +221,9 @@ async def test_beam_refuses_an_environment_that_cannot_branch(store: Store) -> N
     async def main(root: Session[Any]) -> str:
         state = State(messages=())
         with pytest.raises(UsageError, match="'counter' cannot branch"):
-            await beam(state, root, _parts([]), score=_value)
+            await beam(state, root, _parts([]), choose=best_by(_value))
         with pytest.raises(UsageError, match="a beam of width 0"):
-            await beam(state, root, _parts([]), score=_value, width=0)
+            await beam(state, root, _parts([]), choose=best_by(_value), width=0)
         return "refused"
 
     assert (await bench.drive(main)).answer == "refused"

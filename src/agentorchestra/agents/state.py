@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,7 +11,7 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.memory import AgentMemory
 from agentorchestra.core.budget import NO_USAGE, Usage
-from agentorchestra.core.effects import Outcome, Provenance
+from agentorchestra.core.effects import Effect, Outcome, Provenance
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
@@ -40,7 +40,11 @@ class AgentState:
 
     def for_rival(self) -> AgentState:
         """Return what a rival continuation begins with."""
-        return AgentState(memory=self.memory)
+        return replace(self, usage=NO_USAGE)
+
+    def may_call(self, session: Session[Any]) -> Sequence[Effect]:
+        """Return an effect of each function that its programs may call, whatever its arguments are."""
+        return self.functions.effects(session) if self.functions is not None else ()
 
 
 def agent_state(session: Session[Any]) -> AgentState:
