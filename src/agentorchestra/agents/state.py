@@ -17,6 +17,7 @@ from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.functions import Functions
 
 
@@ -26,6 +27,7 @@ class AgentState:
 
     Attributes:
         own_tools: tools made for this agent alone (`done` with its answer's schema), by name.
+        toolset: whatever it may call; None for an agent whose workflow is code.
         functions: what its programs may call; None where it writes none.
         result_chars: the longest result that its window has room for.
         memory: of an agent whose workflow is code.
@@ -33,6 +35,7 @@ class AgentState:
     """
 
     own_tools: dict[str, Tool[..., Any]] = field(default_factory=dict)
+    toolset: AgentToolset | None = None
     functions: Functions | None = None
     result_chars: int | None = None
     memory: AgentMemory | None = None
@@ -43,8 +46,8 @@ class AgentState:
         return replace(self, usage=NO_USAGE)
 
     def may_call(self, session: Session[Any]) -> Sequence[Effect]:
-        """Return an effect of each function that its programs may call, whatever its arguments are."""
-        return self.functions.effects(session) if self.functions is not None else ()
+        """Return an effect of each name that it may call, whatever its arguments are."""
+        return self.toolset.effects(session) if self.toolset is not None else ()
 
 
 def agent_state(session: Session[Any]) -> AgentState:

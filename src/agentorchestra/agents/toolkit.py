@@ -37,7 +37,8 @@ async def toolset_of(
     tools = [*(tool for tool in named if tool.name not in made), *made.values()]
     agent_state(session).own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools} | made
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
-    return AgentToolset(tools, environments, offered=offered, role=spec.role), environments
+    toolset = agent_state(session).toolset = AgentToolset(tools, environments, offered=offered, role=spec.role)
+    return toolset, environments
 
 
 def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field, SecretStr, field_validator
 
@@ -613,6 +613,33 @@ class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     review_from: int = Field(default=5, ge=1)
 
 
+class PartSettings(BaseModel, frozen=True, extra="forbid"):
+    """The parts of OAgents, for the main agent of any system that works in steps (004, sec. 3.2; docs/scaling.md).
+
+    Attributes:
+        candidates: proposals for each step, of which the best is kept; 1 for a plain step.
+        width: courses that are followed at the same time; 1 keeps one after each step (best-of-N), more is a beam.
+        rollouts: whole runs at the same time, of which the best is kept.
+        choose: how: by rewards of the steps (`process`, for steps), one reward for the whole (`outcome`), a comparison
+            of all (`listwise`, for whole runs), or the majority (`vote`).
+        threshold: a step whose reward, 0 to 10, is at or under it is looked back on before the next one.
+        mixture: models that are asked by turns at random, with their weights; in place of the agent's one model.
+
+    What is None is the system's own way; without one there is no such part.
+    """
+
+    candidates: int | None = Field(default=None, ge=1, le=16)
+    width: int | None = Field(default=None, ge=1, le=16)
+    rollouts: int | None = Field(default=None, ge=1, le=16)
+    choose: Literal["process", "outcome", "listwise", "vote"] | None = None
+    threshold: float | None = Field(default=None, ge=0, le=10)
+    mixture: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
+
+    def over(self, own: PartSettings) -> PartSettings:
+        """Return these settings, with a system's own ones where these are None."""
+        return own.model_copy(update=self.model_dump(exclude_none=True))
+
+
 class Settings(BaseModel, frozen=True, extra="forbid"):
     """The workspace's settings; unknown names are refused.
 
@@ -683,6 +710,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     aorchestra: AOrchestraSettings = AOrchestraSettings()
     coral: CoralSettings = CoralSettings()
     owl: OwlSettings = OwlSettings()
+    parts: PartSettings = PartSettings()
     generator: GeneratorSettings = GeneratorSettings()
     programs: dict[str, ProgramSettings] = {}
     mcp: str = ""

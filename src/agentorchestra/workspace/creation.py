@@ -55,6 +55,7 @@ _SETTLED = (
     "in_view_chars",
     "reasoning",
     "preset",
+    "parts",
 )
 """Settings that a manifest has as they are."""
 
@@ -183,7 +184,8 @@ class RunCreator:
             media_cost: count what models that only see or hear may cost.
         """
         settings, host = self._settings, self._parts.host
-        names = [one for name in _named(model, roles) for one in models.chain(name)]
+        mixed = settings.parts.mixture or {}
+        names = [one for name in {*_named(model, roles), *mixed} for one in models.chain(name)]
         asked = {*names, *settings.models}
         seeing = self._media_models(models, model, roles)
         perhaps = {one for each in seeing.values() for one in each} if media_cost else ()

@@ -10,10 +10,9 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.effects import Effect
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.core.messages import ToolCall, ToolSchema
+from agentorchestra.core.messages import ToolSchema
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.interpreter import Call
 
@@ -45,11 +44,6 @@ class Functions:
     def tool(self, name: str) -> str:
         """Return the name of what a function stands for."""
         return self._schemas[name].name
-
-    def effects(self, session: Any) -> list[Effect]:
-        """Return an effect of each, whatever its arguments are."""
-        calls = [ToolCall(id="", name=schema.name, arguments={}) for schema in self._schemas.values()]
-        return [self.tools.effect(call, session, ()).model_copy(update={"invalid": None}) for call in calls]
 
     def arguments(self, call: Call) -> dict[str, JsonValue]:
         """Return the arguments of a call by name; raise TypeError for too many, two for one, or one that is no JSON."""
