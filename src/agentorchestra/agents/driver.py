@@ -15,14 +15,17 @@ from agentorchestra.agents.first_view import choose_first_view
 from agentorchestra.agents.forms import limit_status
 from agentorchestra.agents.generation.delivery import ToolReceiver
 from agentorchestra.agents.memory import memory_of
+from agentorchestra.agents.parts.base import Work
+from agentorchestra.agents.parts.choice import chosen_parts
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
 from agentorchestra.agents.state import agent_state
-from agentorchestra.agents.toolkit import toolset_of
+from agentorchestra.agents.toolkit import actions_of, toolset_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
+from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import (
     Observe,
@@ -147,6 +150,7 @@ async def run_agent(
     observe: tuple[Observe, ...] = (),
     hear: Perceive = inbox,
     receives: bool = True,
+    own_parts: PartSettings | None = None,
 ) -> AgentResult:
     """Run the ordinary agent: one prompt, its tools, step after step until it is done.
 
@@ -157,6 +161,7 @@ async def run_agent(
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.
         receives: whether it gets the tools that it asks for; not one who is to see agents only.
+        own_parts: its system's choice of parts; for a run's top agent the run's settings go before it.
     """
     state, parts = await build_agent(
         spec, session, kit, prompt=prompt, offered=offered, own=own, values=values, receives=receives
@@ -166,16 +171,20 @@ async def run_agent(
     top = is_top(session)
     working = agent_state(session).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
+    wanted = own_parts or PartSettings()
+    wanted = session.manifest.parts.over(wanted) if top else wanted
+    chosen = chosen_parts(wanted, Work(spec, kit, actions_of(spec, kit, offered, own)))
     parts = replace(
         parts,
         perceive=(
             *((hear,) if top else ()),
             *((memory.perceive,) if memory else ()),
+            *chosen.perceive,
             *parts.perceive,
             *around,
             *perceive,
         ),
-        observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
+        observe=(*observe, *chosen.observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
     result = result_of(await linear(state, session, parts))
     if memory is not None and working is None:

@@ -613,6 +613,25 @@ class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     review_from: int = Field(default=5, ge=1)
 
 
+class PartSettings(BaseModel, frozen=True, extra="forbid"):
+    """The parts of OAgents, for the main agent of any system that works in steps (004, sec. 3.2; docs/oagents.md).
+
+    Attributes:
+        plan: before its first step the agent surveys the facts and plans (`once`), and it revises the plan as the work
+            goes on (`reviewed`).
+        planning_interval: steps from one review of the plan to the next.
+
+    What is None is the system's own way; without one there is no such part.
+    """
+
+    plan: Literal["none", "once", "reviewed"] | None = None
+    planning_interval: int | None = Field(default=None, ge=1, le=100)
+
+    def over(self, own: PartSettings) -> PartSettings:
+        """Return these settings, with a system's own ones where these are None."""
+        return own.model_copy(update=self.model_dump(exclude_none=True))
+
+
 class Settings(BaseModel, frozen=True, extra="forbid"):
     """The workspace's settings; unknown names are refused.
 
@@ -683,6 +702,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     aorchestra: AOrchestraSettings = AOrchestraSettings()
     coral: CoralSettings = CoralSettings()
     owl: OwlSettings = OwlSettings()
+    parts: PartSettings = PartSettings()
     generator: GeneratorSettings = GeneratorSettings()
     programs: dict[str, ProgramSettings] = {}
     mcp: str = ""

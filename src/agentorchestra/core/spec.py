@@ -23,6 +23,7 @@ from agentorchestra.core.settings import (
     Keep,
     OnAsk,
     OnUncertain,
+    PartSettings,
     Reasoning,
     RoleSettings,
 )
@@ -341,6 +342,7 @@ class RunManifest(BaseModel, frozen=True):
         preset: of the settings that it was started with; it goes on with no other.
         keep_tools: where tools stay that are generated in it (`generator.keep`).
         checks: how answers are checked: 1 with what tools and programs gave, 0 without.
+        parts: see the settings.
     """
 
     task: str
@@ -391,6 +393,7 @@ class RunManifest(BaseModel, frozen=True):
     preset: str = NO_PRESET
     keep_tools: Keep = "workspace"
     checks: int = 0
+    parts: PartSettings = PartSettings()
 
 
 class Question(BaseModel, frozen=True):

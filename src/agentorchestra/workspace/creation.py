@@ -55,6 +55,7 @@ _SETTLED = (
     "in_view_chars",
     "reasoning",
     "preset",
+    "parts",
 )
 """Settings that a manifest has as they are."""
 
