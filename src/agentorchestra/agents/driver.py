@@ -15,12 +15,14 @@ from agentorchestra.agents.first_view import choose_first_view
 from agentorchestra.agents.forms import limit_status
 from agentorchestra.agents.generation.delivery import ToolReceiver
 from agentorchestra.agents.memory import memory_of
+from agentorchestra.agents.parts.base import Work
+from agentorchestra.agents.parts.choice import chosen_parts
 from agentorchestra.agents.parts.scaling import drawn, drive, has_rivals
 from agentorchestra.agents.parts.verifier import Verifier
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
 from agentorchestra.agents.state import agent_state
-from agentorchestra.agents.toolkit import toolset_of
+from agentorchestra.agents.toolkit import actions_of, toolset_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.effects import joined, provenance_of
 from agentorchestra.core.errors import UsageError
@@ -169,6 +171,7 @@ async def run_agent(
     observe: tuple[Observe, ...] = (),
     hear: Perceive = inbox,
     receives: bool = True,
+    own_parts: PartSettings | None = None,
 ) -> AgentResult:
     """Run the ordinary agent: one prompt, its tools, step after step until it is done.
 
@@ -179,9 +182,11 @@ async def run_agent(
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.
         receives: whether it gets the tools that it asks for; not one who is to see agents only.
+        own_parts: its system's choice of parts; for a run's top agent the run's settings go before it.
     """
     top = is_top(session)
-    wanted = session.manifest.parts if top else PartSettings()
+    wanted = own_parts or PartSettings()
+    wanted = session.manifest.parts.over(wanted) if top else wanted
     state, parts = await build_agent(
         spec,
         session,
@@ -197,16 +202,18 @@ async def run_agent(
     around = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     working = agent_state(session).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
+    chosen = chosen_parts(wanted, Work(spec, kit, actions_of(spec, kit, offered, own)))
     parts = replace(
         parts,
         perceive=(
             *((hear,) if top else ()),
             *((memory.perceive,) if memory else ()),
+            *chosen.perceive,
             *parts.perceive,
             *around,
             *perceive,
         ),
-        observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
+        observe=(*observe, *chosen.observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
     if memory is not None and has_rivals(wanted):  # told once, and not to one of the rivals
         known = await memory.begin()

@@ -614,9 +614,12 @@ class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
 
 
 class PartSettings(BaseModel, frozen=True, extra="forbid"):
-    """The parts of OAgents, for the main agent of any system that works in steps (004, sec. 3.2; docs/scaling.md).
+    """The parts of OAgents, for the main agent of any system that works in steps (004, sec. 3.2; docs/oagents.md).
 
     Attributes:
+        plan: before its first step the agent surveys the facts and plans (`once`), and it revises the plan as the work
+            goes on (`reviewed`).
+        planning_interval: steps from one review of the plan to the next.
         candidates: proposals for each step, of which the best is kept; 1 for a plain step.
         width: courses that are followed at the same time; 1 keeps one after each step (best-of-N), more is a beam.
         rollouts: whole runs at the same time, of which the best is kept.
@@ -628,6 +631,8 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
     What is None is the system's own way; without one there is no such part.
     """
 
+    plan: Literal["none", "once", "reviewed"] | None = None
+    planning_interval: int | None = Field(default=None, ge=1, le=100)
     candidates: int | None = Field(default=None, ge=1, le=16)
     width: int | None = Field(default=None, ge=1, le=16)
     rollouts: int | None = Field(default=None, ge=1, le=16)

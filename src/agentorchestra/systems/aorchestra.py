@@ -10,7 +10,6 @@ The orchestrator never acts itself. Any system, agent or program can be the exec
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -22,6 +21,7 @@ from agentorchestra.agents.driver import run_agent
 from agentorchestra.agents.forms import TEXTS, Limited, Question, Questioner, form, limit_status
 from agentorchestra.agents.handler import find_system
 from agentorchestra.agents.outputs import ended_on
+from agentorchestra.agents.toolkit import purpose
 from agentorchestra.agents.trace import CALLED_BY_CODE, Trace, trace_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.budget import Budget
@@ -116,18 +116,7 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
             f"the toolset {limits.toolset!r} (aorchestra.toolset) needs {' or '.join(wanted)}, and the run has none of "
             "them; name environments with --environment, and see that the settings leave the tools on"
         )
-    return {name: _purpose(name, kit) for name in names}
-
-
-def _purpose(name: str, kit: Kit) -> str:
-    """Return what a tool or an environment is for, in the first line of its description."""
-    tool = kit.tools.get(name)
-    said = tool.description if tool is not None else inspect.getdoc(type(kit.environments[name]())) or ""
-    first = said.strip().partition("\n")[0].strip()
-    if tool is not None:
-        return first
-    shares = getattr(kit.environments[name](), "ground", "") == "folder"
-    return f"{first} All agents of the run share that folder." if shares else first
+    return {name: purpose(name, kit) for name in names}
 
 
 def offered_models(session: Session[Any], limits: AOrchestraSettings) -> dict[str, str]:

@@ -279,6 +279,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.systems.aorchestra import AOrchestra
     from agentorchestra.systems.coral import Coral
     from agentorchestra.systems.mini_swe import mini_swe
+    from agentorchestra.systems.oagents import oagents
     from agentorchestra.systems.owl import Owl
     from agentorchestra.systems.react import react
 
@@ -289,6 +290,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
         "coral": Coral(given.coral),
         "debate": DebateDriver(given.debate),
         "mini_swe": mini_swe,
+        "oagents": oagents,
         "owl": Owl(given.owl),
         "react": react,
     }
