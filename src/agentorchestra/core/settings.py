@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, SecretStr, field_validator
+from pydantic import BaseModel, Field, SecretStr, field_validator, model_validator
 
 from agentorchestra.core.budget import Budget
 
@@ -639,6 +639,15 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
     choose: Literal["process", "outcome", "listwise", "vote"] | None = None
     threshold: float | None = Field(default=None, ge=0, le=10)
     mixture: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> PartSettings:
+        if (self.width or 1) > 1 and (self.candidates or 1) == 1:
+            raise ValueError(
+                f"parts.width = {self.width} follows several courses, and there is one candidate for each step; set "
+                "parts.candidates to 2 or more"
+            )
+        return self
 
     def over(self, own: PartSettings) -> PartSettings:
         """Return these settings, with a system's own ones where these are None."""

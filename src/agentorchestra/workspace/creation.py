@@ -39,6 +39,7 @@ from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 
 if TYPE_CHECKING:
+    from agentorchestra.agents.parts.foresight import Foresight
     from agentorchestra.tools.files.storage import Kept
 
 EARLIER_MOST = 10
@@ -146,6 +147,22 @@ class RunCreator:
         await self._write(run_id, manifest)
         self._equipper.keep(run_id, equipment)
         return run_id
+
+    async def foresee(self, spec: RunSpec, objects: RunObjects) -> Foresight:
+        """Check what is asked for, and return what its parts come to; nothing is written."""
+        from agentorchestra.agents.handler import find_system
+        from agentorchestra.agents.parts.foresight import foreseen
+
+        catalog, settings = self._catalog, self._settings
+        system = spec.system or settings.system
+        if system not in catalog.agents:
+            find_system(system, catalog.systems)
+        await self._parts.ready()
+        models = (await self._equipped(spec, objects, system)).models
+        name = settings.model if spec.model is None else spec.model
+        models.check(name)
+        pinned = self._pinned("", name, self._roles(spec, models), models, spec.budget)
+        return foreseen(settings.parts, self._steps(spec, catalog.agents.get(system)), pinned["budget"])
 
     async def create_calls(self) -> tuple[str, RunManifest]:
         """Write the run that holds the calls made outside of runs; return its id and manifest."""
