@@ -620,12 +620,16 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
         plan: before its first step the agent surveys the facts and plans (`once`), and it revises the plan as the work
             goes on (`reviewed`).
         planning_interval: steps from one review of the plan to the next.
+        subtasks: the task is divided into a graph of subtasks, which sub-agents do before the first step.
+        tips: what earlier tasks of the workspace taught is put before whoever plans, and before the agent.
 
     What is None is the system's own way; without one there is no such part.
     """
 
     plan: Literal["none", "once", "reviewed"] | None = None
     planning_interval: int | None = Field(default=None, ge=1, le=100)
+    subtasks: bool | None = None
+    tips: bool | None = None
 
     def over(self, own: PartSettings) -> PartSettings:
         """Return these settings, with a system's own ones where these are None."""
