@@ -76,4 +76,4 @@ def filled(form: dict[str, Any], text: str) -> Any:
 
 
 def _first_text(form: dict[str, Any]) -> str:
-    return next(name for name, one in form["properties"].items() if one.get("type") == "string")
+    return next(str(name) for name, one in form["properties"].items() if one.get("type") == "string")
