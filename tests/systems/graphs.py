@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -28,7 +28,6 @@ class Divider:
     subtasks: Any
     results: Mapping[str, dict[str, Any]] = field(default_factory=dict)
     checks: Mapping[str, Any] = field(default_factory=dict)
-    lead: Callable[[ModelRequest], ModelResponse] = lambda request: decide(calls=[call("done", answer="all")])
     asked: dict[str, list[ModelRequest]] = field(default_factory=dict)
 
     def model(self) -> ScriptedModel:
@@ -49,7 +48,8 @@ class Divider:
             said = self.checks.get(words[0], {"facts": facts, "valid": True, "problem": ""})
             return ModelResponse(text=said if isinstance(said, str) else json.dumps(said))
         if kind == "lead":
-            return self.lead(request)
+            end = next(one.name for one in request.tools if one.name in ("done", "complete", "submit_answer"))
+            return decide(calls=[call(end, answer="all")])
         return decide(calls=[call("done", **self.results.get(kind, {"answer": f"{kind} is done"}))])
 
     @property

@@ -55,6 +55,27 @@ async def test_the_ready_ones_begin_before_any_ends_and_the_others_after_what_th
         assert f"(checked): {word}" in shown and f"{word}: known (scale)" in shown
 
 
+@pytest.mark.parametrize("system", ["agentorchestra", "aorchestra"])
+async def test_a_setting_puts_subtasks_into_other_systems(tmp_path: Path, system: str) -> None:
+    model = Divider([piece("bell"), piece("sum", 1)])
+    async with workspace(tmp_path, model.model(), settings=SETTINGS) as ws:
+        result = await ws.run(GOAL, model="scripted", system=system)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "all")
+    assert "python" in [one.name for one in model.asked["bell"][0].tools]
+    assert "Subtask 2 (checked): sum" in seen(model.asked["lead"][0])
+
+
+async def test_a_fork_behind_the_subtasks_does_none_of_them_again(tmp_path: Path) -> None:
+    model = Divider([piece("bell"), piece("rope"), piece("sum", 1, 2)])
+    async with workspace(tmp_path, model.model(), settings=SETTINGS) as ws:
+        result = await ws.run(GOAL, model="scripted", system="react")
+        fork = await ws.fork(result.run_id, at="/1.react#4")  # bell and rope were done, not checked
+        assert (await ws.resume(fork)).answer == "all"
+    assert {kind: len(model.asked[kind]) for kind in ("subtasks", "bell", "rope", "sum", "valid", "lead")} == {
+        "subtasks": 1, "bell": 1, "rope": 1, "sum": 2, "valid": 6, "lead": 2,
+    }  # fmt: skip
+
+
 @pytest.mark.parametrize(
     ("graph", "said"),
     [
