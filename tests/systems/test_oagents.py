@@ -202,6 +202,42 @@ async def test_a_plan_is_trusted_no_further_than_what_it_was_made_of(tmp_path: P
     assert plans == [Trust.AGENT, Trust.UNTRUSTED, Trust.UNTRUSTED]
 
 
+# -- the baseline ------------------------------------------------------------------------------------------------------
+
+
+async def test_the_static_workflow_is_the_same_in_every_step_of_every_task(tmp_path: Path) -> None:
+    plans = set()
+    for task in (WORD, "Sound the sea."):
+        planner = Planner(places=["one", "two"])
+        async with workspace(tmp_path, planner.model(), tools=[sound]) as ws:
+            result = await ws.run(task, model="scripted", system="static")
+            assert (result.status, result.answer) == (RunStatus.COMPLETED, "5 m")
+            assert (await ws.replay(result.run_id)).answer == "5 m"
+        assert set(planner.asked) == {"decisions"}
+        plans |= {seen(one).split("<plan>")[1].split("</plan>")[0] for one in planner.asked["decisions"]}
+        assert all(seen(one).count("<plan>") == 1 for one in planner.asked["decisions"])
+    assert len(plans) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (PartSettings(plan="once"), "parts.plan = once, and the system 'static' is there to follow a plan"),
+        (PartSettings(subtasks=True), "parts.subtasks = true, and the system 'static'"),
+    ],
+)
+async def test_the_static_workflow_takes_no_other_plan(tmp_path: Path, parts: PartSettings, said: str) -> None:
+    planner = Planner()
+    async with workspace(tmp_path, planner.model(), settings=Settings(parts=parts)) as ws:
+        result = await ws.run(WORD, model="scripted", system="static")
+    assert result.status is RunStatus.FAILED
+    assert said in str(result.error)
+    assert planner.asked == {}
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+
 def test_parts_that_there_are_not_are_refused(tmp_path: Path) -> None:
     (tmp_path / "agentorchestra.toml").write_text('[parts]\nplan = "often"\n')
     with pytest.raises(

@@ -620,6 +620,8 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
         plan: before its first step the agent surveys the facts and plans (`once`), and it revises the plan as the work
             goes on (`reviewed`).
         planning_interval: steps from one review of the plan to the next.
+        subtasks: the task is divided into a graph of subtasks, which sub-agents do before the first step.
+        tips: what earlier tasks of the workspace taught is put before whoever plans, and before the agent.
         candidates: proposals for each step, of which the best is kept; 1 for a plain step.
         width: courses that are followed at the same time; 1 keeps one after each step (best-of-N), more is a beam.
         rollouts: whole runs at the same time, of which the best is kept.
@@ -633,6 +635,8 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
 
     plan: Literal["none", "once", "reviewed"] | None = None
     planning_interval: int | None = Field(default=None, ge=1, le=100)
+    subtasks: bool | None = None
+    tips: bool | None = None
     candidates: int | None = Field(default=None, ge=1, le=16)
     width: int | None = Field(default=None, ge=1, le=16)
     rollouts: int | None = Field(default=None, ge=1, le=16)

@@ -282,6 +282,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.systems.oagents import oagents
     from agentorchestra.systems.owl import Owl
     from agentorchestra.systems.react import react
+    from agentorchestra.systems.static import static
 
     given = settings or Settings()
     return {
@@ -293,6 +294,7 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
         "oagents": oagents,
         "owl": Owl(given.owl),
         "react": react,
+        "static": static,
     }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from agentorchestra.agents.forms import Form, Question, Questioner
@@ -31,8 +31,12 @@ class Work:
         self, session: Session[Any], prompt: str, schema: Form, content: tuple[Block, ...], **values: Any
     ) -> dict[str, Any] | None:
         """Return the reply of the agent's own model; None where it cannot be had: no part is worth the run."""
+        return (await self.ask_all(session, [Question(prompt, schema, values, content)]))[0]
+
+    async def ask_all(self, session: Session[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+        """Return the replies to several questions, asked at the same time; see `ask`."""
         asker = Questioner(session, self.kit, self.spec.role, self.spec.model)
-        return await asker.one(Question(prompt, schema, values, content, beside=True))
+        return await asker.all([replace(one, beside=True) for one in questions])
 
     def seen(self, prompt: str, text: str, trust: Trust, *, keep: bool = False) -> Seen:
         """Return what a part puts before the agent: a heading of ours, then words that may stem from anywhere."""

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 from agentorchestra.agents.compaction import steps_as_blocks
 from agentorchestra.agents.forms import TEXTS, form
 from agentorchestra.agents.parts.base import Work, listed, texts, told, trust_of
+from agentorchestra.agents.parts.tips import tips_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.loop import Seen, State
 from agentorchestra.runtime.session import Session
@@ -92,14 +93,14 @@ class Planning:
             made_at=state.step,
             trust=trust_of(session),
         )
-        content = (*told(state), *_block(facts.facts, facts.trust))
+        content = (*told(state), *tips_of(session), *_block(facts.facts, facts.trust))
         reply = await self.work.ask(session, "parts_plan", PLAN, content, actions=self.work.actions)
         return facts.model_copy(update={"steps": texts((reply or {}).get("steps")), "trust": trust_of(session)})
 
     async def _revised(self, plan: Plan, state: State, session: Session[Any]) -> Plan:
         """Return the plan as what was observed since it was looked at last leaves it; as it was without a reply."""
         observed = steps_as_blocks(_since(state, plan.made_at))
-        content = (*told(state), *_block(plan.text, plan.trust), *observed)
+        content = (*told(state), *tips_of(session), *_block(plan.text, plan.trust), *observed)
         reply = await self.work.ask(session, "parts_review", REVISED, content, actions=self.work.actions)
         looked = {"made_at": state.step}
         if reply is None:
@@ -121,6 +122,12 @@ def plan_of(session: Session[Any]) -> Plan | None:
     """Return the plan of an agent's branch, None where none was made yet."""
     held = session.vars.get(_HELD)
     return None if held is None else Plan.model_validate(held)
+
+
+def plan_blocks(session: Session[Any]) -> tuple[Block, ...]:
+    """Return the plan as material for a question, () without one."""
+    plan = plan_of(session)
+    return () if plan is None else _block(plan.text, plan.trust)
 
 
 def _since(state: State, step: int) -> tuple[Any, ...]:

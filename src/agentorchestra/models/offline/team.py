@@ -122,6 +122,8 @@ def single_reply(system: str, asked: str, note: str) -> str | None:
         return analysed(asked, judging="whether a task is answered" in system)
     if '{"given"' in system or '"steps": [' in system:
         return planned(_inside(asked, "task"))
+    if '"needs"' in system:  # the rules do a task as a whole
+        return json.dumps({"subtasks": []})
     if "<rules_of_memory>" in system:
         limit = re.search(r"at most (\d+) words", system)
         if limit is None or "insights:" in system:
