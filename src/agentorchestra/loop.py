@@ -351,14 +351,13 @@ class Parts:
 
 async def step(state: State, session: Session[Any], parts: Parts) -> State:
     """Perceive, interpret, act: one step of any agent."""
-    decision = await _decided(state, session, parts)
+    decision = await parts.decide(state, await _view(state, session, parts), session)
     results = await session.perform_all(decision.calls)  # mistakes come back as observations
     return await _observed(state.add(decision, results), session, parts)
 
 
-async def _decided(state: State, session: Session[Any], parts: Parts) -> Decision:
-    view = [seen for part in parts.perceive if (seen := await part(state, session)) is not None]
-    return await parts.decide(state, view, session)
+async def _view(state: State, session: Session[Any], parts: Parts) -> list[Seen]:
+    return [seen for part in parts.perceive if (seen := await part(state, session)) is not None]
 
 
 async def _observed(state: State, session: Session[Any], parts: Parts) -> State:
@@ -502,26 +501,29 @@ async def best_of(
 
 
 async def _round(front: Sequence[Rival], session: Session[Any], parts: Parts, candidates: int) -> list[Rival]:
-    """Make one step of candidates from each kept state; one that has ended is a rival as it is."""
-    made: list[tuple[int, Rival]] = []
-    for kept in front:
-        if kept.state.ended:
-            continue
+    """Make one step of candidates from each kept state; one that has ended is a rival as it is.
+
+    The candidates of a state see the same, so it is looked at once.
+    """
+    going_on = [one for one in front if not one.state.ended]
+    views = await session.rivals([partial(_view, one.state, one.session, parts) for one in going_on])
+    made: list[tuple[int, Rival, list[Seen]]] = []
+    for kept, view in zip(going_on, views, strict=True):
         count = 1 if kept.state.limited else candidates  # the last answer is asked for once
         branches = kept.session.candidates(count) if count > 1 else [kept.session]
         for index, branch in enumerate(branches):
             label = f"{index + 1}/{count}" if count > 1 else ""
             before = kept.state.model_copy(update={"candidate": label})
-            made.append((index, Rival(before, branch, before)))
+            made.append((index, Rival(before, branch, before), view))
     # The first candidates of all states come before any second one, so that a short budget cuts them evenly.
     made.sort(key=lambda one: one[0])
-    stepped = await session.rivals([partial(_stepped, one, session, parts) for _, one in made])
+    stepped = await session.rivals([partial(_stepped, one, view, session, parts) for _, one, view in made])
     return [*(one for one in front if one.state.ended), *stepped]
 
 
-async def _stepped(rival: Rival, session: Session[Any], parts: Parts) -> Rival:
+async def _stepped(rival: Rival, view: list[Seen], session: Session[Any], parts: Parts) -> Rival:
     """Take a candidate's step; what only the winner may do is held back."""
-    decision = await _decided(rival.state, rival.session, parts)
+    decision = await parts.decide(rival.state, view, rival.session)
     held = _held_back(decision.calls, rival.session) if rival.session is not session else frozenset()
     outcomes = iter(await rival.session.perform_all([c for i, c in enumerate(decision.calls) if i not in held]))
     results = tuple(None if index in held else next(outcomes) for index in range(len(decision.calls)))

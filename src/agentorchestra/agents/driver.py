@@ -17,7 +17,7 @@ from agentorchestra.agents.generation.delivery import ToolReceiver
 from agentorchestra.agents.memory import memory_of
 from agentorchestra.agents.parts.base import Work
 from agentorchestra.agents.parts.choice import chosen_parts
-from agentorchestra.agents.parts.scaling import drawn, drive, has_rivals
+from agentorchestra.agents.parts.scaling import drawn, drive
 from agentorchestra.agents.parts.verifier import Verifier
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
@@ -215,7 +215,7 @@ async def run_agent(
         ),
         observe=(*observe, *chosen.observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
-    if memory is not None and has_rivals(wanted):  # told once, and not to one of the rivals
+    if memory is not None and (wanted.rollouts or 1) > 1:  # told once, and not to one of the rivals
         known = await memory.begin()
         messages = (*state.messages, *((Message(role="user", content=known),) if known else ()))
         sources = joined(state.sources, provenance_of(known))

@@ -204,6 +204,7 @@ class AgentMemory:
         if session is not self.memory.session:
             return self._rival(state, session)
         if state.step != self._step:
+            await self.won(session)
             self._step = state.step
             event = step_of(state)
             finished = sum(
@@ -226,7 +227,7 @@ class AgentMemory:
 
     async def workflow(self, session: Session[Any]) -> None:
         """Write down the steps of the winner of rivals; of a workflow without steps what it called, together."""
-        if self._step or await self.won(session):
+        if await self.won(session) or self._step:
             return
         called = [one._replace(text=f"Step {n}: {one.text}") for n, one in enumerate(calls_of(session), start=1)]
         for event in called:

@@ -19,11 +19,6 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import may_be_tried
 
 
-def has_rivals(wanted: PartSettings) -> bool:
-    """Return True if work is done on branches beside each other."""
-    return (wanted.candidates or 1) > 1 or (wanted.rollouts or 1) > 1
-
-
 async def drive(state: State, session: Session[Any], parts: Parts, wanted: PartSettings, verifier: Verifier) -> State:
     """Do the work as the settings say: plainly, with rival steps, as rival runs.
 
@@ -31,7 +26,7 @@ async def drive(state: State, session: Session[Any], parts: Parts, wanted: PartS
         UsageError: for rival runs of an agent that may do what cannot be taken back.
     """
     runs, candidates, width = wanted.rollouts or 1, wanted.candidates or 1, wanted.width or 1
-    if has_rivals(wanted):
+    if runs > 1 or candidates > 1:
         parts = replace(parts, decide=_at_once(parts.decide))
     one: Callable[[State, Session[Any]], Awaitable[State]] = partial(_plainly, parts=parts)
     if candidates > 1 or wanted.threshold is not None or (runs > 1 and wanted.choose == "process"):
