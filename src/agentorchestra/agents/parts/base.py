@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentorchestra.agents.forms import Form, Question, Questioner
+from agentorchestra.agents.forms import Question, Questioner
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.spec import AgentSpec
@@ -27,11 +27,9 @@ class Work:
     kit: Kit
     actions: Sequence[Mapping[str, str]]
 
-    async def ask(
-        self, session: Session[Any], prompt: str, schema: Form, content: tuple[Block, ...], **values: Any
-    ) -> dict[str, Any] | None:
+    async def ask(self, session: Session[Any], question: Question) -> dict[str, Any] | None:
         """Return the reply of the agent's own model; None where it cannot be had: no part is worth the run."""
-        return (await self.ask_all(session, [Question(prompt, schema, values, content)]))[0]
+        return (await self.ask_all(session, [question]))[0]
 
     async def ask_all(self, session: Session[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """Return the replies to several questions, asked at the same time; see `ask`."""
