@@ -20,7 +20,7 @@ from agentorchestra.agents.parts.choice import chosen_parts
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
 from agentorchestra.agents.state import agent_state
-from agentorchestra.agents.toolkit import actions_of, toolset_of
+from agentorchestra.agents.toolkit import toolset_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
@@ -173,7 +173,7 @@ async def run_agent(
     memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
     wanted = own_parts or PartSettings()
     wanted = session.manifest.parts.over(wanted) if top else wanted
-    chosen = chosen_parts(wanted, Work(spec, kit, actions_of(spec, kit, offered, own)))
+    chosen = chosen_parts(wanted, Work(spec, kit, offered, own))
     parts = replace(
         parts,
         perceive=(
