@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SettingsError
@@ -65,7 +66,8 @@ class Planner:
             turn = given[min(len(self.asked[kind]), len(given)) - 1]
             return ModelResponse(text=turn if isinstance(turn, str) else json.dumps(turn))
         taken = sum(message.role == "tool" for message in request.messages)
-        if taken < len(self.places) and "sound" in [one.name for one in request.tools]:
+        may = "<last_step>" not in seen(request) and "sound" in [one.name for one in request.tools]
+        if may and taken < len(self.places):
             return decide(calls=[call("sound", place=self.places[taken])])
         end = next(one.name for one in request.tools if one.name in ("done", "complete", "submit_answer"))
         return decide(calls=[call(end, answer="5 m")])
@@ -82,7 +84,11 @@ async def test_facts_are_surveyed_then_planned_and_the_plan_stands_before_each_s
         assert (await ws.replay(result.run_id)).answer == "5 m"
         records = Ledger.of(await ws.events(result.run_id)).records.values()
     order = [one for one in records if one.kind is EffectKind.REQUEST_MODEL]
-    assert [one.effect["purpose"] for one in sorted(order, key=lambda one: one.seq)][:3] == ["tool", "tool", "decision"]
+    assert [one.effect["purpose"] for one in sorted(order, key=lambda one: one.seq)][:3] == [
+        "decision",
+        "tool",
+        "decision",
+    ]
     (facts,), (plan,) = planner.asked["facts"], planner.asked["plans"]
     assert WORD in seen(facts) and "The hut is red." not in seen(facts)
     assert WORD in seen(plan) and "The hut is red." in seen(plan)
@@ -115,6 +121,26 @@ async def test_the_plan_is_revised_from_what_was_observed_since_and_put_in_its_p
     assert ["Find the lake." in one for one in shown] == [True, True, False, False, False, False]
     assert "It is Mirror Lake." in shown[-1] and "It has an isle." in shown[-1]  # what was found out stays
     assert "its middle" not in shown[-1]
+
+
+async def test_a_review_is_shown_what_the_user_said_meanwhile(tmp_path: Path) -> None:
+    planner = Planner(places=["one", "two", "three", "four"])
+    settings = Settings(parts=PartSettings(planning_interval=1))
+    async with workspace(tmp_path, planner.model(), tools=[sound], settings=settings) as ws:
+        run = await ws.create(WORD, model="scripted", system="oagents")
+        await ws.tell(run, "I mean the small lake.")
+        await ws.resume(run)
+    first, *later = [seen(one) for one in planner.asked["reviews"]]
+    assert "I mean the small lake." in first
+    assert not any("I mean the small lake." in one for one in later)
+
+
+async def test_the_budget_keeps_an_answer_whatever_is_planned(tmp_path: Path) -> None:
+    for steps in range(1, 4):
+        planner = Planner(places=["one", "two", "three"])
+        async with workspace(tmp_path / str(steps), planner.model(), tools=[sound]) as ws:
+            result = await ws.run(WORD, model="scripted", system="oagents", budget=Budget(steps=steps))
+        assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "5 m")
 
 
 async def test_a_plan_made_once_is_not_looked_at_again_and_none_is_not_made(tmp_path: Path) -> None:

@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.settings import PartSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.tea.calling.tool import tool_from_schema
 from tests.systems.graphs import GOAL, Divider
 from tests.systems.support import seen, workspace
 
@@ -146,3 +149,20 @@ async def test_the_end_of_the_budget_keeps_what_was_done(tmp_path: Path) -> None
         assert result.status is (RunStatus.COMPLETED if enough else RunStatus.BUDGET_EXHAUSTED), steps
         assert result.answer == "all", steps
         assert ("(checked): bell" in seen(model.asked["lead"][-1])) is (steps > 2), steps
+
+
+async def test_what_a_tool_from_outside_says_of_itself_makes_subtasks_untrusted(tmp_path: Path) -> None:
+    """An orchestrator sees no tool of its own; but whoever divides its task is told what each is for."""
+    schema = ToolSchema(name="depth", description="Sounds lakes.", parameters={"type": "object", "properties": {}})
+    for trust in (Trust.SYSTEM, Trust.UNTRUSTED):
+        outside = tool_from_schema(lambda: "3 m", schema, effect="pure", trust=trust)
+        model = Divider([piece("bell"), piece("rope")])
+        async with workspace(tmp_path / trust, model.model(), tools=[outside], settings=SETTINGS) as ws:
+            run = (await ws.run(GOAL, model="scripted", system="aorchestra")).run_id
+            ledger = Ledger.of(await ws.events(run))
+        assert "depth: Sounds lakes." in seen(model.asked["subtasks"][0])
+        first = min(
+            key for key, one in ledger.records.items() if one.effect.get("arguments", {}).get("name") == "subtask_1"
+        )
+        told = ledger.codec.decode(ledger.records[first].effect).lowest_trust
+        assert told is (Trust.AGENT if trust is Trust.SYSTEM else Trust.UNTRUSTED)

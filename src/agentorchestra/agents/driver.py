@@ -22,7 +22,7 @@ from agentorchestra.agents.parts.verifier import Verifier
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
 from agentorchestra.agents.state import agent_state
-from agentorchestra.agents.toolkit import actions_of, toolset_of
+from agentorchestra.agents.toolkit import toolset_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.effects import joined, provenance_of
 from agentorchestra.core.errors import UsageError
@@ -202,7 +202,7 @@ async def run_agent(
     around = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     working = agent_state(session).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
-    chosen = chosen_parts(wanted, Work(spec, kit, actions_of(spec, kit, offered, own)))
+    chosen = chosen_parts(wanted, Work(spec, kit, offered, own))
     parts = replace(
         parts,
         perceive=(

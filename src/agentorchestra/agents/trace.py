@@ -100,9 +100,8 @@ def handed_back(outcome: Outcome, trace: Trace) -> tuple[AgentResult, Trust]:
         "steps": result.steps or trace.steps,
         "cost_usd": trace.cost_usd,
     }
-    return result.model_copy(update=update), lowest(
-        Trust.AGENT, outcome.trust if outcome.ok else Trust.AGENT, trace.trust
-    )
+    trust = lowest(Trust.AGENT, outcome.trust if outcome.ok else Trust.AGENT, trace.trust)
+    return result.model_copy(update=update), trust
 
 
 def _call(record: Record) -> str:

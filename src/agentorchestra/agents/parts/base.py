@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from agentorchestra.agents.forms import Form, Question, Questioner
+from agentorchestra.agents.forms import Question, Questioner
+from agentorchestra.agents.toolkit import actions_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.loop import Seen, State
 from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolset import Offered
 
 
 @dataclass(frozen=True)
@@ -19,19 +22,22 @@ class Work:
     """The agent that a part belongs to.
 
     Attributes:
-        spec, kit: of the agent.
-        actions: what it may do, with what each is for, as prompts list it.
+        spec, kit, offered, own: of the agent, see `run_agent`.
     """
 
     spec: AgentSpec
     kit: Kit
-    actions: Sequence[Mapping[str, str]]
+    offered: Sequence[Offered] = ()
+    own: Sequence[Tool[..., Any]] = ()
 
-    async def ask(
-        self, session: Session[Any], prompt: str, schema: Form, content: tuple[Block, ...], **values: Any
-    ) -> dict[str, Any] | None:
+    @property
+    def actions(self) -> list[dict[str, str]]:
+        """Return what the agent may do, with what each is for, as prompts list it."""
+        return actions_of(self.spec, self.kit, self.offered, self.own)
+
+    async def ask(self, session: Session[Any], question: Question) -> dict[str, Any] | None:
         """Return the reply of the agent's own model; None where it cannot be had: no part is worth the run."""
-        return (await self.ask_all(session, [Question(prompt, schema, values, content)]))[0]
+        return (await self.ask_all(session, [question]))[0]
 
     async def ask_all(self, session: Session[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
         """Return the replies to several questions, asked at the same time; see `ask`."""

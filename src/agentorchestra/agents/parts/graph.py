@@ -16,8 +16,8 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentorchestra.agents.agent import agent_effect
-from agentorchestra.agents.forms import FLAG, INTEGER, TEXT, TEXTS, Question, form, list_of
-from agentorchestra.agents.parts.base import Work, listed, texts, told
+from agentorchestra.agents.forms import FLAG, INTEGER, TEXT, TEXTS, Form, Question, form, list_of
+from agentorchestra.agents.parts.base import Work, listed, texts, told, trust_of
 from agentorchestra.agents.parts.plan import plan_blocks
 from agentorchestra.agents.parts.tips import tips_of
 from agentorchestra.agents.toolkit import actions_of
@@ -25,7 +25,7 @@ from agentorchestra.agents.trace import handed_back, trace_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
-from agentorchestra.loop import Seen, State
+from agentorchestra.loop import Seen, State, described
 from agentorchestra.runtime.permission import OF_EVERY_AGENT
 from agentorchestra.runtime.session import Session
 
@@ -33,7 +33,7 @@ MOST_SUBTASKS = 8
 EXECUTOR, ROLE = "react", "worker"
 """The system that does a subtask, and the role that its model is chosen by."""
 
-SUBTASK = form(["task"], task=TEXT, needs={"type": "array", "items": INTEGER})
+SUBTASK = form(["task"], task=Form(TEXT, {**TEXT, "minLength": 1}), needs={"type": "array", "items": INTEGER})
 DIVIDED = form(["subtasks"], constraints=TEXTS, subtasks=list_of(SUBTASK))
 FACT = form(["fact"], fact=TEXT, source=TEXT)
 CHECKED = form(["valid"], facts=list_of(FACT), valid=FLAG, problem=TEXT)
@@ -128,17 +128,18 @@ class Subtasks:
         every = {*session.manifest.tools} if held is None else held - OF_EVERY_AGENT
         tools = tuple(sorted(every - self.work.kit.apart))
         child = AgentSpec(name="subtask", instruction="", tools=tools, role=ROLE, system=EXECUTOR, on_demand=True)
+        session.seen.add(described([one.schema for name in tools if (one := self.work.kit.tools.get(name))]))
         values = {"actions": actions_of(child, self.work.kit), "most": MOST_SUBTASKS}
         content = (*told(state), *tips_of(session), *plan_blocks(session))
         # As a decision, so that the budget keeps what the agent's own answer needs, whatever its sub-agents spend.
         question = Question("parts_subtasks", DIVIDED, values, content, decides=True)
-        (reply,) = await self.work.ask_all(session, [question])
+        reply = await self.work.ask(session, question)
         graph = graph_of(reply) if reply is not None else []
         if len(graph) < 2:  # one agent can do it: that is the agent itself
             return None
         run = _Graph(self.work, session, child, graph, texts((reply or {}).get("constraints")))
         known = await run.carried_out()
-        trust = lowest(*(one.trust for one in known))
+        trust = lowest(trust_of(session), *(one.trust for one in known))
         return self.work.seen("parts_subtasks_view", "\n\n".join(one.text for one in known), trust, keep=True)
 
 
@@ -188,7 +189,7 @@ class _Graph:
     def _context(self, one: Subtask) -> tuple[Block, ...]:
         """Return what a sub-agent is given to know: what its result has to fit, and the results that it needs."""
         needed = [self.known[number] for number in one.needs]
-        trust = lowest(Trust.AGENT, self.session.seen_trust)
+        trust = trust_of(self.session)
         fits = "\n".join(listed("The whole task, of which yours is a part, asks that", self.constraints))
         said = [(fits, trust), *((each.text, each.trust) for each in needed)]
         source = Source(kind="agent", ref=self.session.actor)

@@ -8,7 +8,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from agentorchestra.agents.compaction import steps_as_blocks
-from agentorchestra.agents.forms import TEXTS, form
+from agentorchestra.agents.forms import TEXTS, Question, form
 from agentorchestra.agents.parts.base import Work, listed, texts, told, trust_of
 from agentorchestra.agents.parts.tips import tips_of
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -85,7 +85,9 @@ class Planning:
 
     async def _made(self, state: State, session: Session[Any]) -> Plan:
         """Return the first plan: the facts are surveyed, then steps are made of them."""
-        surveyed = await self.work.ask(session, "parts_facts", FACTS, told(state)) or {}
+        # The agent's first decision, so that the budget keeps what its answer needs.
+        survey = Question("parts_facts", FACTS, content=told(state), decides=True)
+        surveyed = await self.work.ask(session, survey) or {}
         facts = Plan(
             given=texts(surveyed.get("given")),
             to_look_up=texts(surveyed.get("to_look_up")),
@@ -94,14 +96,14 @@ class Planning:
             trust=trust_of(session),
         )
         content = (*told(state), *tips_of(session), *_block(facts.facts, facts.trust))
-        reply = await self.work.ask(session, "parts_plan", PLAN, content, actions=self.work.actions)
+        reply = await self.work.ask(session, Question("parts_plan", PLAN, {"actions": self.work.actions}, content))
         return facts.model_copy(update={"steps": texts((reply or {}).get("steps")), "trust": trust_of(session)})
 
     async def _revised(self, plan: Plan, state: State, session: Session[Any]) -> Plan:
         """Return the plan as what was observed since it was looked at last leaves it; as it was without a reply."""
         observed = steps_as_blocks(_since(state, plan.made_at))
         content = (*told(state), *tips_of(session), *_block(plan.text, plan.trust), *observed)
-        reply = await self.work.ask(session, "parts_review", REVISED, content, actions=self.work.actions)
+        reply = await self.work.ask(session, Question("parts_review", REVISED, {"actions": self.work.actions}, content))
         looked = {"made_at": state.step}
         if reply is None:
             return plan.model_copy(update=looked)
@@ -131,11 +133,13 @@ def plan_blocks(session: Session[Any]) -> tuple[Block, ...]:
 
 
 def _since(state: State, step: int) -> tuple[Any, ...]:
-    """Return the messages of the decisions after a step, with their results."""
+    """Return the messages of the decisions after a step: what was said before each, its calls and their results."""
     wanted, found = state.step - step, len(state.messages)
     for place in range(len(state.messages) - 1, state.head - 1, -1):
         if wanted and state.messages[place].role == "assistant":
             wanted, found = wanted - 1, place
+    while found > state.head and state.messages[found - 1].role == "user":
+        found -= 1
     return state.messages[found:]
 
 
