@@ -13,7 +13,7 @@ import argparse
 import asyncio
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.scaling.archive import CASES, PLACES, TASK, Case, Volume, model, tools
 
@@ -38,7 +38,7 @@ async def answered(case: Case, parts: PartSettings, seeds: range) -> list[Found]
     settings = Settings(model=halves[0].name, system="react", parts=parts)
     found = []
     with tempfile.TemporaryDirectory(prefix="scaling-") as folder:
-        options = {"settings": settings, "store": MemoryStore(), "environ": {}}
+        options: dict[str, Any] = {"settings": settings, "store": MemoryStore(), "environ": {}}
         async with Workspace(Path(folder) / "ws", tools=tools(case), models=models, **options) as ws:
             for seed in seeds:
                 begin = {one.name: len(one.requests) for one in halves}

@@ -45,7 +45,7 @@ def scripted(worker: Worker, verifier: Callable[[str, set[str]], Any] = lambda *
 def workspace(folder: Path, parts: Mapping[str, Any], model: ScriptedModel, **more: Any) -> Workspace[Any]:
     """A workspace in memory whose agents have these parts."""
     settings = Settings(model=model.name, system="react", parts=PartSettings(**parts))
-    given = {"settings": settings, "models": {model.name: model}, "store": MemoryStore(), "environ": {}}
+    given: dict[str, Any] = {"settings": settings, "models": {model.name: model}, "store": MemoryStore(), "environ": {}}
     return Workspace(folder / "ws", **given | more)
 
 
@@ -267,7 +267,10 @@ async def test_a_step_at_or_under_the_threshold_is_looked_back_on(tmp_path: Path
 
 
 async def test_candidates_ask_the_models_of_a_mixture_by_their_weights(tmp_path: Path) -> None:
-    models = {name: ScriptedModel(lambda _, name=name: answer(name), name=name) for name in ("often", "rarely")}
+    def called(name: str) -> ScriptedModel:
+        return ScriptedModel(lambda request: answer(name), name=name)
+
+    models = {name: called(name) for name in ("often", "rarely")}
     parts = PartSettings(candidates=16, choose="vote", mixture={"often": 3, "rarely": 1})
     settings = Settings(model="often", system="react", parts=parts)
     options: dict[str, Any] = {"settings": settings, "models": models, "store": MemoryStore(), "environ": {}}
@@ -384,4 +387,4 @@ def test_settings_that_do_not_fit_are_refused() -> None:
         PartSettings(width=2)
     for wrong in ({"threshold": 11}, {"candidates": 0}, {"rollouts": 17}, {"mixture": {"a": 0}}, {"choose": "best"}):
         with pytest.raises(ValidationError):
-            PartSettings(**wrong)  # type: ignore[arg-type]
+            PartSettings.model_validate(wrong)
