@@ -456,10 +456,8 @@ async def beam(
             ranked = [*await choose(came, session)]
             kept = ranked[:1] if ranked[0].held else [one for one in ranked if not one.held][:width]
             front = [await _alone(kept[0], session, parts)] if len(kept) == 1 else [_kept(one) for one in kept]
-        else:
-            await session.adopt(front[0].session)
-            alone = await step(front[0].state.model_copy(update={"candidate": ""}), session, parts)
-            front = [Rival(alone, session, alone)]
+        else:  # without rivals, too
+            front = [_kept(rivals[0])]
         if any(one.decision is not None and one.decision.limited for one in rivals):
             candidates = max(1, sum(one.decision is not None for one in came) // going_on)
         session.partial = _so_far(front[0].state)
@@ -503,7 +501,8 @@ async def best_of(
 async def _round(front: Sequence[Rival], session: Session[Any], parts: Parts, candidates: int) -> list[Rival]:
     """Make one step of candidates from each kept state; one that has ended is a rival as it is.
 
-    The candidates of a state see the same, so it is looked at once.
+    The candidates of a state see the same, so it is looked at once. Where none comes to anything, the best state's step
+    is taken as without rivals.
     """
     going_on = [one for one in front if not one.state.ended]
     views = await session.rivals([partial(_view, one.state, one.session, parts) for one in going_on])
@@ -518,7 +517,12 @@ async def _round(front: Sequence[Rival], session: Session[Any], parts: Parts, ca
     # The first candidates of all states come before any second one, so that a short budget cuts them evenly.
     made.sort(key=lambda one: one[0])
     stepped = await session.rivals([partial(_stepped, one, view, session, parts) for _, one, view in made])
-    return [*(one for one in front if one.state.ended), *stepped]
+    ended = [one for one in front if one.state.ended]
+    if ended or any(one.came or one.session is session for one in stepped):
+        return [*ended, *stepped]
+    best = going_on[0]
+    await session.adopt(best.session)
+    return [await _stepped(Rival(best.state, session, best.state), views[0], session, parts)]
 
 
 async def _stepped(rival: Rival, view: list[Seen], session: Session[Any], parts: Parts) -> Rival:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter as Counted
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -338,6 +339,31 @@ async def test_without_any_model_the_run_fails_as_it_does_without_rivals_and_goe
     assert (failed.status, failed.error) == (RunStatus.FAILED, "nobody answers")
     away = False
     assert (await bench.drive(main)).answer == "13"
+
+
+async def test_what_was_told_meanwhile_is_heard_once_whatever_becomes_of_the_rivals(store: Store) -> None:
+    async def down(effect: Effect, session: Session[Any]) -> str:
+        if session.world != "main":
+            raise ModelUnavailableError("nobody answers")
+        return "yes"
+
+    bench = Bench(store, {"model": down})
+    await bench.create()
+    told = ["look north"]
+
+    async def hear(state: State, session: Session[Any]) -> Seen | None:
+        return Seen(blocks=(TextBlock(text=told.pop()),), keep=True) if told else None
+
+    async def decide(state: State, view: list[Seen], session: Session[Any]) -> Decision:
+        outcome = await session.perform(request(f"{state.step} {state.candidate}", final=False))
+        heard = tuple(Message(role="user", content=one.blocks) for one in view)
+        return said([], state.step, heard=heard) if outcome.ok else Decision(problem=outcome.error, heard=heard)
+
+    async def main(root: Session[Any]) -> AgentResult | None:
+        parts = replace(until(1, decide), perceive=(hear,))
+        return (await beam(State(messages=()), root, parts, choose=best_by(_length), candidates=3)).result
+
+    assert (await bench.drive(main)).answer == "look north step 0"
 
 
 async def test_a_run_among_rivals_ends_where_even_its_last_answer_is_not_paid(store: Store) -> None:
