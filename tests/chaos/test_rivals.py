@@ -13,12 +13,12 @@ from tests.chaos.support import only_run, python
 PROGRAM = Path(__file__).with_name("rivals_program.py")
 
 POINTS = [
-    "after_record:/1.react/1.2#2",  # the third candidate has decided, others are at work
-    "after_record:/1.react#6",  # the winner's call was made
-    pytest.param("after_record:/1.react#2", marks=pytest.mark.long),  # the first reward is there
-    pytest.param("in_record:/1.react#3", marks=pytest.mark.long),  # a reward is paid, but not recorded
-    pytest.param("after_record:/1.react#5", marks=pytest.mark.long),  # all rewards are there
-    pytest.param("after_record:/1.react/7.1#2", marks=pytest.mark.long),  # the second round
+    "after_record:/1.react/3.2#1",  # the third candidate has decided, others are at work
+    "after_record:/1.react#8",  # the winner's call was made
+    pytest.param("after_record:/1.react#4", marks=pytest.mark.long),  # the first reward is there
+    pytest.param("in_record:/1.react#5", marks=pytest.mark.long),  # a reward is paid, but not recorded
+    pytest.param("after_record:/1.react#7", marks=pytest.mark.long),  # all rewards are there
+    pytest.param("after_record:/1.react/11.1#1", marks=pytest.mark.long),  # the second round
 ]
 
 

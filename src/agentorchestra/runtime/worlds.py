@@ -28,7 +28,7 @@ STATE_ACTION = "state"
 
 _OF_AN_INSTANCE = frozenset({EffectKind.INVOKE_ACTION, EffectKind.SNAPSHOT, EffectKind.RESTORE})
 _OUTSIDE = frozenset({Tag.SPEND, Tag.SEND})
-_ONE_WAY = frozenset({EffectKind.SEND_MESSAGE, EffectKind.SPAWN, EffectKind.ASK_HUMAN})
+_ONE_WAY = frozenset({EffectKind.SEND_MESSAGE, EffectKind.SPAWN})
 """What others see at once: no world holds it."""
 
 
