@@ -27,6 +27,15 @@ def letter(**changes: Any) -> dict[str, Any]:
     return {"thread": "all", "content": "How many?", "to": ["coder"], **changes}
 
 
+def test_a_message_of_the_leader_opens_its_thread() -> None:
+    society, first = founded(), letter(thread="new", to=["coder"], sender="lead")
+    assert society.message_problem("lead", first) == ""
+    society.take(first)
+    assert society.threads["new"].participants == ["lead", "coder"]
+    assert "web does not take part in 'new'" in society.message_problem("lead", letter(thread="new", to=["web"]))
+    assert "there is no agent 'nobody'" in society.message_problem("lead", letter(thread="next", to=["nobody"]))
+
+
 @pytest.mark.parametrize(
     ("sender", "changes", "sentence"),
     [
@@ -35,7 +44,7 @@ def letter(**changes: Any) -> dict[str, Any]:
         ("lead", {"to": []}, "mentions nobody"),
         ("lead", {"thread": "sums", "to": ["web"]}, "web does not take part in 'sums'; its participants: lead, coder"),
         ("lead", {"thread": "old"}, "the thread 'old' is closed; the open ones: all, sums"),
-        ("lead", {"thread": "none"}, "the thread 'none' does not exist"),
+        ("web", {"thread": "none", "to": ["lead"]}, "the thread 'none' does not exist"),
         ("lead", {"thread": ""}, "the thread '' does not exist"),
         ("lead", {"content": " \n"}, "the message is empty"),
         ("lead", {"content": "x" * 1_000_000}, "1,000,000 characters, 50,000 are allowed"),

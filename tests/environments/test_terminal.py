@@ -95,7 +95,7 @@ async def test_every_action_with_its_effect(bench: Bench, tmp_path: Path) -> Non
 
         serve = "echo serving; until [ -e stop ]; do sleep 0.02; done; echo over; exit 3"
         said = await do(root, "start", command=serve)
-        assert said == "job 1 runs in the background; look at it with output, end it with stop"
+        assert said == "job 1 runs in the background; look at it with terminal_output, end it with terminal_stop"
         assert "in the background: job 1: echo serving; until" in await do(root, "state")
         await do(root, "run", command="touch stop")
         assert await do(root, "output", job=1, wait_s=20) == "serving\nover\n[job 1: ended with exit code 3]"
@@ -127,7 +127,7 @@ async def test_hostile_commands_are_observations_and_the_run_goes_on(bench: Benc
         assert flood.endswith("y\n[it was stopped because it printed more than 1 MiB]") and len(flood) < 20_000
         assert await do(root, "run", command="cat; echo then") == "then"
         assert await do(root, "run", command="sleep 100", timeout_s=0.2) == (
-            "[it was stopped after its time limit of 0.2 s; start what takes longer with start]"
+            "[it was stopped after its limit of 0.2 s; start what takes longer with terminal_start]"
         )
         assert await do(root, "run", command="exit 5") == (
             "[exit code 5]\n[the shell itself ended (with exit code 5); a new shell has the directory and the "
@@ -154,7 +154,7 @@ async def test_a_sandbox_that_was_ended_is_started_again(bench: Bench) -> None:
         assert closed == "[exit code 1]\n[job 1 is gone with the shell it ran in: sleep 300]"
         assert await do(root, "run", command="echo $x") == "kept"
         assert await do(root, "start", command="true") == (
-            "job 2 runs in the background; look at it with output, end it with stop"
+            "job 2 runs in the background; look at it with terminal_output, end it with terminal_stop"
         )
         return "done"
 
@@ -165,7 +165,7 @@ async def test_mistakes(bench: Bench) -> None:
     async def main(root: Session[Any]) -> str:
         assert await refused(root, "run", command=" ") == "the command is empty; give one, e.g. ls -la"
         assert await refused(root, "run", command="true", timeout_s=1000) == (
-            "a command may take 20 s here; start what takes longer with start"
+            "a command may take 20 s here; start what takes longer with terminal_start"
         )
         assert await refused(root, "stop", job=4) == "there is no job 4; the jobs: none"
         assert "a command cannot hold a zero character" in await refused(root, "run", command="echo \0")

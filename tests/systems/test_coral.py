@@ -281,6 +281,18 @@ async def test_plain_words_go_to_whoever_asked(tmp_path: Path) -> None:
     assert main.results[-1] == "coding_agent in thread 'work':\nThere are seven."
 
 
+async def test_a_reply_goes_besides_what_was_sent_before(tmp_path: Path) -> None:
+    def worker(request: ModelRequest) -> ModelResponse:
+        if not results(request):
+            return decide(calls=[writes("I begin.", "coral")])
+        return decide(calls=[call("wait_for_mention", answer="There are seven.")])
+
+    main = Seen(plays([writes("How many?", "coding_agent")], [waits()], [waits()]))
+    _, events = await society(tmp_path, script(main, coding_agent=worker))
+    assert [one["content"] for one in sent(events)] == ["How many?", "I begin.", "There are seven."]
+    assert "There are seven." in main.results[-1]
+
+
 async def test_words_that_are_too_long_are_cut_and_sent(tmp_path: Path) -> None:
     main = Seen(plays([opens("coding_agent")], [writes("How many?", "coding_agent")], [waits()]))
     await society(tmp_path, script(main, coding_agent=lambda request: say("many " * 20_000)))
@@ -332,7 +344,7 @@ async def test_submitting_ends_agents_that_are_at_work(tmp_path: Path) -> None:
     main = Seen(plays(*turns, last="7"))
     result, _ = await society(tmp_path, script(main, coding_agent=never))
     assert (result.status, result.answer) == (RunStatus.COMPLETED, "7")
-    assert "Nobody has mentioned you within 0.2 seconds; agents are still at work." in main.results[-1]
+    assert "Nobody has mentioned you within 0.2 seconds; at work: coding_agent. You can wait again." in main.results[-1]
 
 
 async def test_a_second_answer_cannot_be_submitted(tmp_path: Path) -> None:

@@ -213,9 +213,8 @@ async def test_the_users_tools_are_those_of_the_coding_agent(tmp_path: Path) -> 
         async with workspace(tmp_path / name, force.model(), tools=[depth]) as ws:
             await ws.run(WORD, model="scripted", system="owl")
         assert ("depth" in [one.name for one in force.asked["results"][0].tools]) is system
-        assert "coding_agent: Reasons, and writes and runs programs. It can: Look up how deep a lake is." in seen(
-            force.asked["workers"][0]
-        )
+        said = "coding_agent: Reasons, and writes and runs programs, on the files of the task too. It can: Look up"
+        assert said in seen(force.asked["workers"][0])
 
 
 async def test_an_agent_of_yours_may_have_them_besides_others(tmp_path: Path) -> None:

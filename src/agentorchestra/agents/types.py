@@ -112,7 +112,7 @@ class Kit:
         said: list[str] = []
         left = room or math.inf
         for name in tools:
-            text = self.tools[name].description if name in self.tools else f"act on {name}"
+            text = self.tools[name].description if name in self.tools else f"work with the environment {name}"
             first = text.strip().splitlines()[0].strip() if text.strip() else name.replace("_", " ")
             left -= len(first)
             if left < 0:

@@ -58,9 +58,9 @@ class Thread:
 class Society:
     """The agents of a run that write to each other, and their threads: all of it from recorded sends, in log order.
 
-    A send whose arguments have an `op` changes it: `found` (leader, members, topology), `create` (thread,
-    participants), `add`, `remove` (thread, participant), `close` (thread, summary). Calls of one decision run beside
-    each other, so a change may come after one that made it idle.
+    A message of the leader opens its thread where there is none. A send whose arguments have an `op` is a change:
+    `found` (leader, members, topology), `create` (thread, participants), `add`, `remove` (thread, participant), `close`
+    (thread, summary). Calls of one decision run beside each other, so a change may come after one that made it idle.
 
     Attributes:
         gone: agents that work no more, and why; who spawned them says so.
@@ -75,7 +75,10 @@ class Society:
     def take(self, arguments: Mapping[str, Any]) -> bool:
         """Take in a recorded change; return False for a message."""
         op, thread = arguments.get("op"), str(arguments.get("thread", ""))
-        if op == "found":
+        if op is None:
+            if self.leader and arguments.get("sender") == self.leader:
+                self.threads.setdefault(thread, self._opened(arguments))
+        elif op == "found":
             self.leader, self.members = str(arguments["leader"]), dict(arguments["members"])
             self.topology = arguments["topology"]
         elif op == "create":
@@ -119,6 +122,8 @@ class Society:
         name, content = str(arguments.get("thread", "")), str(arguments.get("content", ""))
         to = [str(one) for one in arguments.get("to") or []]
         thread = self.threads.get(name)
+        if thread is None and sender == self.leader and name.strip():
+            thread = self._opened(arguments)
         if thread is None or thread.closed:
             return self._no_thread(name)
         if sender not in thread.participants:
@@ -144,6 +149,10 @@ class Society:
             ),
             "",
         )
+
+    def _opened(self, arguments: Mapping[str, Any]) -> Thread:
+        """Return the thread that a message of the leader opens where it is not there yet: with those it mentions."""
+        return Thread([*dict.fromkeys([self.leader, *map(str, arguments.get("to") or ())])])
 
     def _strangers(self, names: list[str]) -> str:
         """Return a sentence on the first name that no agent at work has, "" where each is one."""

@@ -95,7 +95,7 @@ class SendMessageHandler(BaseHandler):
         to = effect.arguments.get("to")
         if not isinstance(to, list) or not to:
             return failed("mistake", "a message needs at least one receiver in `to`")
-        return Outcome(value={"sent": str(ctx.key)}, trust=effect.lowest_trust)
+        return Outcome(value={"sent": True}, trust=effect.lowest_trust)
 
 
 class ReceiveHandler(BaseHandler):
@@ -121,7 +121,8 @@ class WaitHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Return `{"reason": mail|timeout|ended|all_waiting, "messages": [ids], "last": seq}`.
 
-        Who leads a society gets `lost` besides: a sentence on each agent that works no more.
+        Who leads a society gets `lost` besides, a sentence on each agent that works no more, and after a wait without
+        mail `working`, the names of those that are at work.
         """
         run = ctx.run
         actor = str(effect.arguments.get("actor", ctx.actor))
@@ -156,9 +157,11 @@ class WaitHandler(BaseHandler):
             ctx.vars[f"told:{actor}"] = heard[-1].seq
         taken += heard
         ids: list[JsonValue] = [one.id for one in taken]
-        lost: list[JsonValue] = [society.lost(one) for one in society.gone] if actor == society.leader else []
+        leads = bool(society.leader) and actor == society.leader
+        lost: list[JsonValue] = [society.lost(one) for one in society.gone] if leads else []
+        working: list[JsonValue] = [*run.mail.at_work()] if leads and not taken else []
         value: dict[str, JsonValue] = {"reason": "mail" if taken else reason, "messages": ids, "last": last}
-        return Outcome(value=value | ({"lost": lost} if lost else {}))
+        return Outcome(value=value | ({"lost": lost} if lost else {}) | ({"working": working} if working else {}))
 
 
 LONGEST_WAIT = timedelta(days=366)

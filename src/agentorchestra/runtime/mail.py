@@ -199,6 +199,11 @@ class MailRoom:
             if waiter.what.actor == society.leader:
                 self._wake(waiter, "ended")
 
+    def at_work(self) -> list[str]:
+        """Return the members of the society that neither wait nor are lost."""
+        idle = {waiter.what.actor for waiter in self._waiters} | self.society.gone.keys()
+        return [name for name in self.society.members if name not in idle]
+
     def suspend(self) -> None:
         """Let nobody go on waiting in this process: the job ends, a resume waits again."""
         for waiter in list(self._waiters):

@@ -33,6 +33,8 @@ PRINTED_BYTES = 200_000
 """Of each output that is kept: the first and the last half."""
 DRAIN_S = 0.2
 DEEPEST = 50
+COPIED_BYTES, COPIED_FILES = 1 << 20, 100
+"""Size of a given file, and number of them, up to which the working folder holds copies."""
 Mark = tuple[int, int, int, int]
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -107,12 +109,8 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
         message = pending.pop(0)
         if message["kind"] == "start":
             start = message
-            for name in start["names"] if start["inputs"] else ():
-                with contextlib.suppress(OSError):
-                    os.symlink(os.path.join(start["inputs"], name), name)
             if start["inputs"]:
-                with contextlib.suppress(OSError):
-                    os.symlink(start["inputs"], "files")
+                before |= give(start["inputs"], start["names"])
         elif message["kind"] == "file":
             name = message["name"]
             try:
@@ -130,12 +128,34 @@ def prepare(lines: Lines) -> tuple[dict[str, Any], dict[str, Mark]]:
             sys.exit(3)  # the host ends it before it began
 
 
+def give(inputs: str, names: list[str]) -> dict[str, Mark]:
+    """Put the given files into the working folder; return the marks of those that are copies.
+
+    Small files are copies: a program changes them in place, and Python looks for what a program imports beside the
+    program itself, not beside the link to it. All else is a link.
+    """
+    marks: dict[str, Mark] = {}
+    for name in names:
+        with contextlib.suppress(OSError):
+            source = os.path.join(inputs, name)
+            found = os.lstat(source)
+            if stat.S_ISREG(found.st_mode) and found.st_size <= COPIED_BYTES and len(marks) < COPIED_FILES:
+                with open(source, "rb") as given, open(name, "xb") as copy:
+                    copy.write(given.read())
+                marks[name] = mark(os.lstat(name))
+            else:
+                os.symlink(source, name)
+    with contextlib.suppress(OSError):
+        os.symlink(inputs, "files")
+    return marks
+
+
 def put(name: str, data: bytes, *, first: bool) -> None:
-    """Write a part of a file; a link to one of the read-only files gives way."""
+    """Write a part of a file; what was given under that name gives way."""
     folder = os.path.dirname(name)
     if folder:
         os.makedirs(folder, exist_ok=True)
-    if first and os.path.islink(name):
+    if first and os.path.lexists(name) and not os.path.isdir(name):
         os.unlink(name)
     with open(name, "ab") as target:
         target.write(data)

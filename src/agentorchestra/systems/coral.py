@@ -39,6 +39,7 @@ NAME = "coral"
 MAIN = "main"
 MOST_RESULTS = 20
 NOT_SUBMITTED = "no answer was submitted; this is the last reply of an agent"
+OPENS = f"{Send.description} It opens the thread, with those it mentions, if there is none of that name."
 WARNED = 0.8
 """Part of its time after which the orchestrator is warned."""
 
@@ -59,7 +60,7 @@ class Coral(Limited[CoralSettings]):
         clock = _Clock(session, self.limits.minutes * 60)
         for one in there:
             actor = one.agent.spec(
-                f"You are {one.agent.name}. {one.agent.description}",
+                f"You are {one.agent.name}. {session.actor} leads the agents. Do what messages to you ask for.",
                 name=one.agent.name,
                 tools=one.tools,
                 max_steps=self.limits.turn_steps,
@@ -75,7 +76,7 @@ class Coral(Limited[CoralSettings]):
             session,
             kit,
             prompt=NAME,
-            offered=[Send(), *Operation.every()],
+            offered=[Send(OPENS), *Operation.every()],
             own=(list_agents, wait, finish),
             values={"members": [one.agent for one in there], "minutes": f"{self.limits.minutes:g}"},
             perceive=(clock.perceive,),
@@ -105,14 +106,15 @@ class _Clock:
         """Return the seconds that are left."""
         return max(0.0, self.seconds - (self.session.now - self.began).total_seconds())
 
-    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
-        """Return the warning, where little time is left."""
+    async def perceive(self, state: State, session: Session[Any]) -> Seen:
+        """Return the time that is left, with the warning where that is little."""
         left = self.left()
-        if left > self.seconds * (1 - WARNED):
-            return None
         much = f"{left / 60:.0f} minutes" if left >= 120 else f"{left:.0f} seconds"
-        text = f"{much} are left. Then the best answer that there is has to be submitted."
-        text = text if left else "Your time is up: submit the best answer that there is."
+        text = f"{much} are left."
+        if not left:
+            text = "Your time is up: submit the best answer that there is."
+        elif left <= self.seconds * (1 - WARNED):
+            text += " Then the best answer that there is has to be submitted."
         return Seen(blocks=(TextBlock(text=text, source=Source(kind="prompt"), trust=Trust.SYSTEM),))
 
     async def observe(self, state: State, session: Session[Any]) -> State:

@@ -88,7 +88,7 @@ def wait_for_mention(answer: str = "") -> dict[str, JsonValue]:
     """Wait until somebody mentions you again. This ends your turn.
 
     Args:
-        answer: What you have not sent yet; it goes to whoever wrote to you last.
+        answer: Your reply. It goes to whoever wrote to you.
     """
     return {"status": "completed", "answer": answer.strip()}
 

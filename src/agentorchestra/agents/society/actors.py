@@ -36,17 +36,19 @@ async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     perceive = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
     parts = replace(parts, perceive=(*parts.perceive, *perceive))
     while True:
-        mails, _, _ = await heard(session)
+        mails = (await heard(session)).mails
         if not mails:
             continue
         before, told = session.last_n, Message(role="user", content=tuple(mail_blocks(mails)))
         state = await linear(_woken(state, told), session, parts)
         asked = {one.sender: one for one in mails}  # the last message of each
-        reached = _reached(session, before)
+        sent = _sent(session, before)
         words = _last_words(state, told)
+        reply = "" if state.result is None or state.words else state.result.answer  # plain words may only tell of it
         for sender, mail in asked.items():
             # Who leads is told even that there is nothing; others could tell each other so for ever.
-            if sender not in reached and (words or sender == session.run.mail.society.leader):
+            owed = sender not in sent and (words or sender == session.run.mail.society.leader)
+            if owed or (reply and reply not in sent.get(sender, ())):
                 said = words or "I have come to no result."
                 await session.perform(message(mail.thread, said, [sender], session, state.sources))
 
@@ -58,10 +60,14 @@ def _woken(state: State, told: Message) -> State:
     return fresh.model_copy(update=kept | {"compactions": state.compactions, "ceiling": state.ceiling})
 
 
-def _reached(session: Session[Any], after: int) -> set[str]:
-    """Return whom the agent has written to since an effect of its branch."""
-    sent = (record for _, record in ended_on(session, [EffectKind.SEND_MESSAGE], after=after))
-    return {to for one in sent if one.outcome is not None and one.outcome.ok for to in one.effect["arguments"]["to"]}
+def _sent(session: Session[Any], after: int) -> dict[str, list[str]]:
+    """Return to whom the agent has written since an effect of its branch, and what."""
+    found: dict[str, list[str]] = {}
+    for _, record in ended_on(session, [EffectKind.SEND_MESSAGE], after=after):
+        if record.outcome is not None and record.outcome.ok:
+            for to in record.effect["arguments"]["to"]:
+                found.setdefault(to, []).append(record.effect["arguments"]["content"])
+    return found
 
 
 def _last_words(state: State, told: Message) -> str:
@@ -82,7 +88,7 @@ def society_agents() -> tuple[Agent, ...]:
         _agent("planner", "Thinks: makes plans, judges results, finds what is wrong with them. It has no tools.", ()),
         _agent("web_agent", "Searches the web, reads pages, and looks at their pictures.", web),
         _agent("document_agent", "Reads the files of the task: texts, tables, pictures, recordings.", documents),
-        _agent("coding_agent", "Reasons, and writes and runs programs.", code),
+        _agent("coding_agent", "Reasons, and writes and runs programs, on the files of the task too.", code),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from pydantic import JsonValue
 
@@ -54,12 +54,14 @@ def message(
 class Send:
     """`send_message` (an `Offered`)."""
 
+    description: str = "Write into a thread. Only those who are mentioned are woken and read it."
+
     @property
     def schema(self) -> ToolSchema:
         """Return how the model sees it."""
         return ToolSchema(
             name="send_message",
-            description="Write into a thread. Only those who are mentioned are woken and read it.",
+            description=self.description,
             parameters=_object(
                 thread={**_TEXT, "description": "Its name."},
                 content={**_TEXT, "description": "What you want to say, whole: nobody sees what you have seen."},
@@ -153,7 +155,8 @@ class WaitForMention:
 
     async def _wait(self, ctx: Session[Any], timeout_s: float = LONGEST_WAIT_S) -> ToolResult:
         seconds = min(timeout_s, self.left())
-        mails, reason, lost = await heard(ctx, seconds)
+        found = await heard(ctx, seconds)
+        mails, reason = found.mails, found.reason
         if mails:
             said = ""
         elif reason == "all_waiting":
@@ -163,19 +166,25 @@ class WaitForMention:
         elif seconds < timeout_s:
             said = "Nobody has mentioned you, and your time is up."
         else:
-            said = f"Nobody has mentioned you within {timeout_s:g} seconds; agents are still at work."
+            working = ", ".join(found.working) or "nobody"
+            said = f"Nobody has mentioned you within {timeout_s:g} seconds; at work: {working}. You can wait again."
         blocks = [*mail_blocks(mails), *([block_from(said, trust=Trust.SYSTEM)] if said else [])]
         # A provider's own words may stand in why an agent was lost.
-        blocks += [block_from(one, trust=Trust.AGENT) for one in lost]
+        blocks += [block_from(one, trust=Trust.AGENT) for one in found.lost]
         return ToolResult(content=[*blocks], trust=lowest(*(one.trust for one in blocks)))
 
 
-async def heard(session: Session[Any], seconds: float | None = None) -> tuple[list[Mail], str, list[str]]:
-    """Wait for messages that mention the actor of a session.
+class Heard(NamedTuple):
+    """How a wait ended: the messages, why, and for who leads a sentence on each lost agent and who is at work."""
 
-    Returns:
-        The messages, why the wait ended, and for who leads a sentence on each agent that works no more.
-    """
+    mails: list[Mail]
+    reason: str
+    lost: list[str]
+    working: list[str]
+
+
+async def heard(session: Session[Any], seconds: float | None = None) -> Heard:
+    """Wait for messages that mention the actor of a session."""
     limit: dict[str, JsonValue] = {} if seconds is None else {"timeout_s": seconds}
     effect = Effect(
         kind=EffectKind.WAIT,
@@ -186,9 +195,9 @@ async def heard(session: Session[Any], seconds: float | None = None) -> tuple[li
     )
     outcome = await session.perform(effect)
     value = outcome.value if isinstance(outcome.value, dict) else {}
-    lost = value.get("lost")
-    found = [str(one) for one in lost] if isinstance(lost, list) else []
-    return session.mail(outcome), str(value.get("reason", "")), found
+    lost, working = (value.get(name) for name in ("lost", "working"))
+    texts = [[str(one) for one in found] if isinstance(found, list) else [] for found in (lost, working)]
+    return Heard(session.mail(outcome), str(value.get("reason", "")), *texts)
 
 
 def mail_blocks(mails: Sequence[Mail]) -> list[Block]:

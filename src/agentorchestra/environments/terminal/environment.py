@@ -33,21 +33,23 @@ _cut = partial(cut, advice="; write the output to a file and look at parts of it
 _EXECUTE: Sequence[Literal["execute"]] = ("execute",)
 
 Command = Annotated[str, Field(description="What bash runs: one command or a script.")]
-JobNumber = Annotated[int, Field(description="The job's number, as `start` or `jobs` gave it.")]
-Seconds = Annotated[float, Field(description="In seconds; 0 for the limit.", ge=0)]
+JobNumber = Annotated[int, Field(description="The job's number, as terminal_start or terminal_jobs gave it.")]
+Seconds = Annotated[float, Field(description="In seconds; 0 for as long as is allowed.", ge=0)]
 
 
 class Terminal(FolderEnvironment):
     """A shell (bash) in a sandbox, with the folder as its working folder.
 
     State: the directory, the variables, functions and options of the shell, what runs in the background, and the files
-    of the folder, which files and git work on too. The task's files are in files/, to be read only.
+    of the folder. The task's files are in files/, to be read only. Write here whatever files the task wants: the tools
+    python and bash, where you have them, work in another folder.
     Vision: each command gives what it printed, errors among it, and its exit code when that is not 0. Of a long output
     the beginning and the end are shown.
     Interaction: directory and variables stay from one command to the next. Commands find their input closed: nothing
     can be typed, so give answers as options or with a pipe. A command that takes longer than its time is interrupted;
-    start what takes long or serves others with start, and look at it with output. When the run is resumed, directory
-    and variables are back and the folder is as it was after the last action; what ran in the background is gone.
+    start what takes long or serves others with terminal_start, and look at it with terminal_output. When the run is
+    resumed, directory and variables are back and the folder is as it was after the last action; what ran in the
+    background is gone.
     """
 
     name = "terminal"
@@ -165,7 +167,7 @@ class Terminal(FolderEnvironment):
     def _seconds(self, asked: float) -> float:
         most = self._limits.seconds
         if asked > most:
-            raise ToolError(f"a command may take {most:g} s here; start what takes longer with start")
+            raise ToolError(f"a command may take {most:g} s here; start what takes longer with terminal_start")
         return asked or most
 
     # -- actions -----------------------------------------------------------------------------------------------------
@@ -211,7 +213,7 @@ class Terminal(FolderEnvironment):
         except SandboxUnavailableError as exc:
             raise ToolError(str(exc)) from None
         await self._keep(shell)
-        return f"job {job.job} runs in the background; look at it with output, end it with stop"
+        return f"job {job.job} runs in the background; look at it with terminal_output, end it with terminal_stop"
 
     @action(mutates=False)
     async def jobs(self) -> str:
@@ -278,7 +280,7 @@ class Terminal(FolderEnvironment):
         if ran.stdout:
             lines.append(_cut(ran.stdout.rstrip("\n")))
         ended = {
-            "time": f"it was stopped after its time limit of {seconds:g} s; start what takes longer with start",
+            "time": f"it was stopped after its limit of {seconds:g} s; start what takes longer with terminal_start",
             "interrupted": "it was interrupted",
             "flood": f"it was stopped because it printed more than {self._limits.flood_bytes >> 20} MiB",
         }
@@ -294,7 +296,7 @@ class Terminal(FolderEnvironment):
             lost = "; what ran in the background is gone" if ran.jobs_lost else ""
             lines.append(f"[{ran.again}; a new shell has the directory and the variables as they were last{lost}]")
         if ran.jobs:
-            lines.append(f"[{ran.jobs} in the background: see jobs]")
+            lines.append(f"[{ran.jobs} in the background: see terminal_jobs]")
         lines += [f"[too large to be kept over a restart: {one}]" for one in ran.notes]
         return "\n".join(lines) or "(no output)"
 
