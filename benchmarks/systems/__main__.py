@@ -4,11 +4,12 @@
     python benchmarks/systems [--things N] [--rounds N] [--systems NAME,...] [--python PYTHON]
 
 N things are put on a scale, one in each step; the last step says what the scale shows. The tools are scripted, and so
-is the model, which is a function of what it is shown: it hands the task on where it can, else calls the tool, then
-finishes. Nothing goes to a network. A system whose only action is a shell is answered the same by a `bash` that knows
-one command. Printed are model requests, the bytes of all prompts (messages as a model is shown them, schemas as JSON),
-CPU milliseconds of this process per request and wall milliseconds of a run, each with its ratio to `react`. Requests
-and bytes are the same in every round; the times are medians. `parallel.py` measures delegations at the same time.
+is the model, which is a function of what it is shown: it hands the task on or writes it to an agent where it can, else
+calls the tool, then finishes. Nothing goes to a network. A system whose only action is a shell is answered the same by
+a `bash` that knows one command. Printed are model requests, the bytes of all prompts (messages as a model is shown
+them, schemas as JSON), CPU milliseconds of this process per request and wall milliseconds of a run, each with its ratio
+to `react`. Requests and bytes are the same in every round; the times are medians. `parallel.py` measures delegations at
+the same time.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ HERE = Path(__file__).resolve().parent
 OURS = HERE.parent.parent / ".venv/bin/python"
 
 REFERENCE = "react"
-ASIDE = {"coral", "debate", "owl"}
-"""Systems whose agents only speak, or write to each other."""
+ASIDE = {"debate"}
+"""Systems whose agents only speak."""
 
 THINGS = ("bell", "rope", "lantern", "anchor", "plank", "bucket", "sail", "compass", "barrel", "oar")
 TASK = "Put these on the scale, one after the other, and say what it shows: {}."
@@ -69,19 +70,29 @@ def tools() -> list[Any]:
 
 
 def decision(request: Any) -> Any:
-    """Return what the model decides, from what it is shown alone: hand on, else act, then finish."""
+    """Return what the model decides, from what it is shown alone: hand on or write, else act, then finish."""
     from agentorchestra.testing import call, decide, say
 
     names = {one.name for one in request.tools}
+    shown = "\n".join(message.text for message in request.messages)
     results = [message.text for message in request.messages if message.role == "tool"]
-    finish = next((name for name in ("done", "complete", "submit") if name in names), None)
-    if finish is None:  # a question beside the work: a reviewer's, a judge's
-        asked = (request.settings.output_schema or {}).get("properties", {})
-        return say(json.dumps({name: _PLAIN.get(str(one.get("type")), "") for name, one in asked.items()}))
-    found = re.search(r"[Ss]ay what it shows: ([\w, ]+)\.", "\n".join(message.text for message in request.messages))
-    assert found is not None, "the task is not in the prompt"
+    read = re.findall(r"\d+ kg", shown)
+    programs = re.findall(r"^- (\w+): .*\bprograms\b", shown, re.MULTILINE)
+    found = re.search(r"[Ss]ay what it shows: ([\w, ]+)\.", shown)
     # Not the user's words as they are: a planner that hands these on is not asked again.
-    things, order = found[1].split(", "), found[0].capitalize()
+    things, order = (found[1].split(", "), found[0].capitalize()) if found else ([], "")
+    finish = next((name for name in ("done", "complete", "submit", "submit_answer") if name in names), None)
+    if finish is None and "send_message" not in names:  # a form: of a plan, of a reviewer, of a judge
+        asked = (request.settings.output_schema or {}).get("properties", {})
+        known = {"subtasks": [order], "worker": "".join(programs), "answer": "".join(read[-1:])}
+        given = {name: known.get(name) or _PLAIN.get(str(one.get("type")), "") for name, one in asked.items()}
+        return say(json.dumps(given))
+    assert found is not None, "the task is not in the prompt"
+    if finish == "submit_answer":
+        sent = {"thread": "scale", "content": order, "mentions": programs}
+        turns = [call("create_thread", thread="scale", participants=programs), call("send_message", **sent)]
+        turns += [call("wait_for_mention"), call(finish, answer="".join(read[-1:]))]
+        return decide(calls=[turns[len(results)]])
     agents = [one for one in request.tools if "task" in one.parameters["properties"]]
     delegations = [call(one.name, task=order) for one in agents if _WEIGHS in one.description]
     if "delegate_task" in names:
@@ -92,7 +103,11 @@ def decision(request: Any) -> Any:
     if delegations:
         return decide(calls=delegations[:1])
     if len(results) == len(things):
-        return decide(calls=[call(finish, answer=results[-1])])
+        mail = re.search(r"^(\w+) in thread '(\w+)':", shown, re.MULTILINE)
+        back = {"thread": mail[2], "content": results[-1], "mentions": [mail[1]]} if mail else {}
+        return decide(calls=[call(finish, answer=results[-1]) if finish else call("send_message", **back)])
+    if len(results) > len(things):
+        return decide(calls=[call("wait_for_mention")])
     now = things[: len(results) + 1]
     act = call("weigh", things=now) if "weigh" in names else call("bash", command=f"weigh {' '.join(now)}")
     return decide(calls=[act])

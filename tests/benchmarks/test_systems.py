@@ -17,11 +17,14 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_requests_and_bytes_of_each_system_beside_react() -> None:
-    done = _run("--rounds", "1", "--systems", "agentorchestra,aorchestra")
+    done = _run("--rounds", "1", "--systems", "agentorchestra,aorchestra,coral,owl")
     assert done.returncode == 0, done.stderr
     rows = {line.split()[0]: line.split()[1:] for line in done.stdout.splitlines()[1:]}
     # Five steps and the end; the planner hands on and finishes; so does the orchestrator, and the log is reviewed.
-    assert {name: row[0] for name, row in rows.items()} == {"react": "6", "agentorchestra": "8", "aorchestra": "9"}
+    # Who leads by mail opens a thread, writes, waits and submits; who is asked writes back and waits.
+    # A workforce has a plan, an assignment and an answer beside the work.
+    counts = {"react": "6", "agentorchestra": "8", "aorchestra": "9", "coral": "11", "owl": "9"}
+    assert {name: row[0] for name, row in rows.items()} == counts
     assert [rows["react"][n] for n in (1, 3, 5, 7)] == ["1.00"] * 4
     sizes = {name: int(row[2].replace(",", "")) for name, row in rows.items()}
     assert all(row[3] == f"{sizes[name] / sizes['react']:.2f}" for name, row in rows.items())
@@ -32,7 +35,7 @@ def test_it_runs_every_system_that_has_tools() -> None:
     done = _run("--rounds", "1", "--things", "1")
     assert done.returncode == 0, done.stderr
     named = [line.split()[0] for line in done.stdout.splitlines()[1:]]
-    assert named[0] == "react" and {"agentorchestra", "aorchestra", "mini_swe"} <= {*named}
+    assert named[0] == "react" and {"agentorchestra", "aorchestra", "coral", "mini_swe", "owl"} <= {*named}
 
 
 @pytest.mark.parametrize(

@@ -14,11 +14,11 @@ MEMBERS = {"web": "Searches.", "coder": "Computes."}
 def founded(topology: Topology = "star") -> Society:
     """A society with one open thread of everybody, one of the coder alone, and one that is closed."""
     made = Society()
-    made.take({"op": "found", "leader": "lead", "members": MEMBERS, "topology": topology})
-    made.take({"op": "create", "thread": "all", "participants": ["web", "coder"]})
-    made.take({"op": "create", "thread": "sums", "participants": ["coder"]})
-    made.take({"op": "create", "thread": "old", "participants": ["coder"]})
-    made.take({"op": "close", "thread": "old", "summary": "It is over."})
+    made.take({"op": "found", "leader": "lead", "members": MEMBERS, "topology": topology}, "/")
+    made.take({"op": "create", "thread": "all", "participants": ["web", "coder"]}, "/")
+    made.take({"op": "create", "thread": "sums", "participants": ["coder"]}, "/")
+    made.take({"op": "create", "thread": "old", "participants": ["coder"]}, "/")
+    made.take({"op": "close", "thread": "old", "summary": "It is over."}, "/")
     return made
 
 
@@ -30,7 +30,7 @@ def letter(**changes: Any) -> dict[str, Any]:
 def test_a_message_of_the_leader_opens_its_thread() -> None:
     society, first = founded(), letter(thread="new", to=["coder"], sender="lead")
     assert society.message_problem("lead", first) == ""
-    society.take(first)
+    society.take(first, "/")
     assert society.threads["new"].participants == ["lead", "coder"]
     assert "web does not take part in 'new'" in society.message_problem("lead", letter(thread="new", to=["web"]))
     assert "there is no agent 'nobody'" in society.message_problem("lead", letter(thread="next", to=["nobody"]))
@@ -112,13 +112,13 @@ def test_changes_that_cross_each_other_leave_the_threads_whole() -> None:
     """Two calls of one decision are both allowed before either is taken in."""
     society = founded()
     for _ in range(2):
-        society.take({"op": "remove", "thread": "all", "participant": "web"})
+        society.take({"op": "remove", "thread": "all", "participant": "web"}, "/")
     assert society.threads["all"].participants == ["lead", "coder"]
     for _ in range(2):
-        society.take({"op": "add", "thread": "all", "participant": "web"})
+        society.take({"op": "add", "thread": "all", "participant": "web"}, "/")
     assert society.threads["all"].participants == ["lead", "coder", "web"]
-    society.take({"op": "create", "thread": "all", "participants": ["coder"]})
-    society.take({"op": "create", "thread": "new", "participants": ["lead", "web", "web"]})
+    society.take({"op": "create", "thread": "all", "participants": ["coder"]}, "/")
+    society.take({"op": "create", "thread": "new", "participants": ["lead", "web", "web"]}, "/")
     assert society.threads["all"].participants == ["lead", "coder", "web"]
     assert society.threads["new"].participants == ["lead", "web"]
 
@@ -130,3 +130,23 @@ def test_who_works_no_more_is_refused_with_why() -> None:
     assert society.message_problem("lead", letter()) == said
     assert society.problem("lead", {"op": "create", "thread": "new", "participants": ["web", "coder"]}) == said
     assert society.message_problem("lead", letter(to=["web"])) == ""
+
+
+@pytest.mark.parametrize(
+    ("name", "branch", "same"),
+    [
+        ("lead", "/1.lead", True),
+        ("lead", "/1.lead/3.web", False),
+        ("lead", "/1.lead/3.web/4.python/1.lead", False),
+        ("web", "/1.lead/3.web", True),
+        ("web", "/1.lead/3.web/4.python/1.web", False),
+        ("web", "/2.web", False),
+        ("helper", "/1.lead/3.web/4.python/1.helper", True),
+    ],
+)
+def test_who_somebody_is_goes_by_the_branch(name: str, branch: str, same: bool) -> None:
+    society = Society()
+    assert society.forged(name, branch) == ""
+    society.take({"op": "found", "leader": "lead", "members": MEMBERS, "topology": "star"}, "/1.lead")
+    said = f"the agent at {branch} is not the {name} that others write to"
+    assert society.forged(name, branch) == ("" if same else said)

@@ -9,7 +9,7 @@ import pytest
 from agentorchestra.core.effects import Effect, EffectKind, Mode
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
-from tests.runtime.support import Bench, agent
+from tests.runtime.support import Bench, agent, tool
 
 
 def mail(kind: EffectKind, **arguments: Any) -> Effect:
@@ -46,3 +46,23 @@ async def test_a_lost_agent_wakes_the_leader_and_stays_lost_after_a_resume(fails
     assert len(lost) == 2 and all(why in one["worker"] for one in lost)
     replayed = await bench.replay(main)
     assert replayed is not None and replayed.answer == first.answer
+
+
+async def test_a_tool_cannot_found_a_society() -> None:
+    """Its agents would be those of a branch on which no agent works."""
+    founded: dict[str, Any] = {"leader": "run", "members": {}, "topology": "star"}
+
+    async def founder(effect: Effect, ctx: Session[Any]) -> Any:
+        return str((await ctx.perform(mail(EffectKind.SEND_MESSAGE, op="found", **founded))).error)
+
+    async def main(root: Session[Any]) -> Any:
+        refused = await root.perform(tool("founder", Mode.COMPOSITE))
+        own = await root.perform(mail(EffectKind.SEND_MESSAGE, op="found", **founded))
+        return [refused.value, own.ok]
+
+    store = MemoryStore()
+    await store.open()
+    bench = Bench(store, {"founder": founder})
+    await bench.create()
+    result = await bench.drive(main)
+    assert result.answer == str(["a tool cannot found a society; run does that itself", True])

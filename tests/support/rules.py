@@ -134,6 +134,83 @@ def joined(row: dict[str, str], tables: list[tuple[str, Rows]]) -> dict[str, str
     return whole
 
 
+# -- pieces of work ----------------------------------------------------------------------------------------------------
+
+UNKNOWN = "unknown"
+MOST = ("largest", "latest", "fastest")
+
+
+def pieces(question: str) -> list[str]:
+    """Return the pieces of work of a question, which begin with "First" and "Then"; else all of it as the one."""
+    return [one for one in sentences_of(question) if re.match(r"(?:First|Then) ", one)] or [question]
+
+
+def broken(text: str, reply: str) -> str:
+    """Return the sentences of a text whose condition the tables of a reply break, "" where they keep them all."""
+    rows = [row for _, table in tables_of({"": reply}) for row in table]
+    cells = [value for row in rows for value in row.values()]
+    wrong = []
+    for one in sentences_of(text):
+        limit, measure = re.search(r"\bbefore (\d{4})\b", one), re.search(r"\bin (\w+) (per \w+)\b", one)
+        gaps = "may be unknown" in one and UNKNOWN in cells
+        late = limit is not None and any(re.fullmatch(r"\d{4}", cell) and cell >= limit[1] for cell in cells)
+        other = measure is not None and any(
+            column.endswith(f" {measure[2]}") and column != f"{measure[1]} {measure[2]}"
+            for row in rows
+            for column in row
+        )
+        wrong += [one] if gaps or late or other else []
+    return " ".join(dict.fromkeys(wrong))
+
+
+def carried_out(order: str, texts: dict[str, str]) -> list[str]:
+    """Return the lines that a piece of work gives: a list, what there is of each per day, the first or last, a sum.
+
+    The rows are those of the first table; what they lack is looked up in the others. Conditions in the order are kept.
+    """
+    verb = re.match(r"(?:First|Then) (list|work out|name|add up)\b", order)
+    tables = [rows for _, rows in tables_of(texts)]
+    if verb is None or not tables:
+        return []
+    main, *columns = tables[0][0]
+    rows = []
+    for row in tables[0]:
+        same = [other for table in tables for other in table if other.get(main) == row[main]]
+        rows.append({name: value for one in reversed(same) for name, value in one.items() if value != UNKNOWN})
+    limit = re.search(r"\bbefore (\d{4})\b", order)
+    if limit is not None:
+        rows = [row for row in rows if not any(re.fullmatch(r"\d{4}", one) and one >= limit[1] for one in row.values())]
+    measure = re.search(r"\bin (\w+ per \w+)\b", order)
+    if verb[1] == "list":
+        words = set(re.findall(r"\b[A-Z]\w+", order))
+        shown = [main, *(one for one in columns if one in order)]
+        return lines_of(shown, [row for row in rows if words & {*row.values()}] or rows)
+    if verb[1] == "work out":
+        per = re.search(r"\bper (\w+)", order)
+        below = f"{per[1]}s" if per else ""
+        above = measure[1].split()[0] if measure else next(one for one in columns if one != below)
+        rate = f"{above} per {per[1]}" if per else ""
+        held = [row for row in rows if above in row and below in row]
+        return lines_of(
+            [main, rate], [{main: row[main], rate: f"{number(row[above]) / number(row[below]):.1f}"} for row in held]
+        )
+    if verb[1] == "add up":
+        added = [number(row[one]) for row in rows for one in row if one in order and re.fullmatch(NUMBER, row[one])]
+        return [written(sum(added))]
+    last = columns[-1]
+    held = [row for row in rows if last in row]
+    if not held or (measure is not None and measure[1] != last):
+        return []
+    best = max if any(one in order for one in MOST) else min
+    return [best(held, key=lambda row: (number(row[last]) if re.fullmatch(NUMBER, row[last]) else 0, row[last]))[main]]
+
+
+def lines_of(columns: list[str], rows: Rows) -> list[str]:
+    """Return a table with cells between bars."""
+    cells = [columns, ["---"] * len(columns), *([row.get(one, UNKNOWN) for one in columns] for row in rows)]
+    return [f"| {' | '.join(one)} |" for one in cells]
+
+
 # -- sentences ---------------------------------------------------------------------------------------------------------
 
 
@@ -310,7 +387,14 @@ def files_below(folder: str) -> dict[str, str]:
     return found
 
 
-def work(question: str) -> None:
+def solved(question: str, files: dict[str, str], tables: str = "") -> Found | None:
+    """Return what answers a question or is a piece of work, from tables that are known and from files."""
+    named = sorted((name for name in files if name in question), key=question.find)
+    lines = carried_out(question, {"": tables} | {name: files[name] for name in named})
+    return ("\n".join(lines), []) if lines else answer(question, {name: files[name] for name in named})
+
+
+def work(question: str, tables: str = "") -> None:
     """Answer from the files of the working folder, and print the answer; mend what is to be mended there."""
     files = files_below(".")
     named = {name: text for name, text in files.items() if name in question}
@@ -329,5 +413,5 @@ def work(question: str) -> None:
         ran = subprocess.run([sys.executable, "-m", "unittest", *tests], capture_output=True, text=True, check=False)
         print(f"found: {said}" if ran.returncode == 0 else f"the tests fail: {ran.stderr[-300:]}")
         return
-    found = answer(question, named)
-    print(f"found: {found[0]}" if found is not None else "nothing was found")
+    value = solved(question, files, tables)
+    print("\n".join(f"found: {one}" for one in value[0].splitlines()) if value is not None else "nothing was found")

@@ -1,9 +1,12 @@
 """A model for every system: what it does next is a function of the messages and tools that one request shows.
 
 It knows no task, no system and no prompt. What a tool is good for, it takes from the tool's schema: one that ends the
-work, hands work on, runs a program, reads a page or a file. Work that can be handed on is handed on; else a program
-answers by the general rules of `rules.py`, which it is sent whole, or the same rules are applied to pages that were
-read. What was not found is not answered.
+work, hands work on, writes to others, runs a program, reads a page or a file. Work that can be handed on is handed on,
+piece by piece where the question has pieces; else a program answers by the general rules of `rules.py`, which it is
+sent whole, or the same rules are applied to pages and files that were read. What was not found is not answered.
+
+It finds an error in what came back exactly when what it is shown also holds the condition that is broken. Then it has
+that piece of work done again, and says the condition with it.
 """
 
 from __future__ import annotations
@@ -13,10 +16,10 @@ import json
 import queue
 import re
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urljoin
@@ -30,6 +33,12 @@ from tests.support import rules
 
 RULES = Path(rules.__file__).read_text(encoding="utf-8")
 MOST_PAGES = 6
+FILE = r"\b\w+\.[a-z]\w{1,3}\b"
+"""The name of a file."""
+
+Sources = list[dict[str, JsonValue]]
+Finish = Callable[[str, Sources], ToolCall]
+"""Finishes with what was found, "" for nothing, and what it rests on."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,21 @@ class Tool:
         return found if self.required == [found] and "background" not in self.description else ""
 
     @property
+    def lists(self) -> str:
+        """The first required parameter that is a list, "" where there is none."""
+        return next((name for name in self.required if self.properties[name].get("type") == "array"), "")
+
+    @property
+    def writes(self) -> str:
+        """The parameter for the words, of a tool that writes to those who are listed."""
+        return self.text("content") if self.lists else ""
+
+    @property
+    def reads_files(self) -> str:
+        """The parameter for the name, of a tool that reads a file."""
+        return self.text("name", "path") if self.description.lower().startswith("read a file") else ""
+
+    @property
     def reads_pages(self) -> str:
         """The parameter for the address, of a tool that reads a page."""
         return self.text("url", "address") if self.description.lower().startswith("read") else ""
@@ -92,6 +116,15 @@ class Shown:
     def said(self, role: str) -> list[str]:
         """The texts of the messages of a role."""
         return [_text(one) for one in self.body["messages"] if one["role"] == role]
+
+    def does(self, word: str) -> list[Tool]:
+        """The tools whose descriptions begin with a word."""
+        return [one for one in self.tools if one.description.startswith(word)]
+
+    @cached_property
+    def told(self) -> str:
+        """All that the user says."""
+        return "\n\n".join(self.said("user"))
 
     @cached_property
     def question(self) -> str:
@@ -123,10 +156,13 @@ def solve(body: Body) -> ModelResponse:
     """Reply to a request."""
     shown = Shown(body)
     ends = [one for one in shown.tools if one.ends]
+    writers = [one for one in shown.tools if one.writes]
+    if writers:
+        return decide(calls=[_lead_by_mail(shown, writers[0], ends[0]) if ends else _answer_mail(shown, writers[0])])
     if not ends:
         return ModelResponse(text=_reply(shown))
     agents = [one for one in shown.tools if one.hands_on]
-    return decide(calls=[_lead(shown, agents, ends[0]) if agents else _act(shown, ends[0])])
+    return decide(calls=[_lead(shown, agents, ends[0]) if agents else _act(shown, partial(_end, shown, ends[0]))])
 
 
 @contextmanager
@@ -167,24 +203,24 @@ def _lead(shown: Shown, agents: list[Tool], end: Tool) -> ToolCall:
     asked = [name for name, _, _ in came]
     times = 2 if len(agents) == 1 else 1
     left = [one for one in agents if asked.count(one.name) < times]
-    left.sort(key=lambda one: -_fits(one, shown.question))
+    left.sort(key=lambda one: -_fits(one.description, shown.question))
     if not left:
         return _end(shown, end)
     told = "\n".join(text for _, _, text in came)
     return call(left[0].name, **_filled_in(left[0], left[0].hands_on, shown.question, told))
 
 
-def _fits(agent: Tool, question: str) -> int:
-    """How well the description of an agent names the kinds of things that the question has; work in a folder first."""
+def _fits(description: str, question: str) -> float:
+    """How well a description names the kinds of things that a question has; work in a folder and sums first."""
     wants = [
         (2, r"\.py\b", r"\b(terminal|programs?|code|tests?)\b"),
-        (1, r"\.\w{2,4}\b", r"\b(files?|tables?)\b"),
+        (2, r"\b(work out|add up)\b", r"\bprograms?\b"),
+        (1, FILE, r"\b(files?|tables?)\b"),
         (1, r"https?://", r"\b(addresses|pages?)\b"),
         (1, r"\d", r"\b(computes?|calculat\w+|mathematics)\b"),
+        (0.5, "", r"\bprograms?\b"),
     ]
-    return sum(
-        weight for weight, there, named in wants if re.search(there, question) and re.search(named, agent.description)
-    )
+    return sum(weight for weight, there, named in wants if re.search(there, question) and re.search(named, description))
 
 
 def _filled_in(tool: Tool, main: str, text: str, known: str) -> dict[str, JsonValue]:
@@ -201,32 +237,104 @@ def _filled_in(tool: Tool, main: str, text: str, known: str) -> dict[str, JsonVa
     return given
 
 
+# -- mail --------------------------------------------------------------------------------------------------------------
+
+MAIL = re.compile(r"^(\w+) in thread '([^']*)':\n(.*?)(?:\n</content\b|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def _lead_by_mail(shown: Shown, writer: Tool, end: Tool) -> ToolCall:
+    """Write a piece of work to whoever fits it best and was not asked; go on with what came back.
+
+    A reply that breaks a condition of the question is not gone on with: the piece of work is written once more, and
+    the condition with it.
+    """
+    listing, opener, waiter = (shown.does(word)[0] for word in ("List", "Open", "Wait"))
+    listed, came = shown.of([listing]), shown.of([writer])
+    if not listed:
+        return call(listing.name)
+    last, _, text = shown.results[-1]
+    if last == writer.name or "still at work" in text:
+        return call(waiter.name)
+    pieces, known, wrong, tried = rules.pieces(shown.question), "", "", list[str]()
+    replies = [words for _, _, one in shown.of([waiter]) for _, _, words in MAIL.findall(one)]
+    for (_, given, _), reply in zip(came, replies, strict=False):
+        found = "\n".join(re.findall(r"^found: (.*)$", reply, re.MULTILINE))
+        broken = rules.broken(shown.question, found)
+        if found and not broken:
+            pieces, known, wrong, tried = pieces[1:], found, "", []
+        elif found and not wrong:
+            wrong = broken
+        else:
+            tried += given[writer.lists]
+    if not pieces:
+        return _end(shown, end, known)
+    agents = re.findall(r"^- (\w+): (.*)$", listed[0][2], re.MULTILINE)
+    left = [(_fits(said, pieces[0]), name) for name, said in agents if name not in tried and _fits(said, pieces[0])]
+    if not left:
+        return _end(shown, end)
+    _, name = max(left, key=lambda one: one[0])
+    if not any(name in given[opener.lists] for _, given, _ in shown.of([opener])):
+        return call(opener.name, **{opener.text("thread"): name, opener.lists: [name]})
+    words = "\n\n".join(one for one in (f"{pieces[0]} {wrong}".strip(), known) if one)
+    return call(writer.name, **{writer.text("thread"): name, writer.writes: words, writer.lists: [name]})
+
+
+def _answer_mail(shown: Shown, writer: Tool) -> ToolCall:
+    """Do the work of the last message, write back what came of it, and wait for the next one."""
+    messages = shown.body["messages"]
+    place = max(n for n, one in enumerate(messages) if one["role"] == "user" and MAIL.search(_text(one)))
+    sender, thread, words = MAIL.findall(_text(messages[place]))[-1]
+    now = Shown({**shown.body, "messages": [{"role": "user", "content": words}, *messages[place + 1 :]]})
+    if now.of([writer]):
+        return call(shown.does("Wait")[0].name)
+
+    def write(found: str, _: Sources) -> ToolCall:
+        words = "\n".join(f"found: {one}" for one in found.splitlines()) or "It was not found."
+        return call(writer.name, **{writer.text("thread"): thread, writer.writes: words, writer.lists: [sender]})
+
+    return _act(now, write)
+
+
 # -- acting ------------------------------------------------------------------------------------------------------------
 
 
-def _act(shown: Shown, end: Tool) -> ToolCall:
+def _act(shown: Shown, finish: Finish) -> ToolCall:
     """Read what is to be read, run a program, then finish."""
     readers = [one for one in shown.tools if one.reads_pages]
     addresses = re.findall(r"https?://[^\s<>\"')]+[^\s<>\"').,?]", shown.question)
     if readers and addresses:
-        return _browse(shown, readers[0], addresses, end)
+        return _browse(shown, readers[0], addresses, finish)
+    question = " ".join(dict.fromkeys([shown.question, rules.broken(shown.told, shown.told)])).strip()
+    tables = "\n\n".join(one for one in _parts(shown.told) if one.startswith("|"))
     runners = [one for one in shown.tools if one.runs]
     runners.sort(key=lambda one: (one.runs == "code") == bool(re.search(r"\.py\b", shown.question)))
+    files = [one for one in shown.tools if one.reads_files]
+    if files and not runners:
+        return _read(shown, files[0], question, tables, finish)
     came = shown.of(runners)
     for name, _, text in came:
-        found = re.search(r"^found: (.*)$", text, re.MULTILINE)
-        if found is not None:
-            return _end(shown, end, found[1], [{"source": name, "quote": found[0]}])
+        found = re.findall(r"^found: (.*)$", text, re.MULTILINE)
+        if found:
+            return finish("\n".join(found), [{"source": name, "quote": f"found: {found[0]}"}])
     left = [one for one in runners if one.name not in [name for name, _, _ in came]]
     if not left:
-        return _end(shown, end)
-    program = f"{RULES}\n\nwork({shown.question!r})\n"
+        return finish("", [])
+    program = f"{RULES}\n\nwork({question!r}, {tables!r})\n"
     if left[0].runs != "code":
         program = f"python3 - <<'THE_END'\n{program}THE_END\n"
     return call(left[0].name, **{left[0].runs: program})
 
 
-def _browse(shown: Shown, reader: Tool, addresses: list[str], end: Tool) -> ToolCall:
+def _read(shown: Shown, reader: Tool, question: str, tables: str, finish: Finish) -> ToolCall:
+    """Read the files that the question names, and answer from them."""
+    texts = {str(given.get(reader.reads_files)): text for _, given, text in shown.of([reader])}
+    for one in re.findall(FILE, question):
+        if one not in texts:
+            return call(reader.name, **{reader.reads_files: one})
+    return _finish(finish, rules.solved(question, {name: _file(text) for name, text in texts.items()}, tables))
+
+
+def _browse(shown: Shown, reader: Tool, addresses: list[str], finish: Finish) -> ToolCall:
     """Read the pages that are named, then those behind links with names of the question, until they answer it."""
     pages = {str(given.get(reader.reads_pages)): text for _, given, text in shown.of([reader])}
     for one in addresses:
@@ -235,7 +343,7 @@ def _browse(shown: Shown, reader: Tool, addresses: list[str], end: Tool) -> Tool
     question = re.sub(r"https?://\S+", "", shown.question)
     found = rules.answer(question, {address: _page(text) for address, text in pages.items()})
     if found is not None:
-        return _end(shown, end, found[0], [{"source": name, "quote": words} for name, words in found[1]])
+        return _finish(finish, found)
     words = set(re.findall(r"\b[A-Z]\w+", question))
     links = [
         (len(words & set(title.split())), urljoin(base, target))
@@ -245,7 +353,18 @@ def _browse(shown: Shown, reader: Tool, addresses: list[str], end: Tool) -> Tool
     likely = max((one for one in links if one[1] not in pages), default=(0, ""))
     if likely[0] and len(pages) < MOST_PAGES:
         return call(reader.name, **{reader.reads_pages: likely[1]})
-    return _end(shown, end)
+    return _finish(finish, None)
+
+
+def _finish(finish: Finish, found: rules.Found | None) -> ToolCall:
+    """Finish with what the rules found in texts."""
+    answer, sources = found or ("", [])
+    return finish(answer, [{"source": name, "quote": words} for name, words in sources])
+
+
+def _file(text: str) -> str:
+    """The text of a file, without the tags around it and the numbers and letters of its lines and columns."""
+    return re.sub(r"^(?:</?content\b.*\n?|row,.*\n|\s*\d+[\t,])", "", text, flags=re.MULTILINE)
 
 
 def _page(text: str) -> str:
@@ -253,7 +372,7 @@ def _page(text: str) -> str:
     return re.sub(r"^\s*\d+\t", "", text, flags=re.MULTILINE)
 
 
-def _end(shown: Shown, end: Tool, found: str = "", sources: list[dict[str, JsonValue]] | None = None) -> ToolCall:
+def _end(shown: Shown, end: Tool, found: str = "", sources: Sources | None = None) -> ToolCall:
     """Finish with what was found, or say that it was not."""
     given: dict[str, JsonValue] = {}
     if "output" in end.required:
@@ -281,23 +400,25 @@ def _reply(shown: Shown) -> str:
     """
     parts = [part for one in shown.said("user") for part in _parts(one) if "?" not in part]
     again = [one for one in parts if any(one in other and one != other for other in parts)]
-    found = min(again or parts, key=len, default="")
+    # Of several pieces of work the last one gives the answer.
+    several = len(rules.pieces(shown.question)) > 1
+    found = parts[-1] if parts and several else min(again or parts, key=len, default="")
     form = (shown.body.get("response_format") or {}).get("json_schema", {}).get("schema")
     return found if form is None else json.dumps(_fill(_chosen(form, shown), found, holds=bool(again)))
 
 
 def _chosen(form: dict[str, Any], shown: Shown) -> dict[str, Any]:
-    """The form with what the question says of it: a list of tasks is the question itself, a name is that of the one
-    whose description fits, for this model reads pages where there are addresses and runs programs otherwise."""
+    """The form with what the question says of it: a list of tasks is its pieces, each with the condition that was
+    broken before; a name is that of the one whose description fits."""
     properties = dict(form.get("properties", {}))
     described = dict(re.findall(r"^- (\w+): (.*)$", "\n".join(shown.said("system")), re.MULTILINE))
-    fits = r"\b(addresses|pages?)\b" if re.search(r"https?://", shown.question) else r"\bprograms?\b"
     for name, one in properties.items():
         named = [each for each in one.get("enum") or [] if each in described]
         if one.get("type") == "array" and name.endswith("tasks"):
-            properties[name] = {"const": [shown.question]}
+            wrong = rules.broken(shown.question, shown.told)
+            properties[name] = {"const": [f"{each} {wrong}".strip() for each in rules.pieces(shown.question)]}
         elif named:
-            properties[name] = {"const": max(named, key=lambda each: bool(re.search(fits, described[each])))}
+            properties[name] = {"const": max(named, key=lambda each: _fits(described[each], shown.question))}
     return {**form, "properties": properties}
 
 

@@ -28,7 +28,7 @@ async def test_a_run_gives_its_exchanges_in_the_order_of_the_log(tmp_path: Path)
     found = conversation(events)
     assert found is not None
     assert (found.task, found.leader, found.origin) == ("How many are there?", "coral", result.run_id)
-    assert found.members["coding_agent"] == "Reasons, and writes and runs programs."
+    assert found.members["coding_agent"] == "Reasons, and writes and runs programs, on the files of the task too."
     rows = [(one.kind, one.sender, one.to, one.thread, one.content) for one in found.exchanges]
     assert rows == [
         ("create", "coral", ("coding_agent",), "work", ""),

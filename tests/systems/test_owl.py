@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -10,11 +11,14 @@ import pytest
 from agentorchestra.agents.agent import GIVEN, Agent
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import OwlSettings, Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.tea.calling.tool import tool
+from agentorchestra.testing import ScriptedModel
 from tests.systems.support import seen, workspace
 from tests.systems.workforce import WORD, Workforce
 
@@ -213,7 +217,7 @@ async def test_the_users_tools_are_those_of_the_coding_agent(tmp_path: Path) -> 
         async with workspace(tmp_path / name, force.model(), tools=[depth]) as ws:
             await ws.run(WORD, model="scripted", system="owl")
         assert ("depth" in [one.name for one in force.asked["results"][0].tools]) is system
-        said = "coding_agent: Reasons, and writes and runs programs, on the files of the task too. It can: Look up how deep"
+        said = "coding_agent: Reasons, and writes and runs programs, on the files of the task too. It can: Look up"
         assert said in seen(force.asked["workers"][0])
 
 
@@ -223,3 +227,37 @@ async def test_an_agent_of_yours_may_have_them_besides_others(tmp_path: Path) ->
     assert mine.reach(("depth",)) == ("todo", "depth")
     async with workspace(tmp_path, Workforce().model(), tools=[depth], agents=[mine]) as ws:
         assert (await ws.run(WORD, model="scripted", system="owl")).answer == "Northam"
+
+
+async def test_a_worker_whose_model_is_out_of_service_has_failed(tmp_path: Path) -> None:
+    def broken(request: ModelRequest) -> ModelResponse:
+        raise ModelAuthError("the model is switched off")
+
+    force = Workforce(answers=[{"answer": "It could not be found."}])
+    models = {"scripted": force.model(), "broken": ScriptedModel(broken, name="broken")}
+    settings = Settings(owl=OwlSettings(replans=1))
+    async with workspace(tmp_path, models["scripted"], models=models, settings=settings) as ws:
+        result = await ws.run(WORD, system="owl", model="scripted", roles={"worker": "broken"})
+        assert (await ws.replay(result.run_id)).answer == result.answer
+    assert (result.status, result.answer) == (RunStatus.PARTIAL, "It could not be found.")
+    assert "switched off" in seen(force.asked["plans"][1]) and len(force.asked["plans"]) == 2
+
+
+async def test_a_run_that_is_stopped_leaves_the_best_answer_so_far(tmp_path: Path) -> None:
+    force = Workforce(plans=[["Find the land.", "Find its capital."]])
+    silent = asyncio.Event()
+
+    async def reply(request: ModelRequest) -> ModelResponse:
+        if len(force.asked.get("workers", ())) == 2:
+            silent.set()
+            await asyncio.Event().wait()
+        return force.reply(request)
+
+    async with workspace(tmp_path, ScriptedModel(reply)) as ws:
+        run = await ws.create(WORD, system="owl", model="scripted")
+        driven = asyncio.create_task(ws.resume(run))
+        await silent.wait()
+        await ws.cancel(run)
+        result = await driven
+    assert (result.status, result.answer) == (RunStatus.CANCELLED, "Norland")
+    assert result.report == "1. web_agent, done: Find the land."

@@ -158,7 +158,7 @@ async def test_what_a_tool_from_outside_says_of_itself_makes_subtasks_untrusted(
         outside = tool_from_schema(lambda: "3 m", schema, effect="pure", trust=trust)
         model = Divider([piece("bell"), piece("rope")])
         async with workspace(tmp_path / trust, model.model(), tools=[outside], settings=SETTINGS) as ws:
-            run = (await ws.run(GOAL, model="scripted", system="aorchestra")).run_id
+            run = (await ws.run(GOAL, model="scripted", system="coral")).run_id
             ledger = Ledger.of(await ws.events(run))
         assert "depth: Sounds lakes." in seen(model.asked["subtasks"][0])
         first = min(

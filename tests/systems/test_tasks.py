@@ -28,7 +28,7 @@ from tests.cli.support import Folder, clean_environment
 from tests.sandbox.support import usable
 from tests.support import rules, solver
 
-SYSTEMS = ("react", "agentorchestra", "aorchestra", "mini_swe", "oagents", "owl")
+SYSTEMS = ("react", "agentorchestra", "aorchestra", "mini_swe", "oagents", "owl", "coral")
 OFFLINE = ("mini_swe",)
 """Systems that act in the sandbox alone, which reaches no site."""
 
@@ -252,7 +252,10 @@ def asking(task: Task, tools: list[dict[str, Any]]) -> dict[str, Any]:
 def test_the_model_knows_no_system_and_no_tool_by_its_name() -> None:
     text = solver.RULES + Path(solver.__file__).read_text(encoding="utf-8")
     text = re.sub(r"^from .*$", "", text, flags=re.MULTILINE)
-    known = (*SYSTEMS, "delegate_task", "deep_analyzer", "worker", "fetch", "terminal_run", "bash")
+    tools = "delegate_task deep_analyzer fetch terminal_run bash read_file send_message create_thread list_agents"
+    tools += " wait_for_mention submit_answer"
+    roles = ("worker", "planner", "coordinator", "document_agent", "coding_agent", "Subtask", "Its result")
+    known = [*SYSTEMS, *tools.split(), *roles]
     assert [name for name in known if re.search(rf"\b{name}\b", text)] == []
 
 

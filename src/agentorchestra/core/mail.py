@@ -63,23 +63,25 @@ class Society:
     (thread, summary). Calls of one decision run beside each other, so a change may come after one that made it idle.
 
     Attributes:
+        home: the branch of the leader, who founded it; its members were spawned there.
         gone: agents that work no more, and why; who spawned them says so.
     """
 
     leader: str = ""
+    home: str = ""
     members: dict[str, str] = field(default_factory=dict)
     topology: Topology = "star"
     threads: dict[str, Thread] = field(default_factory=dict)
     gone: dict[str, str] = field(default_factory=dict)
 
-    def take(self, arguments: Mapping[str, Any]) -> bool:
-        """Take in a recorded change; return False for a message."""
+    def take(self, arguments: Mapping[str, Any], branch: str) -> bool:
+        """Take in a change that was recorded on a branch; return False for a message."""
         op, thread = arguments.get("op"), str(arguments.get("thread", ""))
         if op is None:
             if self.leader and arguments.get("sender") == self.leader:
                 self.threads.setdefault(thread, self._opened(arguments))
         elif op == "found":
-            self.leader, self.members = str(arguments["leader"]), dict(arguments["members"])
+            self.leader, self.members, self.home = str(arguments["leader"]), dict(arguments["members"]), branch
             self.topology = arguments["topology"]
         elif op == "create":
             there = dict.fromkeys([self.leader, *map(str, arguments["participants"])])
@@ -91,6 +93,16 @@ class Society:
         elif op == "close":
             self.threads[thread].closed = True
         return op is not None
+
+    def forged(self, name: str, branch: str) -> str:
+        """Return why the agent that works on a branch is not who it is named like, "" if it is.
+
+        Anybody who starts an agent names it, so a name alone says nothing.
+        """
+        if not self.leader or name not in (self.leader, *self.members):
+            return ""
+        seat = branch if name == self.leader else branch.rpartition("/")[0] or "/"
+        return "" if seat == self.home else f"the agent at {branch} is not the {name} that others write to"
 
     def problem(self, sender: str, arguments: Mapping[str, Any]) -> str:
         """Return what is wrong with a change that `sender` wants, "" for nothing."""

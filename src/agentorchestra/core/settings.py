@@ -553,7 +553,7 @@ class CoralSettings(BaseModel, frozen=True, extra="forbid"):
     """Orchestration by the flow of information (003, docs/coral.md).
 
     Attributes:
-        minutes: of recorded time, after which the best answer must be submitted; 30 in 003.
+        minutes: in which the run is driven, after which the best answer must be submitted; 30 in 003.
         steps: decisions of the orchestrator, at least.
         turn_steps: decisions of an agent for one message that it answers.
         topology: who may write to whom: all through the orchestrator (`star`, as in 003), or all to all (`mesh`).

@@ -44,6 +44,7 @@ class Branch(ABC):
     now: datetime  # the greatest recorded end that the branch has seen
     node: BudgetNode
     actor: str
+    home = "/"  # the branch of the agent that it belongs to
     role = ""
     capabilities: frozenset[str] | None = None  # names of the tools that may be called; None: nothing limits them
     asks = True  # whether people may be asked for what it does
@@ -83,6 +84,7 @@ class Branch(ABC):
         self._name = name
         if parent is not None:
             self.now, self.node, self.actor, self.role = parent.now, parent.node, parent.actor, parent.role
+            self.home = parent.home
             self.capabilities, self.asks = parent.capabilities, parent.asks
             self.world, self.model = parent.world, parent.model
 

@@ -104,6 +104,7 @@ class Passage:
             child.capabilities = capabilities_of_agent(child.capabilities, spec.tools)
             child.node = _carve(branch, child.branch, spec.budget or Budget())
             child.actor, child.role, child.asks = spec.name, spec.role, branch.asks and spec.asks
+            child.home = child.branch
             child.model = spec.model or branch.model
         return child
 

@@ -85,11 +85,17 @@ class SendMessageHandler(BaseHandler):
     async def execute(self, effect: Effect, ctx: Session[Any]) -> Outcome:
         """Accept the message; it is delivered when it has been recorded."""
         society = ctx.run.mail.society
+        founds = effect.arguments.get("op") == "found"
+        if not founds and (forged := society.forged(ctx.actor, ctx.home)):
+            return failed("denied", forged)
         if "op" in effect.arguments:
             problem = society.problem(ctx.actor, effect.arguments)
+            if founds and not problem and ctx.key.branch != ctx.home:
+                problem = f"a tool cannot found a society; {ctx.actor} does that itself"
             return failed("mistake", problem) if problem else Outcome(value="done", trust=Trust.SYSTEM)
-        if (sender := effect.arguments.get("sender", ctx.actor)) != ctx.actor:
-            return failed("denied", f"{ctx.actor} cannot write in the name of {sender}")
+        sender = effect.arguments.get("sender", "" if society.leader else ctx.actor)
+        if sender != ctx.actor:
+            return failed("denied", f"{ctx.actor} cannot write in the name of {sender or 'nobody'}")
         if society.leader and (problem := society.message_problem(ctx.actor, effect.arguments)):
             return failed("mistake", problem)
         to = effect.arguments.get("to")
@@ -128,6 +134,8 @@ class WaitHandler(BaseHandler):
         actor = str(effect.arguments.get("actor", ctx.actor))
         mail = bool(effect.arguments.get("mail", True))
         society = run.mail.society
+        if forged := society.forged(ctx.actor, ctx.home):
+            return failed("denied", forged)
         if society.leader and actor != ctx.actor:
             return failed("denied", f"{ctx.actor} cannot read the mail of {actor}")
         began = run.ledger.records[ctx.key].marked or run.clock.now()

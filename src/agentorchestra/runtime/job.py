@@ -102,6 +102,7 @@ async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None)
     """Do the work of a job; return how it ended. StoreError where the log refused."""
     end = _End()
     started = run.body(DrivingStarted(owner=str(owner or ""), epoch=run.epoch or 0))
+    run.begin(started.ts)
     limit = run.budget.limits.active_s
     try:
         remaining = None if limit is None else max(0.0, limit - run.active_s())

@@ -95,7 +95,7 @@ class MailRoom:
         """Take a recorded send into the boxes."""
         if record.effect.get("kind") == EffectKind.SEND_MESSAGE and record.outcome is not None and record.outcome.ok:
             arguments = record.effect.get("arguments", {})
-            if not self.society.take(arguments):
+            if not self.society.take(arguments, key.branch):
                 self._insert(key, record.seq, arguments, record.outcome.trust)
 
     def _insert(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> Mail:
@@ -115,7 +115,7 @@ class MailRoom:
 
     def deliver(self, key: EffectKey, seq: int, arguments: dict[str, object], trust: Trust) -> None:
         """Put a recorded send into the boxes and wake whoever waits for it."""
-        if self.society.take(arguments):
+        if self.society.take(arguments, key.branch):
             return
         mail = self._insert(key, seq, arguments, trust)
         for waiter in list(self._waiters):
@@ -189,10 +189,10 @@ class MailRoom:
         if waiter in self._waiters:
             self._wake(waiter, "timeout")
 
-    def lose(self, actor: str, why: str) -> None:
-        """Note that a member of the society works no more, and tell its leader."""
+    def lose(self, actor: str, branch: str, why: str) -> None:
+        """Note that a member of the society, spawned on a branch, works no more, and tell its leader."""
         society = self.society
-        if actor not in society.members:
+        if actor not in society.members or branch != society.home:
             return
         society.gone[actor] = why
         for waiter in list(self._waiters):

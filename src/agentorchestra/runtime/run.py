@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -113,6 +114,7 @@ class Run:
         self._view: PolicyView | None = None
         self._viewed: list[str] = []
         self._active_before = active_seconds(events)
+        self._driven = driven(events)
         self.driving_since: float | None = None
         self.budget = BudgetNode(
             "/", current_budget(manifest, events), spent=self.ledger.spent_under("/"), active=self.active_s
@@ -143,6 +145,15 @@ class Run:
         """Return the seconds this run has been driven, over all its jobs."""
         since = self.driving_since
         return self._active_before + (0.0 if since is None else self.clock.monotonic() - since)
+
+    def begin(self, time: datetime) -> None:
+        """Note that a job begins at a time."""
+        self._driven.append((time, datetime.max.replace(tzinfo=UTC)))
+
+    def active_between(self, began: datetime, ended: datetime) -> float:
+        """Return the seconds between two recorded times in which this run was driven."""
+        spans = ((max(start, began), min(last, ended)) for start, last in self._driven)
+        return sum(max(0.0, (last - start).total_seconds()) for start, last in spans)
 
     async def blob(self, sha256: str) -> bytes:
         """Return the bytes of a blob."""
@@ -257,26 +268,26 @@ async def wait_for(future: Future[Any]) -> Any:
     return await asyncio.shield(wrapped)
 
 
-def active_seconds(events: list[Event]) -> float:
-    """Return how long a run was driven: the union of the spans from each `driving_started` to its job's last event."""
-    total = 0.0
-    start = last = None
+def driven(events: Iterable[Event]) -> list[tuple[datetime, datetime]]:
+    """Return when a run was driven, and for a fork its parent: each from `driving_started` to its job's last event."""
+    spans: list[tuple[datetime, datetime]] = []
+    over = True
     for event in events:
-        if event.type == "forked":  # before this, another run was driven
-            total, start, last = 0.0, None, None
-        elif event.type == "driving_started":
-            if start is not None and last is not None:
-                total += max(0.0, (last - start).total_seconds())
-            start = last = event.ts
-        elif event.type == "run_ended":
-            if start is not None:
-                total += max(0.0, (event.ts - start).total_seconds())
-            start = last = None
-        elif start is not None and not BODIES[event.type].external:
-            last = event.ts
-    if start is not None and last is not None:
-        total += max(0.0, (last - start).total_seconds())
-    return total
+        if event.type == "driving_started":
+            spans.append((event.ts, event.ts))
+            over = False
+        elif event.type == "forked":
+            over = True
+        elif not over and not BODIES[event.type].external:
+            spans[-1] = (spans[-1][0], event.ts)
+            over = event.type == "run_ended"
+    return spans
+
+
+def active_seconds(events: list[Event]) -> float:
+    """Return how long a run was driven; what its parent did before a fork is not counted."""
+    forked = max((place for place, event in enumerate(events, start=1) if event.type == "forked"), default=0)
+    return sum(max(0.0, (last - start).total_seconds()) for start, last in driven(events[forked:]))
 
 
 def current_budget(manifest: RunManifest, events: list[Event]) -> Budget:

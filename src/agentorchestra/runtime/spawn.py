@@ -48,7 +48,7 @@ class Spawns:
         spawned = self.by_key[key] = Spawned(key)
         spawned.outcome, spawned.writes = outcome, outcome.writes
         spawned.ended.set()
-        self._run.mail.lose(_name(effect), outcome.error or "its work has ended")
+        self._run.mail.lose(_name(effect), key.branch, outcome.error or "its work has ended")
         return _handle(key, effect)
 
     def add_recorded_join(self, outcome: Outcome) -> None:
@@ -64,7 +64,7 @@ class Spawns:
         try:
             spawned.outcome = await work()
             spawned.writes = spawned.outcome.writes
-            mail.lose(_name(effect), spawned.outcome.error or "its work has ended")
+            mail.lose(_name(effect), spawned.key.branch, spawned.outcome.error or "its work has ended")
         except asyncio.CancelledError as exc:
             spawned.error = exc
             raise
@@ -73,7 +73,7 @@ class Spawns:
             if isinstance(exc, SuspendedError):
                 mail.suspended += 1
             else:
-                mail.lose(_name(effect), str(exc))
+                mail.lose(_name(effect), spawned.key.branch, str(exc))
         finally:
             spawned.ended.set()
             # Whoever joins takes its token before this one is given up, or all would seem to wait.

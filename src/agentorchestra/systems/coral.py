@@ -11,6 +11,7 @@ room (`core/mail.py`); messages, threads and waits are effects.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar
 
 from pydantic import JsonValue
@@ -30,7 +31,7 @@ from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, text_of
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.settings import CoralSettings
-from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import Seen, State
 from agentorchestra.runtime.session import Session
 from agentorchestra.tools.done import done_tool, submit_answer
@@ -56,7 +57,9 @@ class Coral(Limited[CoralSettings]):
         there = [delegates[name] for name in ROLES if name in delegates]
         members = {one.agent.name: one.agent.description for one in there}
         founded: dict[str, JsonValue] = {"members": dict(members), "topology": self.limits.topology}
-        await session.perform(change("found", session, leader=session.actor, **founded))
+        outcome = await session.perform(change("found", session, leader=session.actor, **founded))
+        if not outcome.ok:
+            return AgentResult(status=RunStatus.BLOCKED, report=f"Nothing was done: {outcome.error}.")
         clock = _Clock(session, self.limits.minutes * 60)
         for one in there:
             actor = one.agent.spec(
@@ -67,22 +70,27 @@ class Coral(Limited[CoralSettings]):
                 finish="text",
                 on_demand=True,
             )
-            await session.perform(agent_effect(actor, session, kind=EffectKind.SPAWN))
+            spawn = agent_effect(actor, session, kind=EffectKind.SPAWN)
+            # When the time is up its work ends, and with it what it holds of the budget.
+            await session.perform(spawn.model_copy(update={"timeout_s": clock.seconds}))
         finish = done_tool(spec.output_schema, base=submit_answer)
         wait = WaitForMention(clock.left).tool
         own = spec.model_copy(update={"role": MAIN, "tools": (), "max_steps": max(spec.max_steps, self.limits.steps)})
-        result = await run_agent(
-            own,
-            session,
-            kit,
-            prompt=NAME,
-            offered=[Send(OPENS), *Operation.every()],
-            own=(list_agents, wait, finish),
-            values={"members": [one.agent for one in there], "minutes": f"{self.limits.minutes:g}"},
-            perceive=(clock.perceive,),
-            observe=(clock.observe,),
-            receives=False,
-        )
+        try:
+            result = await run_agent(
+                own,
+                session,
+                kit,
+                prompt=NAME,
+                offered=[Send(OPENS), *Operation.every()],
+                own=(list_agents, wait, finish),
+                values={"members": [one.agent for one in there], "minutes": f"{self.limits.minutes:g}"},
+                perceive=(clock.perceive,),
+                observe=(clock.observe,),
+                receives=False,
+            )
+        finally:  # also where a limit of the run ends it
+            session.partial = (session.partial if isinstance(session.partial, dict) else {}) | clock.best
         return result if result.answer or result.output is not None else result.model_copy(update=clock.best)
 
 
@@ -102,13 +110,13 @@ class _Clock:
         self.began = self.session.now
         self.best: dict[str, JsonValue] = {}
 
-    def left(self) -> float:
-        """Return the seconds that are left."""
-        return max(0.0, self.seconds - (self.session.now - self.began).total_seconds())
+    def left(self, now: datetime) -> float:
+        """Return the seconds that are left at a time; those in which nobody drives the run do not count."""
+        return max(0.0, self.seconds - self.session.run.active_between(self.began, now))
 
     async def perceive(self, state: State, session: Session[Any]) -> Seen:
         """Return the time that is left, with the warning where that is little."""
-        left = self.left()
+        left = self.left(session.now)
         much = f"{left / 60:.0f} minutes" if left >= 120 else f"{left:.0f} seconds"
         text = f"{much} are left."
         if not left:
@@ -122,7 +130,7 @@ class _Clock:
         replies = [block for one in state.messages[-MOST_RESULTS:] for block in one.content if _of_agent(block)]
         if replies:
             self.best = {"answer": text_of(replies[-1:]).partition("\n")[2], "report": NOT_SUBMITTED}
-        over = not state.ended and not self.left()
+        over = not state.ended and not self.left(session.now)
         return state.model_copy(update={"max_steps": min(state.max_steps, state.step + 1)}) if over else state
 
 

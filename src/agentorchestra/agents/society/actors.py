@@ -15,7 +15,7 @@ from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.mail import MOST_CHARS
 from agentorchestra.core.messages import Message
 from agentorchestra.core.protocols import instance_of
-from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import State, environment_state, linear
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.repair import decision_fields
@@ -28,6 +28,11 @@ CUT = "\n(The rest is cut.)"
 
 async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
     """Work from mention to mention; the end of the run ends it."""
+    society = session.run.mail.society
+    if session.actor not in society.members or society.forged(session.actor, session.home):
+        # Nobody would ever write to it.
+        said = f"{session.actor} works only where others write to it; run the system `coral`, which has it"
+        return AgentResult(status=RunStatus.BLOCKED, report=said)
     prompt = kit.agents[spec.system].prompt
     state, parts = await build_agent(
         spec, session, kit, prompt=prompt, offered=[Send()], own=(wait_tool(),), receives=False
@@ -47,7 +52,7 @@ async def act(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
         reply = "" if state.result is None or state.words else state.result.answer  # plain words may only tell of it
         for sender, mail in asked.items():
             # Who leads is told even that there is nothing; others could tell each other so for ever.
-            owed = sender not in sent and (words or sender == session.run.mail.society.leader)
+            owed = sender not in sent and (words or sender == society.leader)
             if owed or (reply and reply not in sent.get(sender, ())):
                 said = words or "I have come to no result."
                 await session.perform(message(mail.thread, said, [sender], session, state.sources))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue
@@ -130,10 +131,10 @@ class WaitForMention:
     """`wait_for_mention` of the one who leads.
 
     Attributes:
-        left: the seconds that it has; a wait ends with them.
+        left: the seconds that it has from a time on; a wait ends with them.
     """
 
-    left: Callable[[], float]
+    left: Callable[[datetime], float]
 
     @property
     def tool(self) -> Tool[..., Any]:
@@ -154,20 +155,22 @@ class WaitForMention:
         return tool_from_schema(self._wait, schema, effect="composite", takes_context=True, trust=Trust.SYSTEM)
 
     async def _wait(self, ctx: Session[Any], timeout_s: float = LONGEST_WAIT_S) -> ToolResult:
-        seconds = min(timeout_s, self.left())
+        seconds = min(timeout_s, self.left(ctx.now))
         found = await heard(ctx, seconds)
         mails, reason = found.mails, found.reason
         if mails:
             said = ""
         elif reason == "all_waiting":
             said = "Nobody is at work: all agents wait, and nobody has written to you. Decide what comes next."
+        elif not self.left(ctx.now):
+            said = "Nobody has mentioned you, and your time is up."
         elif reason == "ended":
             said = "Nobody has mentioned you yet, but an agent is lost."
-        elif seconds < timeout_s:
-            said = "Nobody has mentioned you, and your time is up."
         else:
+            # The time that is left makes it another result each time: waiting is no lack of progress.
             working = ", ".join(found.working) or "nobody"
-            said = f"Nobody has mentioned you within {timeout_s:g} seconds; at work: {working}. You can wait again."
+            said = f"Nobody has mentioned you within {timeout_s:g} seconds; at work: {working}. "
+            said += f"{self.left(ctx.now):,.1f} seconds are left; you can wait again."
         blocks = [*mail_blocks(mails), *([block_from(said, trust=Trust.SYSTEM)] if said else [])]
         # A provider's own words may stand in why an agent was lost.
         blocks += [block_from(one, trust=Trust.AGENT) for one in found.lost]
