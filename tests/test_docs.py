@@ -21,6 +21,7 @@ from agentorchestra.core.settings import (
     AOrchestraSettings,
     CoralSettings,
     ModelProfile,
+    PartSettings,
     PolicySettings,
     ResearchSettings,
     SandboxSettings,
@@ -235,7 +236,12 @@ def test_every_setting_is_documented(model: type[Settings]) -> None:
 
 @pytest.mark.parametrize(
     ("page", "model"),
-    [("research.md", ResearchSettings), ("aorchestra.md", AOrchestraSettings), ("coral.md", CoralSettings)],
+    [
+        ("research.md", ResearchSettings),
+        ("aorchestra.md", AOrchestraSettings),
+        ("coral.md", CoralSettings),
+        ("oagents.md", PartSettings),
+    ],
 )
 def test_the_settings_of_workflows_are_documented(page: str, model: type[BaseModel]) -> None:
     table = (ROOT / "docs" / page).read_text().partition("\n## Settings\n")[2]

@@ -3,8 +3,9 @@
 
     benchmarks/systems/parallel.py [--children N] [--wait S] [--rounds N] [--python PYTHON]
 
-The system `aorchestra`, a workspace in a folder, a model server on the loopback address. The orchestrator is answered
-at once. Each sub-agent asks once, waits S seconds for its answer and is done with it. Printed are, as medians over the
+The system `aorchestra` with its delegations, and `react` with subtasks (`parts.subtasks`) where there are at most 8. A
+workspace in a folder, a model server on the loopback address. The main agent and checks of results are answered at
+once. Each sub-agent asks once, waits S seconds for its answer and is done with it. Printed are, as medians over the
 rounds, the wall seconds of the whole run, how many requests were open at the same time, and the CPU per request of this
 process, in which the server is too.
 """
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import json
 import statistics
 import subprocess
 import sys
@@ -22,16 +24,30 @@ from pathlib import Path
 from typing import Any
 
 HERE = Path(__file__).resolve().parent
+TASK = "Do all parts."
+MOST_SUBTASKS = 8
+"""Of one task (`agents/parts/graph.py`)."""
 
 
-async def measured(children: int, wait: float, *, at_once: int) -> tuple[float, float, int]:
-    """Wall seconds of a run, CPU milliseconds per request, requests that were open at the same time."""
+async def measured(children: int, wait: float, *, at_once: int = 1, subtasks: bool = False) -> tuple[float, float, int]:
+    """Wall seconds of a run, CPU milliseconds per request, requests that were open at the same time.
+
+    Args:
+        at_once: delegations of one decision.
+        subtasks: the children are subtasks instead of delegations.
+    """
     from agentorchestra import Workspace
-    from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, Settings
+    from agentorchestra.core.settings import AOrchestraSettings, ModelProfile, PartSettings, Settings
     from agentorchestra.testing import LoopbackModelServer, ServerReply, call
 
     def answer(body: dict[str, Any]) -> Any:
-        offered = {one["function"]["name"] for one in body["tools"]}
+        offered = {one["function"]["name"] for one in body.get("tools", ())}
+        if not offered:
+            asked = body["response_format"]["json_schema"]["schema"]["properties"]
+            parts = [{"task": f"Do part {number}.", "needs": []} for number in range(children)]
+            return json.dumps({"subtasks": parts} if "subtasks" in asked else {"valid": True})
+        if subtasks and TASK in str(body["messages"]):
+            return call("done", answer=str(children))
         if "delegate_task" not in offered:
             return ServerReply(answer=call("done", answer="done"), latency_s=wait)
         back = sum(one["role"] == "tool" for one in body["messages"])
@@ -48,11 +64,12 @@ async def measured(children: int, wait: float, *, at_once: int) -> tuple[float, 
                 model="local",
                 models={"local": ModelProfile(model="local", base_url=server.base_url, api_key_env="")},
                 aorchestra=AOrchestraSettings(attempts=children, parallel=at_once),
+                parts=PartSettings(subtasks=subtasks),
                 max_steps=children + 2,
             )
             async with Workspace(Path(folder) / "ws", settings=settings, environ={}) as ws:
                 wall, cpu = time.monotonic(), time.process_time()
-                result = await ws.run("Do all parts.", system="aorchestra", files=[file])
+                result = await ws.run(TASK, system="react" if subtasks else "aorchestra", files=[file])
                 wall, cpu = time.monotonic() - wall, time.process_time() - cpu
             if result.answer != str(children):
                 sys.exit(f"the run ended as {result.status} with {result.answer!r}: {result.error}")
@@ -62,12 +79,14 @@ async def measured(children: int, wait: float, *, at_once: int) -> tuple[float, 
 async def main(children: int, wait: float, rounds: int) -> None:
     """Measure both in turn and print."""
     await measured(1, 0.0, at_once=1)  # what the first run imports is nobody's
-    found: dict[str, list[tuple[float, float, int]]] = {"at once": [], "one after the other": []}
+    found: dict[str, list[tuple[float, float, int]]] = {"at once": [], "one after the other": [], "as subtasks": []}
     for _ in range(rounds):
         found["at once"].append(await measured(children, wait, at_once=children))
         found["one after the other"].append(await measured(children, wait, at_once=1))
+        if 2 <= children <= MOST_SUBTASKS:
+            found["as subtasks"].append(await measured(children, wait, subtasks=True))
     print(f"{children} sub-agents, each waits {wait:g} s".ljust(32), "wall s   open at once   CPU ms per request")
-    for name, figures in found.items():
+    for name, figures in ((name, one) for name, one in found.items() if one):
         waited, cpu, opened = (statistics.median(column) for column in zip(*figures, strict=True))
         print(f"{name:<32} {waited:6.2f} {opened:14.0f} {cpu:20.1f}")
 

@@ -1,24 +1,38 @@
 """One step, few drivers: perceive -> interpret -> act, over immutable serialisable state.
 
-`step` is the whole of it; `linear` repeats it to an end, `beam` runs rival steps and keeps the best. Everything a step
-does to the world goes through the session (the door). What differs between agents are the parts.
+`step` is the whole of it; `linear` repeats it to an end, `beam` runs rival steps and keeps the best, `best_of` whole
+runs. Everything a step does to the world goes through the session (the door). What differs between agents are the
+parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from pydantic import BaseModel, JsonValue
 
+from agentorchestra.core.budget import NO_USAGE
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, text_of
-from agentorchestra.core.effects import FINISH, Effect, EffectKind, Mode, Outcome, Provenance, joined, provenance_of
+from agentorchestra.core.effects import (
+    FINISH,
+    OF_AGENTS,
+    Effect,
+    EffectKind,
+    Mode,
+    Outcome,
+    Provenance,
+    joined,
+    provenance_of,
+)
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import Message, ToolCall, ToolSchema
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.worlds import may_be_tried
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.retrieval.discovery import OPENING
 
@@ -102,6 +116,7 @@ class State(BaseModel, frozen=True):
         limited: why the budget ends the work.
         result: the answer, once there is one.
         candidate: which of rival proposals this is (beam).
+        rewards: of its steps by whoever chose between rivals, 0 to 10 each.
         head: messages at the front that are never taken out: system prompt and task.
         overhead: tokens of the last request besides the history.
         compactions: how often steps were taken out.
@@ -131,6 +146,7 @@ class State(BaseModel, frozen=True):
     limited: str | None = None
     result: AgentResult | None = None
     candidate: str = ""
+    rewards: tuple[float, ...] = ()
     opened: tuple[str, ...] = ()
 
     @property
@@ -159,7 +175,10 @@ class State(BaseModel, frozen=True):
             update |= {"troubles": self.troubles + 1}
             return self.model_copy(update={**update, "ceiling": int(decision.overflow * OVERFLOW_SHARE)})
         if decision.limited:
-            return self.model_copy(update={"limited": decision.limited, "messages": self.messages + decision.heard})
+            update = {"limited": decision.limited, "messages": self.messages + decision.heard}
+            if self.limited:  # not even the last answer could be had
+                update["result"] = AgentResult(status=RunStatus.PARTIAL, steps=self.step, memory=self.memory)
+            return self.model_copy(update=update)
         calls = [*zip(decision.tool_calls, decision.calls, results, strict=True)]
         failed = [call.name for call, _, outcome in calls if not outcome.ok]
         shown = [_blocks(decision, *one, failed) for one in calls]
@@ -321,7 +340,7 @@ class Parts:
     """The parts of an agent: what it perceives, how it decides, what happens after its calls.
 
     Attributes:
-        environments: those its calls act on (beam needs to branch them).
+        environments: those its calls act on.
     """
 
     decide: Decide
@@ -332,10 +351,16 @@ class Parts:
 
 async def step(state: State, session: Session[Any], parts: Parts) -> State:
     """Perceive, interpret, act: one step of any agent."""
-    view = [seen for part in parts.perceive if (seen := await part(state, session)) is not None]
-    decision = await parts.decide(state, view, session)
+    decision = await parts.decide(state, await _view(state, session, parts), session)
     results = await session.perform_all(decision.calls)  # mistakes come back as observations
-    state = state.add(decision, results)
+    return await _observed(state.add(decision, results), session, parts)
+
+
+async def _view(state: State, session: Session[Any], parts: Parts) -> list[Seen]:
+    return [seen for part in parts.perceive if (seen := await part(state, session)) is not None]
+
+
+async def _observed(state: State, session: Session[Any], parts: Parts) -> State:
     for part in parts.observe:
         state = await part(state, session)
     return state
@@ -345,74 +370,209 @@ async def linear(state: State, session: Session[Any], parts: Parts) -> State:
     """Step after step until there is a result; the last allowed step must give it."""
     while not state.ended:
         state = await step(state, session, parts)
-        session.partial = {"steps": state.step, "memory": state.memory, "next_goal": state.next_goal}
+        session.partial = _so_far(state)
     return state
 
 
-Score = Callable[[State, Session[Any]], Awaitable[float]]
+def _so_far(state: State) -> JsonValue:
+    return {"steps": state.step, "memory": state.memory, "next_goal": state.next_goal}
+
+
+# -- rivals: beam, best of several runs --------------------------------------------------------------------------------
+
+PROPOSED = Outcome.of(
+    "Proposed: it cannot be taken back, so it is carried out only if this candidate is chosen.",
+    usage=NO_USAGE,
+    trust=Trust.SYSTEM,
+)
+"""Stands for the result of a call that was held back, in what is chosen from."""
+
+
+@dataclass(frozen=True)
+class Rival:
+    """One of several courses of the same work: a step, or a whole run, on a branch and in a world of its own.
+
+    Attributes:
+        state: the state it came to; of a call that was held back it holds PROPOSED as the result.
+        session: its branch.
+        before: the state it began with.
+        decision: of its step; None for a whole run, and for work that had ended before.
+        results: of the decision's calls, None for those that were held back.
+        lessons: messages that whoever chooses puts before its next step.
+    """
+
+    state: State
+    session: Session[Any]
+    before: State
+    decision: Decision | None = None
+    results: tuple[Outcome | None, ...] = ()
+    lessons: tuple[Message, ...] = ()
+
+    @property
+    def held(self) -> bool:
+        """Return True if some of its calls were held back."""
+        return None in self.results
+
+    @property
+    def came(self) -> bool:
+        """Return False if its step came to nothing: the budget or the model's provider refused the request."""
+        one = self.decision
+        return one is None or not (one.limited or (one.message is None and not one.calls))
+
+
+Choose = Callable[[Sequence[Rival], Session[Any]], Awaitable[Sequence[Rival]]]
+"""Ranks rivals, the best first; it may ask models, on the session of the work that they are rivals for."""
 
 
 async def beam(
-    state: State, session: Session[Any], parts: Parts, *, score: Score, width: int = 1, candidates: int = 3
+    state: State, session: Session[Any], parts: Parts, *, choose: Choose, width: int = 1, candidates: int = 3
 ) -> State:
     """Rival steps, the best kept: width 1 is best-of-N per step, more is a beam (004, sec. 3.2.3).
+
+    Calls that only look, and those whose effects stay in their world, are carried out in each candidate. All others,
+    and sub-agents, are chosen as proposals and carried out once, for the winner. Where the budget refuses some
+    candidates there are fewer from then on, as many from each kept state; where none comes to anything, the step is
+    taken as without rivals.
 
     Args:
         state: where to begin.
         session: the branch; candidates get branches and worlds of their own, the winner's state is adopted.
         parts: see Parts.
-        score: judges a state after a step; higher is better, ties go to the earlier candidate.
-        width: states kept after each step.
+        choose: ranks the candidates of a step.
+        width: states kept after each step; one alone where the winner's calls were held back.
         candidates: proposals made from each kept state.
 
     Raises:
-        UsageError: for a width or number under 1, or an environment that cannot branch.
+        UsageError: for a width or number under 1.
     """
     if width < 1 or candidates < 1:
         raise UsageError(f"a beam of width {width} with {candidates} candidates is empty; both must be at least 1")
-    for name in parts.environments:
-        factory = session.run.services.environments.get(name)
-        if factory is not None and factory().branching == "none":
-            raise UsageError(
-                f"environment {name!r} cannot branch (branching = none), so rival steps would act on one another; "
-                "use the linear driver, or an environment with snapshots"
-            )
-    front = [(state, session, 0.0)]
-    while not all(kept.ended for kept, _, _ in front):
-        rivals: list[tuple[State, Session[Any], float]] = []
-        for kept, branch, points in front:
-            if kept.ended:
-                rivals.append((kept, branch, points))
-                continue
-            for index, rival in enumerate(branch.candidates(candidates)):
-                label = f"{index + 1}/{candidates}" if candidates > 1 else ""
-                rivals.append((kept.model_copy(update={"candidate": label}), rival, points))
-        work = [_Attempt(before, branch, points, parts, score) for before, branch, points in rivals]
-        scored = await session.rivals([one.run for one in work])
-        # A stable sort: ties go to the earlier candidate, so that a resume keeps the same ones.
-        front = sorted(scored, key=lambda one: -one[2])[:width]
-        best = front[0][0]
-        session.partial = {"steps": best.step, "memory": best.memory, "next_goal": best.next_goal}
-    await session.adopt(front[0][1])
-    return front[0][0]
+    front = [Rival(state, session, state)]
+    while not all(one.state.ended for one in front):
+        going_on = sum(not one.state.ended for one in front)
+        rivals = await _round(front, session, parts, candidates)
+        came = [one for one in rivals if one.came]
+        if came:
+            ranked = [*await choose(came, session)]
+            kept = ranked[:1] if ranked[0].held else [one for one in ranked if not one.held][:width]
+            front = [await _alone(kept[0], session, parts)] if len(kept) == 1 else [_kept(one) for one in kept]
+        else:  # without rivals, too
+            front = [_kept(rivals[0])]
+        if any(one.decision is not None and one.decision.limited for one in rivals):
+            candidates = max(1, sum(one.decision is not None for one in came) // going_on)
+        session.partial = _so_far(front[0].state)
+    await session.adopt(front[0].session)
+    return front[0].state
 
 
-@dataclass
-class _Attempt:
-    """One rival step and its score."""
+async def best_of(
+    state: State,
+    session: Session[Any],
+    drive: Callable[[State, Session[Any]], Awaitable[State]],
+    *,
+    choose: Choose,
+    runs: int,
+) -> State:
+    """Whole runs beside each other, the best kept with its world (004, sec. 3.2.3).
 
-    before: State
-    branch: Session[Any]
-    points: float
-    parts: Parts
-    score: Score
+    Each has an equal part of what the budgets leave. What cannot be taken back is refused in all of them.
 
-    async def run(self) -> tuple[State, Session[Any], float]:
-        """Return the state after the step; an ended state is neither stepped nor judged again."""
-        if self.before.ended:
-            return self.before, self.branch, self.points
-        after = await step(self.before, self.branch, self.parts)
-        return after, self.branch, await self.score(after, self.branch)
+    Args:
+        state: where each begins.
+        session: the branch; runs get branches and worlds of their own, the winner's state is adopted.
+        drive: does the whole work, from a state to an ended one.
+        choose: ranks the ended runs.
+        runs: how many.
+    """
+    branches = session.candidates(runs)
+    shares = session.node.shares([one.branch for one in branches], session.run.ledger.spent_under)
+    for branch, share in zip(branches, shares, strict=True):
+        branch.node = share
+
+    async def whole(index: int) -> Rival:
+        before = state.model_copy(update={"candidate": f"{index + 1}/{runs}"})
+        return Rival(await drive(before, branches[index]), branches[index], before)
+
+    best, *_ = await choose(await session.rivals([partial(whole, index) for index in range(runs)]), session)
+    await session.adopt(best.session)
+    return best.state
+
+
+async def _round(front: Sequence[Rival], session: Session[Any], parts: Parts, candidates: int) -> list[Rival]:
+    """Make one step of candidates from each kept state; one that has ended is a rival as it is.
+
+    The candidates of a state see the same, so it is looked at once. Where none comes to anything, the best state's step
+    is taken as without rivals.
+    """
+    going_on = [one for one in front if not one.state.ended]
+    views = await session.rivals([partial(_view, one.state, one.session, parts) for one in going_on])
+    made: list[tuple[int, Rival, list[Seen]]] = []
+    for kept, view in zip(going_on, views, strict=True):
+        count = 1 if kept.state.limited else candidates  # the last answer is asked for once
+        branches = kept.session.candidates(count) if count > 1 else [kept.session]
+        for index, branch in enumerate(branches):
+            label = f"{index + 1}/{count}" if count > 1 else ""
+            before = kept.state.model_copy(update={"candidate": label})
+            made.append((index, Rival(before, branch, before), view))
+    # The first candidates of all states come before any second one, so that a short budget cuts them evenly.
+    made.sort(key=lambda one: one[0])
+    stepped = await session.rivals([partial(_stepped, one, view, session, parts) for _, one, view in made])
+    ended = [one for one in front if one.state.ended]
+    if ended or any(one.came or one.session is session for one in stepped):
+        return [*ended, *stepped]
+    best = going_on[0]
+    await session.adopt(best.session)
+    return [await _stepped(Rival(best.state, session, best.state), views[0], session, parts)]
+
+
+async def _stepped(rival: Rival, view: list[Seen], session: Session[Any], parts: Parts) -> Rival:
+    """Take a candidate's step; what only the winner may do is held back."""
+    decision = await parts.decide(rival.state, view, rival.session)
+    held = _held_back(decision.calls, rival.session) if rival.session is not session else frozenset()
+    outcomes = iter(await rival.session.perform_all([c for i, c in enumerate(decision.calls) if i not in held]))
+    results = tuple(None if index in held else next(outcomes) for index in range(len(decision.calls)))
+    state = rival.state.add(decision, [one or PROPOSED for one in results])
+    if not held:
+        state = await _observed(state, rival.session, parts)
+    return replace(rival, state=state, decision=decision, results=results)
+
+
+def _held_back(calls: Sequence[Effect], session: Session[Any]) -> frozenset[int]:
+    """Return the places of the calls that are for the winner alone, and of what comes after them on their instance."""
+    held: set[int] = set()
+    instances: set[str] = set()
+    for index, effect in enumerate(calls):
+        if effect.instance in instances or _for_the_winner(effect, session):
+            held.add(index)
+            instances |= {effect.instance} if effect.instance else set()
+    return frozenset(held)
+
+
+def _for_the_winner(effect: Effect, session: Session[Any]) -> bool:
+    if effect.kind is EffectKind.RUN_CODE and effect.purpose != "final":
+        functions = session.agent.may_call(session) if session.agent is not None else ()
+        return any(one.kind in OF_AGENTS or not may_be_tried(session.run, one) for one in functions)
+    return effect.invalid is None and (effect.kind in OF_AGENTS or not may_be_tried(session.run, effect))
+
+
+async def _alone(rival: Rival, session: Session[Any], parts: Parts) -> Rival:
+    """Go on with the one rival that is kept: its world is the work's, and what was held back is done now."""
+    await session.adopt(rival.session)
+    if rival.held and rival.decision is not None:
+        held = [index for index, one in enumerate(rival.results) if one is None]
+        done = await session.perform_all([rival.decision.calls[index] for index in held])
+        late = dict(zip(held, done, strict=True))
+        results = [one if one is not None else late[index] for index, one in enumerate(rival.results)]
+        state = rival.before.add(rival.decision, results).model_copy(update={"rewards": rival.state.rewards})
+        rival = replace(rival, state=await _observed(state, session, parts))
+    return replace(_kept(rival), session=session)
+
+
+def _kept(rival: Rival) -> Rival:
+    """Return a rival that is gone on with: its lessons stand before its next step."""
+    messages = rival.state.messages + rival.lessons
+    state = rival.state.model_copy(update={"messages": messages, "candidate": ""})
+    return Rival(state, rival.session, state)
 
 
 # -- parts for perceive ------------------------------------------------------------------------------------------------

@@ -93,6 +93,17 @@ def test_json_is_one_object_and_nothing_else(folder: Folder) -> None:
     assert row["files"] == ["lease.txt"]
 
 
+def test_a_dry_run_says_what_scaling_comes_to_and_begins_none(folder: Folder) -> None:
+    folder.write("agentorchestra.toml", "[parts]\ncandidates = 4\nrollouts = 2\n")
+    words = ["run", QUESTION, "--dry-run", "--max-steps", "10"]
+    done = folder.run(*words)
+    assert done.code == 0, done.err
+    assert "requests per step: 16 (a plain run: 1): 8 decisions, 8 to choose" in done.out
+    assert "at most: 242 requests, 80 of them decisions" in done.out
+    assert folder.run(*words, "--json").json["multiple"] == 16
+    assert folder.run("runs", "--json").json == []
+
+
 def test_options_reach_the_manifest(folder: Folder) -> None:
     words = ["--system", "react", "--model", "offline", "--max-steps", "7", "--timeout-s", "50"]
     done = folder.run("run", QUESTION, *words, "--on-ask", "deny", "--on-uncertain", "retry")

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.runtime.support import Bench, agent
+from tests.runtime.support import Bench, agent, best_by
 
 from agentorchestra.core.content import TextBlock, unnumbered
 from agentorchestra.core.errors import ToolError
@@ -380,7 +380,7 @@ async def test_the_candidates_of_a_beam_each_see_their_own_folder(store: MemoryS
 
     async def main(root: Session[Any]) -> str:
         parts = Parts(decide=decide, observe=(stop,), environments=("files",))
-        await beam(State(messages=()), root, parts, score=score, candidates=2)
+        await beam(State(messages=()), root, parts, choose=best_by(score), candidates=2)
         return str((await root.perform(files("list"))).value)
 
     assert (await one.drive(main)).answer == "0-2.txt (1 bytes)\n1-2.txt (1 bytes)"

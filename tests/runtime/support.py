@@ -14,6 +14,7 @@ from agentorchestra.core.events import RunCreated, new_event
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import BaseHandler, Environment, Owner, Store
 from agentorchestra.core.spec import AgentResult, Pinned, RunManifest, RunResult
+from agentorchestra.loop import Choose, Rival, State
 from agentorchestra.runtime import job
 from agentorchestra.runtime.engine import this_process
 from agentorchestra.runtime.handlers import builtin_handlers
@@ -33,6 +34,17 @@ def _top(main: Main) -> job.Main:
         return answer if isinstance(answer, AgentResult) else AgentResult(answer=str(answer))
 
     return top
+
+
+def best_by(score: Callable[[State, Session[Any]], Awaitable[float]]) -> Choose:
+    """A chooser that ranks rivals by a number, higher first; ties go to the earlier one."""
+
+    async def choose(rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+        points = [await score(one.state, one.session) for one in rivals]
+        order = sorted(range(len(rivals)), key=lambda index: -points[index])
+        return [rivals[index] for index in order]
+
+    return choose
 
 
 class FunctionHandler(BaseHandler):

@@ -624,7 +624,7 @@ async def test_what_followed_from_a_limited_rival_is_superseded(store: MemorySto
             return (await first.perform(tool("paid", Mode.REPEATABLE))).status
 
         async def two() -> str:
-            return (await second.perform(tool("send", x="rival"))).status
+            return (await second.perform(tool("send", Mode.REPEATABLE, x="rival"))).status
 
         statuses = await root.rivals([one, two])
         await root.perform(tool("send", x=statuses[0]))

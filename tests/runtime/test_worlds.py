@@ -11,7 +11,6 @@ import pytest
 
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.effects import Effect, EffectKind, Mode
-from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import Message, ToolCall
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.spec import AgentResult, RunStatus
@@ -19,7 +18,7 @@ from agentorchestra.log.store import MemoryStore, SqliteStore
 from agentorchestra.loop import Decision, Parts, Seen, State, beam, environment_state, linear
 from agentorchestra.runtime.session import Session
 from tests.runtime.counter import Counter
-from tests.runtime.support import Bench, agent, tool
+from tests.runtime.support import Bench, agent, best_by, tool
 
 
 @pytest.fixture(params=["memory", "sqlite"])
@@ -200,7 +199,7 @@ async def test_beam_keeps_the_best_worlds_apart(store: Store, width: int, expect
 
     async def main(root: Session[Any]) -> str:
         state = State(messages=(Message(role="user", content=(TextBlock(text="reach 7"),)),))
-        done = await beam(state, root, _parts(log), score=_value, width=width, candidates=3)
+        done = await beam(state, root, _parts(log), choose=best_by(_value), width=width, candidates=3)
         # The winner's world is the run's from here on.
         after = await root.perform(act("add", by=100))
         assert done.result is not None
@@ -212,21 +211,6 @@ async def test_beam_keeps_the_best_worlds_apart(store: Store, width: int, expect
     replayed = await bench.replay(main)
     assert replayed is not None and replayed.answer == result.answer
     assert len({line.partition(":")[0] for line in log}) > 3
-
-
-async def test_beam_refuses_an_environment_that_cannot_branch(store: Store) -> None:
-    bench = Bench(store, {}, environments={"counter": lambda: Counter("none")})
-    await bench.create()
-
-    async def main(root: Session[Any]) -> str:
-        state = State(messages=())
-        with pytest.raises(UsageError, match="'counter' cannot branch"):
-            await beam(state, root, _parts([]), score=_value)
-        with pytest.raises(UsageError, match="a beam of width 0"):
-            await beam(state, root, _parts([]), score=_value, width=0)
-        return "refused"
-
-    assert (await bench.drive(main)).answer == "refused"
 
 
 async def test_linear_over_the_same_parts(store: Store) -> None:

@@ -28,7 +28,7 @@ from tests.cli.support import Folder, clean_environment
 from tests.sandbox.support import usable
 from tests.support import rules, solver
 
-SYSTEMS = ("react", "agentorchestra", "aorchestra", "mini_swe", "owl", "coral")
+SYSTEMS = ("react", "agentorchestra", "aorchestra", "mini_swe", "oagents", "owl", "coral")
 OFFLINE = ("mini_swe",)
 """Systems that act in the sandbox alone, which reaches no site."""
 

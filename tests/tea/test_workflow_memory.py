@@ -27,6 +27,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
+from tests.runtime.support import best_by
 from tests.support.memory import records, told, written
 
 REACT: dict[str, Any] = {"system": "react"}
@@ -223,7 +224,7 @@ async def _best_of_two(spec: AgentSpec, session: Session[Any], kit: Kit) -> Agen
     async def score(state: State, branch: Session[Any]) -> float:
         return float("QX-4417" in state.messages[-1].text) + float(state.ended)
 
-    return result_of(await beam(first, session, parts, score=score, candidates=2))
+    return result_of(await beam(first, session, parts, choose=best_by(score), candidates=2))
 
 
 async def _best_of_two_runs(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:

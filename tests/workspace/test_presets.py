@@ -87,6 +87,27 @@ STATED_002: dict[str, dict[str, Any]] = {
 }
 """What 002 states (table 6, app. D.3), and attempts and steps as its public code has them."""
 
+STATED_004: dict[str, dict[str, Any]] = {
+    "paper-004-fac": {
+        "system": "oagents",
+        "action": "code",
+        "memory": "none",
+        "parts.tips": True,
+        "search.engines": ["google", "wikipedia", "duckduckgo", "bing", "baidu"],
+        "search.most": 5,
+        "search.choice": "rules",
+    },
+    "paper-004-lrf": {
+        "system": "oagents",
+        "memory": "none",
+        "parts.tips": False,
+        "search.engines": ["google"],
+        "search.most": 1,
+        "search.choice": "rules",
+    },
+}
+"""The two bases of 004's evaluations (sec. 4.1)."""
+
 
 ROLES_003 = ("main", "worker", "summariser", "search", "vision", "hearing", "video")
 STATED_003: dict[str, Any] = {
@@ -110,7 +131,8 @@ def leaves(table: dict[str, Any], above: str = "") -> dict[str, Any]:
 
 @pytest.mark.parametrize("name", preset_names())
 def test_limits_are_the_papers(name: str) -> None:
-    assert leaves(find_preset(name).settings) == (STATED | STATED_002 | {"paper-003": STATED_003})[name]
+    stated = STATED | STATED_002 | {"paper-003": STATED_003} | STATED_004
+    assert leaves(find_preset(name).settings) == stated[name]
 
 
 @pytest.mark.parametrize("name", sorted(STATED))
@@ -130,6 +152,27 @@ async def test_workspaces_have_the_limits(name: str, tmp_path: Path) -> None:
 async def test_workspaces_orchestrate_with_the_limits(name: str, tmp_path: Path) -> None:
     async with Workspace(tmp_path / "w", preset=name) as ws:
         assert {path: value_of(path, ws.settings) for path in STATED_002[name]} == STATED_002[name]
+
+
+@pytest.mark.parametrize("name", sorted(STATED_004))
+async def test_runs_have_the_parts_of_their_preset(name: str, tmp_path: Path) -> None:
+    asked: list[ModelRequest] = []
+
+    def model(request: ModelRequest) -> ToolCall | str:
+        asked.append(request)
+        return call("done", answer="yes") if request.tools else json.dumps({"given": [], "steps": ["Look."]})
+
+    async with Workspace(tmp_path / "w", preset=name) as ws:
+        engines = STATED_004[name]["search.engines"]
+        assert {path: value_of(path, ws.settings) for path in STATED_004[name]} == {
+            **STATED_004[name],
+            "search.engines": tuple(engines),
+        }
+        if name == "paper-004-lrf":  # the other one acts by programs
+            result = await ws.run("Is it so?", model=ScriptedModel(model))
+            (record,) = await ws.runs()
+            assert (result.answer, record.manifest.system, record.manifest.parts.tips) == ("yes", "oagents", False)
+            assert "1. Look." in asked[-1].messages[-1].text
 
 
 async def test_the_orchestrator_has_ten_attempts_and_the_end(tmp_path: Path) -> None:
@@ -327,7 +370,8 @@ def test_the_sheet_has_a_row_for_every_setting(name: str) -> None:
     assert {*leaves(preset.settings)} <= rows
     page = sheet(preset)
     for path, value in leaves(preset.settings).items():
-        assert f"`{path}` = **{value if isinstance(value, str) else json.dumps(value)}**" in page
+        said = ", ".join(value) if isinstance(value, list) else value if isinstance(value, str) else json.dumps(value)
+        assert f"`{path}` = **{said}**" in page
 
 
 def test_a_sheet_has_a_column_of_the_public_code_where_a_row_tells_of_it() -> None:

@@ -86,7 +86,7 @@ class Compaction:
         elif dropped or asked:
             summary = (await self._summarise(summary, dropped, longest, prompt, session),)
         fits = int(room * FULL) - fixed - estimate_messages_tokens(summary)
-        shorter = _shortened([message for turn in kept for message in turn], fits)
+        shorter = shortened([message for turn in kept for message in turn], fits)
         return state.model_copy(
             update={"messages": (*head, *summary, *words, *shorter), "compactions": state.compactions + 1}
         )
@@ -106,7 +106,7 @@ class Compaction:
         asked = system_message(one.prompt.render(task=self.task, max_words=int(reply * _WORDS_PER_TOKEN)))
         # Its own window may be larger: but what it has to read is never more than what did not fit.
         room = int(min(one.window - reply, prompt) * FULL) - estimate_messages_tokens((asked,))
-        shown = Message(role="user", content=_as_blocks(_shortened(dropped, room)))
+        shown = Message(role="user", content=steps_as_blocks(shortened(dropped, room)))
         outcome = await session.perform(
             model_effect(
                 one.model,
@@ -166,7 +166,7 @@ def _newest(turns: list[list[Message]], tokens: int) -> list[list[Message]]:
     return kept
 
 
-def _shortened(messages: list[Message], tokens: int) -> tuple[Message, ...]:
+def shortened(messages: list[Message], tokens: int) -> tuple[Message, ...]:
     """Cut the longest texts until the messages fit, evenly; nothing is left out as a whole."""
     found = tuple(messages)
     blocks = [block for message in found for block in message.content]
@@ -195,8 +195,8 @@ def _cut_block(block: Block, limit: int) -> Block:
     return block.model_copy(update={"text": text})
 
 
-def _as_blocks(messages: Sequence[Message]) -> tuple[Block, ...]:
-    """Return steps as material for the summariser: each piece keeps its source and its trust."""
+def steps_as_blocks(messages: Sequence[Message]) -> tuple[Block, ...]:
+    """Return steps as material for a model that is asked about them: each piece keeps its source and its trust."""
     blocks: list[Block] = []
     names: dict[str, str] = {}
     for message in messages:

@@ -15,16 +15,24 @@ from agentorchestra.agents.first_view import choose_first_view
 from agentorchestra.agents.forms import limit_status
 from agentorchestra.agents.generation.delivery import ToolReceiver
 from agentorchestra.agents.memory import memory_of
+from agentorchestra.agents.parts.base import Work
+from agentorchestra.agents.parts.choice import chosen_parts
+from agentorchestra.agents.parts.scaling import drawn, drive
+from agentorchestra.agents.parts.verifier import Verifier
 from agentorchestra.agents.prompt import first_message, system_text, tail_text
 from agentorchestra.agents.requests import model_of, request_settings, role_of, window_of
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.toolkit import toolset_of
 from agentorchestra.agents.types import Kit
+from agentorchestra.core.effects import joined, provenance_of
+from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import Message, ModelSettings
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.protocols import instance_of
+from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.loop import (
+    Decide,
     Observe,
     Parts,
     Perceive,
@@ -32,7 +40,6 @@ from agentorchestra.loop import (
     described,
     environment_state,
     inbox,
-    linear,
 )
 from agentorchestra.models.limits import USUAL
 from agentorchestra.models.prices import CHARS_PER_TOKEN
@@ -55,6 +62,7 @@ async def build_agent(
     own: Sequence[Tool[..., Any]] = (),
     values: Mapping[str, Any] = MappingProxyType({}),
     receives: bool = True,
+    mixture: Mapping[str, float] = MappingProxyType({}),
 ) -> tuple[State, Parts]:
     """Return an agent's first state and its parts, from its spec and the prompt it speaks with.
 
@@ -64,11 +72,22 @@ async def build_agent(
         own: tools made for it alone; one of them may be marked as that which ends its work, in place of `done`.
         values: further variables of its prompt.
         receives: whether it gets the tools that it asks for.
+        mixture: models that decide in place of its own, with weights.
+
+    Raises:
+        UsageError: for a mixture of models with native calls and others: their prompts differ.
     """
     code = session.manifest.action == "code"
     toolset, environments = await toolset_of(spec, session, kit, offered, own)
     model = model_of(spec, session)
-    native, settings, profile_hash = request_settings(model, role_of(spec.role, session), session, kit)
+    models = [*mixture] or [model]
+    asked = [request_settings(one, role_of(spec.role, session), session, kit) for one in models]
+    native = asked[0][0]
+    if any(one[0] is not native for one in asked):
+        raise UsageError(
+            f"parts.mixture names models that take native tool calls and others that do not: {', '.join(models)}; "
+            "an agent's prompt is written for one kind, so name models of one kind"
+        )
     told, sources = first_message(spec, session, kit)
     agents = [one.schema for one in offered]
     shown = await choose_first_view(
@@ -99,23 +118,28 @@ async def build_agent(
         sources=sources,
         opened=shown.opened if shown is not None else (),
     )
-    decide = (CodeDecider if code else ModelDecider)(
-        model=model,
-        tools=tools,
-        tail=tail_text(session, kit, tools, lists=not native and not code, finish=toolset.finish),
-        native=native and not code,
-        settings=settings,
-        content_hash=profile_hash,
-        max_calls=kit.max_calls,
-        role=spec.role,
-        plain=spec.output_schema is None,
-        text_ends=spec.finish == "text",
-        fields=session.manifest.reasoning == "fields",
-        keeps_tools=bool(session.manifest.first_tools),
-        forces=model in session.manifest.forced,
-        finish=toolset.finish,
-    )
-    compaction = _compaction(spec, session, kit, model, settings)
+    deciders = [
+        (CodeDecider if code else ModelDecider)(
+            model=name,
+            tools=tools,
+            tail=tail_text(session, kit, tools, lists=not native and not code, finish=toolset.finish),
+            native=native and not code,
+            settings=settings,
+            content_hash=profile_hash,
+            max_calls=kit.max_calls,
+            role=spec.role,
+            plain=spec.output_schema is None,
+            text_ends=spec.finish == "text",
+            fields=session.manifest.reasoning == "fields",
+            keeps_tools=bool(session.manifest.first_tools),
+            forces=name in session.manifest.forced,
+            finish=toolset.finish,
+        )
+        for name, (_, settings, profile_hash) in zip(models, asked, strict=True)
+    ]
+    decide: Decide = drawn(deciders, [*mixture.values()]) if mixture else deciders[0]
+    narrowest = min(range(len(models)), key=lambda index: window_of(models[index], session, kit))
+    compaction = _compaction(spec, session, kit, models[narrowest], asked[narrowest][1])
     agent_state(session).result_chars = int(compaction.window * RESULT_SHARE * CHARS_PER_TOKEN)
     if kit.workshop is None or not receives:
         return state, Parts(decide, observe=(compaction,), environments=tuple(environments))
@@ -147,6 +171,7 @@ async def run_agent(
     observe: tuple[Observe, ...] = (),
     hear: Perceive = inbox,
     receives: bool = True,
+    own_parts: PartSettings | None = None,
 ) -> AgentResult:
     """Run the ordinary agent: one prompt, its tools, step after step until it is done.
 
@@ -157,28 +182,47 @@ async def run_agent(
         observe: what happens after its calls, before its history is looked after.
         hear: how a run's top agent takes what the user says in between.
         receives: whether it gets the tools that it asks for; not one who is to see agents only.
+        own_parts: its system's choice of parts; for a run's top agent the run's settings go before it.
     """
+    top = is_top(session)
+    wanted = own_parts or PartSettings()
+    wanted = session.manifest.parts.over(wanted) if top else wanted
     state, parts = await build_agent(
-        spec, session, kit, prompt=prompt, offered=offered, own=own, values=values, receives=receives
+        spec,
+        session,
+        kit,
+        prompt=prompt,
+        offered=offered,
+        own=own,
+        values=values,
+        receives=receives,
+        mixture=wanted.mixture or {},
     )
     shown = {name: kit.environments[name]() for name in parts.environments}
     around = [environment_state(f"{name}@{one.version}", instance_of(one)) for name, one in shown.items()]
-    top = is_top(session)
     working = agent_state(session).memory  # of an agent with a workflow around this loop
     memory = working or memory_of(spec, session, kit, top=top, trust=order_trust(session))
+    chosen = chosen_parts(wanted, Work(spec, kit, offered, own))
     parts = replace(
         parts,
         perceive=(
             *((hear,) if top else ()),
             *((memory.perceive,) if memory else ()),
+            *chosen.perceive,
             *parts.perceive,
             *around,
             *perceive,
         ),
-        observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
+        observe=(*observe, *chosen.observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
-    result = result_of(await linear(state, session, parts))
+    if memory is not None and (wanted.rollouts or 1) > 1:  # told once, and not to one of the rivals
+        known = await memory.begin()
+        messages = (*state.messages, *((Message(role="user", content=known),) if known else ()))
+        sources = joined(state.sources, provenance_of(known))
+        state = state.model_copy(update={"messages": messages, "sources": sources})
+    result = result_of(await drive(state, session, parts, wanted, Verifier(spec, kit)))
     if memory is not None and working is None:
+        await memory.won(session)
         await memory.end(result, session)
     return result
 

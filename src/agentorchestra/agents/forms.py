@@ -10,7 +10,7 @@ from typing import Any, Generic, TypeVar
 
 from pydantic import BaseModel, JsonValue
 
-from agentorchestra.agents.requests import request_effect
+from agentorchestra.agents.requests import request_effect, role_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, SourceKind, TextBlock, Trust
 from agentorchestra.core.effects import Effect, Outcome
@@ -84,6 +84,7 @@ class Questioner:
     Attributes:
         kit: None for the session of a tool, whose run knows how to ask.
         model: another one than the role's, chosen by whoever delegated.
+        temperature: of its requests, where the role has none of its own; None for the model's.
         tokens: that the replies and their questions took so far.
         limited: why the budget had no room for a question, "" while it has.
         over: whether no question is begun any more but a final one.
@@ -95,6 +96,7 @@ class Questioner:
     kit: Kit | None
     role: str
     model: str = ""
+    temperature: float | None = None
     tokens: int = field(default=0, init=False)
     limited: str = field(default="", init=False)
     over: Callable[[], bool] = field(default_factory=lambda: lambda: False, init=False)  # as a default it is a method
@@ -152,7 +154,10 @@ class Questioner:
         )
         assert effect.request is not None
         schema = question.schema.asked if isinstance(question.schema, Form) else question.schema
-        settings = effect.request.settings.model_copy(update={"output_schema": schema})
+        update: dict[str, Any] = {"output_schema": schema}
+        if self.temperature is not None and role_of(self.role, self.session).temperature is None:
+            update["temperature"] = self.temperature
+        settings = effect.request.settings.model_copy(update=update)
         request = effect.request.model_copy(update={"settings": settings})
         # A tool's questions are beside the work of the agent that called it.
         usual = "tool" if question.beside or self.kit is None else question.prompt

@@ -204,6 +204,7 @@ class AgentMemory:
         if session is not self.memory.session:
             return self._rival(state, session)
         if state.step != self._step:
+            await self.won(session)
             self._step = state.step
             event = step_of(state)
             finished = sum(
@@ -226,14 +227,20 @@ class AgentMemory:
 
     async def workflow(self, session: Session[Any]) -> None:
         """Write down the steps of the winner of rivals; of a workflow without steps what it called, together."""
-        if self._step:
+        if await self.won(session) or self._step:
             return
+        called = [one._replace(text=f"Step {n}: {one.text}") for n, one in enumerate(calls_of(session), start=1)]
+        for event in called:
+            await self.system.step(self.memory, event)
+
+    async def won(self, session: Session[Any]) -> bool:
+        """Write down the steps of the winner of rivals; return False if there were none."""
         held = session.vars.pop(_RIVAL, None)
         steps = held if isinstance(held, list) else []
-        won = [Happening(str(one["text"]), Trust(str(one["trust"]))) for one in steps if isinstance(one, dict)]
-        called = [one._replace(text=f"Step {n}: {one.text}") for n, one in enumerate(calls_of(session), start=1)]
-        for event in won or called:
-            await self.system.step(self.memory, event)
+        for one in steps:
+            if isinstance(one, dict):
+                await self.system.step(self.memory, Happening(str(one["text"]), Trust(str(one["trust"]))))
+        return bool(steps)
 
     async def end(self, result: AgentResult, session: Session[Any]) -> None:
         """Write down what came of it."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -11,12 +11,13 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.memory import AgentMemory
 from agentorchestra.core.budget import NO_USAGE, Usage
-from agentorchestra.core.effects import Outcome, Provenance
+from agentorchestra.core.effects import Effect, Outcome, Provenance
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.log.ledger import Record
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.programs.functions import Functions
 
 
@@ -26,6 +27,7 @@ class AgentState:
 
     Attributes:
         own_tools: tools made for this agent alone (`done` with its answer's schema), by name.
+        toolset: whatever it may call; None for an agent whose workflow is code.
         functions: what its programs may call; None where it writes none.
         result_chars: the longest result that its window has room for.
         memory: of an agent whose workflow is code.
@@ -33,6 +35,7 @@ class AgentState:
     """
 
     own_tools: dict[str, Tool[..., Any]] = field(default_factory=dict)
+    toolset: AgentToolset | None = None
     functions: Functions | None = None
     result_chars: int | None = None
     memory: AgentMemory | None = None
@@ -40,7 +43,11 @@ class AgentState:
 
     def for_rival(self) -> AgentState:
         """Return what a rival continuation begins with."""
-        return AgentState(memory=self.memory)
+        return replace(self, usage=NO_USAGE)
+
+    def may_call(self, session: Session[Any]) -> Sequence[Effect]:
+        """Return an effect of each name that it may call, whatever its arguments are."""
+        return self.toolset.effects(session) if self.toolset is not None else ()
 
 
 def agent_state(session: Session[Any]) -> AgentState:

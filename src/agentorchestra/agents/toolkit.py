@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.state import agent_state
+from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.protocols import Environment
@@ -37,7 +39,32 @@ async def toolset_of(
     tools = [*(tool for tool in named if tool.name not in made), *made.values()]
     agent_state(session).own_tools = {tool.name: tool for tool in tools if tool.name not in kit.tools} | made
     environments = {name: kit.environments[name]() for name in spec.tools if name in kit.environments}
-    return AgentToolset(tools, environments, offered=offered, role=spec.role), environments
+    toolset = agent_state(session).toolset = AgentToolset(tools, environments, offered=offered, role=spec.role)
+    return toolset, environments
+
+
+def actions_of(
+    spec: AgentSpec, kit: Kit, offered: Sequence[Offered] = (), own: Sequence[Tool[..., Any]] = ()
+) -> list[dict[str, str]]:
+    """Return what an agent may do but for ending its work, with what each is for, as prompts list it."""
+    made = [one.schema for one in offered] + [one.schema for one in own if not one.traits.finishes]
+    named = [{"name": name, "purpose": purpose(name, kit)} for name in spec.tools if name not in CALLED_BY_CODE]
+    return [*named, *({"name": one.name, "purpose": _first_line(one.description)} for one in made)]
+
+
+def purpose(name: str, kit: Kit) -> str:
+    """Return what a tool or an environment is for, in the first line of its description."""
+    tool = kit.tools.get(name)
+    if tool is not None:
+        return _first_line(tool.description)
+    one = kit.environments[name]()
+    first = _first_line(inspect.getdoc(type(one)) or "")
+    shares = getattr(one, "ground", "") == "folder"
+    return f"{first} All agents of the run share that folder." if shares else first
+
+
+def _first_line(text: str) -> str:
+    return text.strip().partition("\n")[0].strip()
 
 
 def _named_tools(spec: AgentSpec, kit: Kit) -> list[Tool[..., Any]]:

@@ -6,8 +6,10 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from agentorchestra.agents.forms import limit_status
 from agentorchestra.core.content import Trust, lowest, text_of
-from agentorchestra.core.effects import FINISH, ArtifactRef, EffectKind
+from agentorchestra.core.effects import FINISH, ArtifactRef, EffectKind, Outcome
+from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.log.ledger import Ledger, Record, parent_key, within
 
 LINE_CHARS = 1_500
@@ -76,6 +78,30 @@ def trace_of(ledger: Ledger, branch: str) -> Trace:
     return Trace(
         tuple(lines), trust, words, tuple(errors), tuple(dict.fromkeys(made)), steps, _cost([one for _, one in below])
     )
+
+
+def result_of(outcome: Outcome) -> AgentResult:
+    """Return what a sub-agent handed over; of one that was cut off how far it had come."""
+    if outcome.ok:
+        return AgentResult.model_validate(outcome.value)
+    came = outcome.value if isinstance(outcome.value, dict) else {}
+    ends = {"timeout": RunStatus.TIMED_OUT, "limited": limit_status(outcome.error or "")}
+    status = ends.get(outcome.status, RunStatus.BLOCKED)
+    return AgentResult(status=status, answer=str(came.get("memory") or ""), steps=int(str(came.get("steps") or 0)))
+
+
+def handed_back(outcome: Outcome, trace: Trace) -> tuple[AgentResult, Trust]:
+    """Return a sub-agent's result with what its log shows, also of one that was cut off; and how far it is trusted."""
+    result = result_of(outcome)
+    update = {
+        "answer": result.answer or (trace.last_words if result.status is not RunStatus.COMPLETED else ""),
+        "artifacts": trace.artifacts,
+        "errors": tuple(dict.fromkeys((*((outcome.error,) if outcome.error else ()), *trace.errors))),
+        "steps": result.steps or trace.steps,
+        "cost_usd": trace.cost_usd,
+    }
+    trust = lowest(Trust.AGENT, outcome.trust if outcome.ok else Trust.AGENT, trace.trust)
+    return result.model_copy(update=update), trust
 
 
 def _call(record: Record) -> str:

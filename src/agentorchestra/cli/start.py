@@ -17,6 +17,7 @@ ROLES = (
     "formatter",
     "summariser",
     "judge",
+    "verifier",
     "worker",
     "browser",
     "debate",

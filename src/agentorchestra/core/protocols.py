@@ -236,6 +236,9 @@ class AgentSlot(Protocol):
     def result_chars(self) -> int | None:
         """The longest result that its window has room for; None for no limit."""
 
+    def may_call(self, session: Any) -> Sequence[Effect]:
+        """Return an effect of each name that it may call, whatever its arguments are."""
+
     def for_rival(self) -> AgentSlot:
         """Return what a rival continuation begins with."""
 

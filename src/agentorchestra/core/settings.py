@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
 from agentorchestra.core.budget import Budget
 
@@ -647,6 +647,51 @@ class AOrchestraSettings(BaseModel, frozen=True, extra="forbid"):
     review_from: int = Field(default=5, ge=1)
 
 
+class PartSettings(BaseModel, frozen=True, extra="forbid"):
+    """The parts of OAgents, for the main agent of any system that works in steps (004, sec. 3.2; docs/oagents.md).
+
+    Attributes:
+        plan: before its first step the agent surveys the facts and plans (`once`), and it revises the plan as the work
+            goes on (`reviewed`).
+        planning_interval: steps from one review of the plan to the next.
+        subtasks: the task is divided into a graph of subtasks, which sub-agents do before the first step.
+        tips: what earlier tasks of the workspace taught is put before whoever plans, and before the agent.
+        candidates: proposals for each step, of which the best is kept; 1 for a plain step.
+        width: courses that are followed at the same time; 1 keeps one after each step (best-of-N), more is a beam.
+        rollouts: whole runs at the same time, of which the best is kept.
+        choose: how: by rewards of the steps (`process`, for steps), one reward for the whole (`outcome`), a comparison
+            of all (`listwise`, for whole runs), or the majority (`vote`).
+        threshold: a step whose reward, 0 to 10, is at or under it is looked back on before the next one.
+        mixture: models that are asked by turns at random, with their weights; in place of the agent's one model.
+
+    What is None is the system's own way; without one there is no such part.
+    """
+
+    plan: Literal["none", "once", "reviewed"] | None = None
+    planning_interval: int | None = Field(default=None, ge=1, le=100)
+    subtasks: bool | None = None
+    tips: bool | None = None
+    candidates: int | None = Field(default=None, ge=1, le=16)
+    width: int | None = Field(default=None, ge=1, le=16)
+    rollouts: int | None = Field(default=None, ge=1, le=16)
+    choose: Literal["process", "outcome", "listwise", "vote"] | None = None
+    threshold: float | None = Field(default=None, ge=0, le=10)
+    mixture: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
+
+    @model_validator(mode="after")
+    def _fits(self) -> PartSettings:
+        if (self.width or 1) > 1 and (self.candidates or 1) == 1:
+            raise ValueError(
+                f"parts.width = {self.width} follows several courses, and there is one candidate for each step; set "
+                "parts.candidates to 2 or more"
+            )
+        return self
+
+    def over(self, own: PartSettings) -> PartSettings:
+        """Return these settings, with a system's own ones where these are None."""
+        return own.model_copy(update=self.model_dump(exclude_none=True))
+
+
 class Settings(BaseModel, frozen=True, extra="forbid"):
     """The workspace's settings; unknown names are refused.
 
@@ -718,6 +763,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     aorchestra: AOrchestraSettings = AOrchestraSettings()
     coral: CoralSettings = CoralSettings()
     owl: OwlSettings = OwlSettings()
+    parts: PartSettings = PartSettings()
     generator: GeneratorSettings = GeneratorSettings()
     programs: dict[str, ProgramSettings] = {}
     societies: dict[str, SocietySettings] = {}

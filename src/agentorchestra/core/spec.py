@@ -23,6 +23,7 @@ from agentorchestra.core.settings import (
     Keep,
     OnAsk,
     OnUncertain,
+    PartSettings,
     Reasoning,
     RoleSettings,
     SocietySettings,
@@ -343,6 +344,7 @@ class RunManifest(BaseModel, frozen=True):
         keep_tools: where tools stay that are generated in it (`generator.keep`).
         checks: how answers are checked: 1 with what tools and programs gave, 0 without.
         society: who takes part and leads, where its system is a society.
+        parts: see the settings.
     """
 
     task: str
@@ -394,6 +396,7 @@ class RunManifest(BaseModel, frozen=True):
     keep_tools: Keep = "workspace"
     checks: int = 0
     society: SocietySettings | None = None
+    parts: PartSettings = PartSettings()
 
 
 class Question(BaseModel, frozen=True):

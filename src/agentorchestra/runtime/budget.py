@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Budget, Room, Usage
 from agentorchestra.core.errors import BudgetExhaustedError
@@ -22,6 +22,10 @@ _OPTIONS = {
     "cost_usd": "--budget-usd",
     "active_s": "--timeout-s",
 }
+
+
+_LEAST = {"steps": 1, "tokens": 1, "cost_usd": 1e-9}
+"""The smallest part of a budget that one of several branches has: a limit is positive."""
 
 
 class BudgetShort(Exception):
@@ -131,6 +135,25 @@ class BudgetNode:
             free_tokens=free["tokens"],
             free_usd=free["cost_usd"],
         )
+
+    def shares(self, scopes: Sequence[str], spent: Callable[[str], Bound]) -> list[BudgetNode]:
+        """Return a node for each scope, with equal parts of what this node and its parents leave them.
+
+        Args:
+            scopes: branches that work at the same time, so each has all of the active time.
+            spent: what a branch has spent already, as the log says.
+        """
+        paid = [spent(scope) for scope in scopes]
+        parts: dict[str, float] = {}
+        for node in self.chain():
+            for resource in ("steps", "tokens", "cost_usd"):
+                limit = getattr(node.limits, resource)
+                if limit is not None:
+                    left = limit - node._used(resource) + sum(float(getattr(one, resource)) for one in paid)
+                    part = left / len(scopes) if resource == "cost_usd" else left // len(scopes)
+                    parts[resource] = min(parts.get(resource, math.inf), max(part, _LEAST[resource]))
+        limits = Budget(**parts)  # type: ignore[arg-type]
+        return [BudgetNode(scope, limits, self, spent=one) for scope, one in zip(scopes, paid, strict=True)]
 
     async def reserve(
         self, bound: Bound, *, final: bool = False, decision: bool = False, keep: Bound | None = None

@@ -39,6 +39,7 @@ from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, sha256_text
 from agentorchestra.core.protocols import Handler, Sizing
 from agentorchestra.core.spec import AgentSpec
+from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.branch import Branch, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
@@ -46,7 +47,7 @@ from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, judge, refused
 from agentorchestra.runtime.run import Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
-from agentorchestra.runtime.worlds import obvious_mistake
+from agentorchestra.runtime.worlds import may_be_tried, obvious_mistake, world_of
 
 _DECISIONS = ("decision", "final")
 _LAZY = frozenset({EffectKind.RECEIVE})
@@ -95,6 +96,7 @@ class Passage:
             name=effect.name,
             provenance=effect.provenance,
         )
+        child.world = effect.world
         child.composite = self.mode is Mode.COMPOSITE
         child.attempt_number = attempt
         child.capabilities = capabilities_of_effect(branch, effect)
@@ -125,7 +127,8 @@ def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonV
     handler = run.services.handlers.get(effect.kind)
     if handler is None:
         raise UnknownComponentError(f"no handler is registered for {effect.kind.value}; the workspace registers them")
-    effect = effect.model_copy(update={"world": branch.world}) if effect.world != branch.world else effect
+    world = world_of(run, effect, branch.world)
+    effect = effect.model_copy(update={"world": world}) if effect.world != world else effect
     if not effect.content_hash:
         # Every effect names the code that executes it; a component without a hash of its own is its handler.
         effect = effect.model_copy(update={"content_hash": source_hash(type(handler))})
@@ -233,7 +236,7 @@ async def policy(passage: Passage) -> Outcome | None:
         own = effect.declared is None or effect.declared.trust is not Trust.UNTRUSTED
         trust = lowest(Trust.AGENT, effect.lowest_trust)
         return await _write(passage, failed(status, effect.invalid, trust=trust, own_words=own))
-    refusal = refused(branch, effect)
+    refusal = refused(branch, effect) or _tried_in_vain(branch, effect)
     if refusal is None and earlier is None and (mistake := obvious_mistake(passage.run, effect, branch)) is not None:
         return await _write(passage, failed("mistake", mistake))
     if refusal is None and (earlier is None or not earlier.started):
@@ -243,6 +246,16 @@ async def policy(passage: Passage) -> Outcome | None:
     if earlier is not None and earlier.started and passage.mode is Mode.ONCE:
         return await _uncertain(passage, earlier.attempt)
     return None
+
+
+def _tried_in_vain(branch: Branch, effect: Effect) -> str | None:
+    """Return why a rival world may not do an effect, None if it may."""
+    if branch.world == MAIN or may_be_tried(branch.run, effect):
+        return None
+    return (
+        f"{effect.name} was not called: several rivals do this work at the same time and one of them is chosen, and "
+        "this cannot be taken back in the others. Go on without it, and say in the answer what is left to do"
+    )
 
 
 async def _uncertain(passage: Passage, doubted: int) -> Outcome | None:
@@ -294,7 +307,9 @@ async def reserve(passage: Passage) -> Outcome | None:
     try:
         passage.hold = await node.reserve(bound, final=final, decision=decision, keep=keep)
     except BudgetShort as short:
-        if effect.purpose in BESIDE or (not final and (short.soft or short.node is not run.budget)):
+        # A rival that cannot be paid is one rival less, never the end of the run.
+        rival = passage.branch.world != MAIN
+        if rival or effect.purpose in BESIDE or (not final and (short.soft or short.node is not run.budget)):
             return await _write(passage, failed("limited", str(short)))
         raise exhausted(short) from None
     return None
@@ -431,8 +446,9 @@ async def _executed(passage: Passage, effect: Effect) -> Outcome:
 
 
 def _reports_outage(effect: Effect) -> bool:
-    """Return True for an agent whose caller is told when its model cannot be had, see `AgentSpec.on_demand`."""
-    return effect.kind in OF_AGENTS and effect.arguments.get("on_demand") is True
+    """Return True where a model that cannot be had is told to who asked: for a rival, and see `AgentSpec.on_demand`."""
+    rival = effect.kind is EffectKind.REQUEST_MODEL and effect.world != MAIN
+    return rival or (effect.kind in OF_AGENTS and effect.arguments.get("on_demand") is True)
 
 
 async def _spawned(passage: Passage) -> Outcome:

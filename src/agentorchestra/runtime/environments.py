@@ -15,7 +15,14 @@ from agentorchestra.log.folders import MAIN
 from agentorchestra.runtime.open_environments import CHANGED, OpenEnvironment, Place, grounded, open_at
 from agentorchestra.runtime.results import MAX_RESULT_CHARS, ToolResult, cut_result, result_value
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.worlds import ENV_STATE, last_snapshot, new_environment, past_snapshots, was_changed
+from agentorchestra.runtime.worlds import (
+    ENV_STATE,
+    STATE_ACTION,
+    last_snapshot,
+    new_environment,
+    past_snapshots,
+    was_changed,
+)
 
 
 class EnvironmentHandler(BaseHandler):
@@ -251,7 +258,3 @@ def _would_deadlock(place: Place, held: list[Place], wanted: Mapping[Place, list
             seen.add(one)
             open_ += wanted.get(one, ())
     return False
-
-
-STATE_ACTION = "state"
-"""The action every environment has: what an agent sees of it now."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Tag
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.protocols import Environment, RunContext
 from agentorchestra.log.folders import MAIN
@@ -23,7 +23,13 @@ from agentorchestra.runtime.run import Run
 ENV_STATE = "env:"
 """How the names of the run's state begin that hold where an instance stands."""
 
+STATE_ACTION = "state"
+"""The action every environment has: what an agent sees of it now."""
+
 _OF_AN_INSTANCE = frozenset({EffectKind.INVOKE_ACTION, EffectKind.SNAPSHOT, EffectKind.RESTORE})
+_OUTSIDE = frozenset({Tag.SPEND, Tag.SEND})
+_ONE_WAY = frozenset({EffectKind.SEND_MESSAGE, EffectKind.SPAWN})
+"""What others see at once: no world holds it."""
 
 
 def new_environment(run: Run, name: str) -> Environment:
@@ -33,6 +39,25 @@ def new_environment(run: Run, name: str) -> Environment:
         known = ", ".join(sorted(run.services.environments)) or "none"
         raise UnknownComponentError(f"no environment {name!r} is registered; registered: {known}")
     return factory()
+
+
+def may_be_tried(run: Run, effect: Effect) -> bool:
+    """Return True if rival worlds may each do an effect: it only looks, or what it changes stays in its own world."""
+    if effect.tags & _OUTSIDE or effect.kind in _ONE_WAY:
+        return False
+    if effect.kind is EffectKind.INVOKE_ACTION and effect.name in run.services.environments:
+        environment, action = new_environment(run, effect.name), str(effect.arguments.get("action", ""))
+        return environment.branching == "snapshot" or action == STATE_ACTION or not environment.mutates(action)
+    if effect.kind is not EffectKind.INVOKE_TOOL or effect.mode is Mode.COMPOSITE:
+        return True  # the effects of a composite are judged one by one
+    return effect.mode is not Mode.ONCE and Tag.WRITE not in effect.tags
+
+
+def world_of(run: Run, effect: Effect, world: str) -> str:
+    """Return the world in which an effect acts: of an environment that cannot branch there is one for all rivals."""
+    if world == MAIN or effect.kind not in _OF_AN_INSTANCE or effect.name not in run.services.environments:
+        return world
+    return MAIN if new_environment(run, effect.name).branching == "none" else world
 
 
 def stops_at_failure(run: Run, effect: Effect) -> bool:

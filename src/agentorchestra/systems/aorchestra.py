@@ -10,7 +10,6 @@ The orchestrator never acts itself. Any system, agent or program can be the exec
 from __future__ import annotations
 
 import difflib
-import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
@@ -19,10 +18,11 @@ from pydantic import JsonValue
 
 from agentorchestra.agents.agent import agent_effect, caller_words, order_trust
 from agentorchestra.agents.driver import run_agent
-from agentorchestra.agents.forms import TEXTS, Limited, Question, Questioner, form, limit_status
+from agentorchestra.agents.forms import TEXTS, Limited, Question, Questioner, form
 from agentorchestra.agents.handler import find_system
 from agentorchestra.agents.outputs import ended_on
-from agentorchestra.agents.trace import CALLED_BY_CODE, Trace, trace_of
+from agentorchestra.agents.toolkit import purpose
+from agentorchestra.agents.trace import CALLED_BY_CODE, Trace, handed_back, result_of, trace_of
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
@@ -116,18 +116,7 @@ def offered_tools(spec: AgentSpec, kit: Kit, limits: AOrchestraSettings) -> dict
             f"the toolset {limits.toolset!r} (aorchestra.toolset) needs {' or '.join(wanted)}, and the run has none of "
             "them; name environments with --environment, and see that the settings leave the tools on"
         )
-    return {name: _purpose(name, kit) for name in names}
-
-
-def _purpose(name: str, kit: Kit) -> str:
-    """Return what a tool or an environment is for, in the first line of its description."""
-    tool = kit.tools.get(name)
-    said = tool.description if tool is not None else inspect.getdoc(type(kit.environments[name]())) or ""
-    first = said.strip().partition("\n")[0].strip()
-    if tool is not None:
-        return first
-    shares = getattr(kit.environments[name](), "ground", "") == "folder"
-    return f"{first} All agents of the run share that folder." if shares else first
+    return {name: purpose(name, kit) for name in names}
 
 
 def offered_models(session: Session[Any], limits: AOrchestraSettings) -> dict[str, str]:
@@ -302,26 +291,17 @@ class Delegation:
             if made is not None and made.outcome is not None and made.effect.get("kind") == EffectKind.INVOKE_AGENT:
                 back = call.outcome.value if call.outcome is not None else None
                 view = {"task": made.effect["arguments"]["instruction"], **(back if isinstance(back, dict) else {})}
-                found.append((canonical_json(view), _result_of(made.outcome)))
+                found.append((canonical_json(view), result_of(made.outcome)))
         return found
 
     # -- what comes back -----------------------------------------------------------------------------------------------
 
     async def _handed_back(self, ctx: Session[Any], child: AgentSpec, outcome: Outcome) -> tuple[AgentResult, Trust]:
         """Return a sub-agent's result with what its log shows, also of one that was cut off."""
-        result = _result_of(outcome)
         trace = trace_of(ctx.run.ledger, f"{EffectKey(ctx.branch, ctx.last_n).path}.{child.name}")
-        trust = lowest(Trust.AGENT, outcome.trust if outcome.ok else Trust.AGENT, trace.trust)
-        points = await self._reviewed(ctx, child, result, trace)
-        update = {
-            "answer": result.answer or (trace.last_words if result.status is not RunStatus.COMPLETED else ""),
-            "findings": points,
-            "artifacts": trace.artifacts,
-            "errors": tuple(dict.fromkeys((*((outcome.error,) if outcome.error else ()), *trace.errors))),
-            "steps": result.steps or trace.steps,
-            "cost_usd": trace.cost_usd,
-        }
-        return result.model_copy(update=update), trust
+        points = await self._reviewed(ctx, child, result_of(outcome), trace)
+        result, trust = handed_back(outcome, trace)
+        return result.model_copy(update={"findings": points}), trust
 
     async def _reviewed(
         self, ctx: Session[Any], child: AgentSpec, result: AgentResult, trace: Trace
@@ -366,13 +346,3 @@ def _known(result: AgentResult) -> dict[str, JsonValue]:
         "cost_usd": result.cost_usd,
     }
     return {name: value for name, value in view.items() if value not in ("", [], None)}
-
-
-def _result_of(outcome: Outcome) -> AgentResult:
-    """Return what a sub-agent handed over; of one that was cut off how far it had come."""
-    if outcome.ok:
-        return AgentResult.model_validate(outcome.value)
-    came = outcome.value if isinstance(outcome.value, dict) else {}
-    ends = {"timeout": RunStatus.TIMED_OUT, "limited": limit_status(outcome.error or "")}
-    status = ends.get(outcome.status, RunStatus.BLOCKED)
-    return AgentResult(status=status, answer=str(came.get("memory") or ""), steps=int(str(came.get("steps") or 0)))

@@ -9,14 +9,27 @@ from agentorchestra.agents.first_view import short_files
 from agentorchestra.agents.planning.evidence import SourceCheck
 from agentorchestra.agents.trace import CALLED_BY_CODE
 from agentorchestra.agents.types import Kit
+from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import AgentResult, AgentSpec
+from agentorchestra.loop import Perceive
 from agentorchestra.runtime.session import Session
 
 
-async def react(spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
-    """Run one agent linearly over the tools of its spec; the quotes of its answer are looked up by code."""
+async def react(
+    spec: AgentSpec,
+    session: Session[Any],
+    kit: Kit,
+    *,
+    own_parts: PartSettings | None = None,
+    perceive: tuple[Perceive, ...] = (),
+) -> AgentResult:
+    """Run one agent linearly over the tools of its spec; the quotes of its answer are looked up by code.
+
+    Args:
+        own_parts, perceive: of a system that is this one with parts.
+    """
     tools = tuple(name for name in spec.tools if name not in CALLED_BY_CODE)
     checks = (SourceCheck(kit.prompts.get("verification")),) if session.manifest.checks else ()
     context = spec.context if spec.on_demand else (*spec.context, *await short_files(session))
     own = spec.model_copy(update={"tools": tools, "context": context})
-    return await run_agent(own, session, kit, prompt="react", observe=checks)
+    return await run_agent(own, session, kit, prompt="react", observe=checks, own_parts=own_parts, perceive=perceive)

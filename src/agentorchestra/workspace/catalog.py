@@ -293,8 +293,10 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.systems.aorchestra import AOrchestra
     from agentorchestra.systems.coral import packaged
     from agentorchestra.systems.mini_swe import mini_swe
+    from agentorchestra.systems.oagents import oagents
     from agentorchestra.systems.owl import Owl
     from agentorchestra.systems.react import react
+    from agentorchestra.systems.static import static
 
     given = settings or Settings()
     return {
@@ -303,8 +305,10 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
         "coral": packaged(given.coral),
         "debate": DebateDriver(given.debate),
         "mini_swe": mini_swe,
+        "oagents": oagents,
         "owl": Owl(given.owl),
         "react": react,
+        "static": static,
     }
 
 

@@ -39,6 +39,7 @@ from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 
 if TYPE_CHECKING:
+    from agentorchestra.agents.parts.foresight import Foresight
     from agentorchestra.tools.files.storage import Kept
 
 EARLIER_MOST = 10
@@ -55,6 +56,7 @@ _SETTLED = (
     "in_view_chars",
     "reasoning",
     "preset",
+    "parts",
 )
 """Settings that a manifest has as they are."""
 
@@ -152,6 +154,22 @@ class RunCreator:
         self._equipper.keep(run_id, equipment)
         return run_id
 
+    async def foresee(self, spec: RunSpec, objects: RunObjects) -> Foresight:
+        """Check what is asked for, and return what its parts come to; nothing is written."""
+        from agentorchestra.agents.handler import find_system
+        from agentorchestra.agents.parts.foresight import foreseen
+
+        catalog, settings = self._catalog, self._settings
+        system = spec.system or settings.system
+        if system not in catalog.agents:
+            find_system(system, catalog.systems)
+        await self._parts.ready()
+        models = (await self._equipped(spec, objects, system)).models
+        name = settings.model if spec.model is None else spec.model
+        models.check(name)
+        pinned = self._pinned("", name, self._roles(spec, models), models, spec.budget)
+        return foreseen(settings.parts, self._steps(spec, catalog.agents.get(system)), pinned["budget"])
+
     async def create_calls(self) -> tuple[str, RunManifest]:
         """Write the run that holds the calls made outside of runs; return its id and manifest."""
         settings, catalog = self._settings, self._catalog
@@ -189,7 +207,8 @@ class RunCreator:
             media_cost: count what models that only see or hear may cost.
         """
         settings, host = self._settings, self._parts.host
-        names = [one for name in _named(model, roles) for one in models.chain(name)]
+        mixed = settings.parts.mixture or {}
+        names = [one for name in {*_named(model, roles), *mixed} for one in models.chain(name)]
         asked = {*names, *settings.models}
         seeing = self._media_models(models, model, roles)
         perhaps = {one for each in seeing.values() for one in each} if media_cost else ()

@@ -47,6 +47,7 @@ from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.settings import load_settings, settings_path
 
 if TYPE_CHECKING:
+    from agentorchestra.agents.parts.foresight import Foresight
     from agentorchestra.log.bundle.format import Exported, Imported
     from agentorchestra.tea.memory.base import Entry, EntryKind, MemoryFactory
     from agentorchestra.tea.prompts.catalog import PromptLibrary
@@ -352,6 +353,16 @@ class Workspace(Generic[Deps]):
         self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
         return await self._creator.create(spec, objects, temporary_files=temporary_files)
+
+    async def foresee(self, task: str | RunSpec, **fields: Unpack[RunFields]) -> Foresight:
+        """Return the requests that a run's test-time scaling comes to (docs/scaling.md); nothing is asked or written.
+
+        Args:
+            task, fields: as for `run`.
+        """
+        self._need_open()
+        spec, objects = run_request(task, {**fields, "tools": (), "output_type": None})
+        return await self._creator.foresee(spec, objects)
 
     async def resume(
         self,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from tests.browser import find_chromium
 from tests.environments.browser.troubles import settings, troubles
-from tests.runtime.support import Bench
+from tests.runtime.support import Bench, best_by
 
 from agentorchestra.core.content import TextBlock, text_of
 from agentorchestra.core.messages import Message, ToolCall
@@ -62,7 +62,7 @@ async def test_the_candidates_of_a_beam_each_have_their_own_logins(tmp_path: Pat
 
         async def main(root: Session[Any]) -> str:
             parts = Parts(decide=decide, observe=(stop,), environments=("browser",))
-            await beam(State(messages=()), root, parts, score=score, candidates=2)
+            await beam(State(messages=()), root, parts, choose=best_by(score), candidates=2)
             return await page(root)
 
         assert (await one.drive(main)).answer == "cookie: who=21"

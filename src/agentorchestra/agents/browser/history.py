@@ -21,8 +21,8 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import AgentResult, Citation, RunStatus
 from agentorchestra.environments.report.addresses import normalised_address
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.worlds import STATE_ACTION
 from agentorchestra.tea.calling.repair import decision_fields
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tools.files.quotes import alike

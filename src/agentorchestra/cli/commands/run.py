@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -24,11 +24,14 @@ from agentorchestra.cli.options import (
     warn_unsafe,
     workspace_option,
 )
-from agentorchestra.cli.output import print_result
+from agentorchestra.cli.output import emit, emit_json, print_result
 from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.spec import RunSpec
+
+if TYPE_CHECKING:
+    from agentorchestra.agents.parts.foresight import Foresight
 
 
 @click.command(
@@ -105,6 +108,11 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
 @unsafe_option
 @json_option("one object with the result")
 @click.option(
+    "--dry-run",
+    is_flag=True,
+    help="Only say how many requests test-time scaling (settings, [parts]) comes to; nothing is asked or spent.",
+)
+@click.option(
     "--environment",
     "environments",
     multiple=True,
@@ -132,6 +140,7 @@ def run(
     labels: tuple[tuple[str, str], ...],
     unsafe_local: bool,
     as_json: bool,
+    dry_run: bool,
     environments: tuple[str, ...],
     folder: Path,
 ) -> int:
@@ -166,6 +175,10 @@ def run(
                 memory=memory,
                 environments=environments,
             )
+            if dry_run:
+                foreseen = await workspace.foresee(spec)
+                _ = emit_json(foreseen.model_dump(mode="json")) if as_json else emit(_said(foreseen))
+                return 0
             result = await drive_new(
                 workspace,
                 await workspace.create(spec),
@@ -178,3 +191,17 @@ def run(
         return print_result(result, folder, as_json=as_json)
 
     return run_async(work())
+
+
+def _said(one: Foresight) -> str:
+    runs = f"{one.runs} whole runs, of which the best is kept" if one.runs > 1 else "1 run"
+    limits = one.budget.model_dump(exclude_none=True)
+    given = ", ".join(f"{name} {value:g}" for name, value in limits.items()) or "none"
+    return (
+        f"{runs} of at most {one.steps} steps\n"
+        f"requests per step: {one.multiple} (a plain run: 1): {one.decisions_per_step} decisions, "
+        f"{one.choices_per_step} to choose\n"
+        f"at most: {one.requests_at_most} requests, {one.decisions_at_most} of them decisions\n"
+        f"limits of the budget: {given}\n"
+        "what a plan, a memory, sub-agents and summaries ask comes besides; nothing was asked"
+    )

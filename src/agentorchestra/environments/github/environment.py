@@ -45,7 +45,7 @@ class GitHub(ActionEnvironment):
     name = "github"
     version = "1.0.0"
     branching: Literal["stateless", "snapshot", "none"] = (
-        "none"  # the world outside has no rivals: beam refuses it, forks stop before its changes
+        "none"  # the world outside has no rivals: they only look, forks stop before its changes
     )
     durable = True  # and is there after a crash as it was
 

@@ -120,6 +120,10 @@ def single_reply(system: str, asked: str, note: str) -> str | None:
         return shortened(_inside(asked, "answer"), note)
     if "<task_of_the_analysis>" in asked:
         return analysed(asked, judging="whether a task is answered" in system)
+    if '{"given"' in system or '"steps": [' in system:
+        return planned(_inside(asked, "task"))
+    if '"needs"' in system:  # the rules do a task as a whole
+        return json.dumps({"subtasks": []})
     if "<rules_of_memory>" in system:
         limit = re.search(r"at most (\d+) words", system)
         if limit is None or "insights:" in system:
@@ -179,6 +183,12 @@ def summarised(task: str, asked: str, most: int) -> str:
     return "\n".join(kept or ["Nothing that was read holds a word of the task."]) + (
         f"\nCalled: {', '.join(called)}." if called else ""
     )
+
+
+def planned(task: str) -> str:
+    """Return the survey and the plan of a task: each of its questions is looked up, one after the other."""
+    steps = parts_of(task)
+    return json.dumps({"given": [task], "to_look_up": steps, "steps": steps}, ensure_ascii=False)
 
 
 _TOLD = re.compile(r"^(?:- )*(?P<what>Task|Answer \((?P<status>\w+)\)): (?P<text>.+)$", re.MULTILINE)

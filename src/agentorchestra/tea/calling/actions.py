@@ -9,8 +9,8 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Prove
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment, instance_of
-from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.worlds import STATE_ACTION
 
 
 def action_effect(

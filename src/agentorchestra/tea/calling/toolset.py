@@ -112,6 +112,11 @@ class AgentToolset:
         """Return the schemas of what came later, of these names."""
         return tuple(self._callable[name].schema for name in dict.fromkeys(names) if name in self._later)
 
+    def effects(self, session: Any) -> list[Effect]:
+        """Return an effect of each name that may be called, whatever its arguments are."""
+        calls = [ToolCall(id="", name=name, arguments={}) for name in self.names]
+        return [self.effect(call, session, ()).model_copy(update={"invalid": None}) for call in calls]
+
     def schema(self, name: str) -> ToolSchema:
         """Return the schema of one of them."""
         return self._callable[name].schema

@@ -11,8 +11,8 @@ from agentorchestra.core.errors import TransformationError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
-from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.worlds import STATE_ACTION
 from agentorchestra.tea.calling.actions import action_effect, action_tags, tool_result
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tea.transformations.base import Carried, Factory, Transformation, made

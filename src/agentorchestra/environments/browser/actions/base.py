@@ -23,8 +23,8 @@ from agentorchestra.environments.browser.session.tabs import BLANK, Tab
 from agentorchestra.environments.browser.view.references import locate, numbers_of
 from agentorchestra.environments.browser.view.view import look
 from agentorchestra.environments.folder import FolderEnvironment
-from agentorchestra.runtime.environments import STATE_ACTION
 from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.worlds import STATE_ACTION
 
 if TYPE_CHECKING:
     from playwright.async_api import Locator, Page

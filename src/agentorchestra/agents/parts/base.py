@@ -1,0 +1,72 @@
+"""The surroundings of a part: the agent that it belongs to, and how it asks beside the agent's steps."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentorchestra.agents.forms import Question, Questioner
+from agentorchestra.agents.toolkit import actions_of
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.core.spec import AgentSpec
+from agentorchestra.loop import Seen, State
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.calling.toolset import Offered
+
+
+@dataclass(frozen=True)
+class Work:
+    """The agent that a part belongs to.
+
+    Attributes:
+        spec, kit, offered, own: of the agent, see `run_agent`.
+    """
+
+    spec: AgentSpec
+    kit: Kit
+    offered: Sequence[Offered] = ()
+    own: Sequence[Tool[..., Any]] = ()
+
+    @property
+    def actions(self) -> list[dict[str, str]]:
+        """Return what the agent may do, with what each is for, as prompts list it."""
+        return actions_of(self.spec, self.kit, self.offered, self.own)
+
+    async def ask(self, session: Session[Any], question: Question) -> dict[str, Any] | None:
+        """Return the reply of the agent's own model; None where it cannot be had: no part is worth the run."""
+        return (await self.ask_all(session, [question]))[0]
+
+    async def ask_all(self, session: Session[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+        """Return the replies to several questions, asked at the same time; see `ask`."""
+        asker = Questioner(session, self.kit, self.spec.role, self.spec.model)
+        return await asker.all([replace(one, beside=True) for one in questions])
+
+    def seen(self, prompt: str, text: str, trust: Trust, *, keep: bool = False) -> Seen:
+        """Return what a part puts before the agent: a heading of ours, then words that may stem from anywhere."""
+        head = TextBlock(text=self.kit.prompts.get(prompt).render(), source=Source(kind="prompt"), trust=Trust.SYSTEM)
+        words = TextBlock(text=text, source=Source(kind="memory", ref=prompt), trust=trust)
+        return Seen(blocks=(head, words), keep=keep)
+
+
+def told(state: State) -> tuple[Block, ...]:
+    """Return what the agent was told at the beginning: its task, its files, what it remembers."""
+    return tuple(block for message in state.messages[1 : state.head] for block in message.content)
+
+
+def trust_of(session: Session[Any]) -> Trust:
+    """Return how far words are trusted that a model wrote from what the agent has seen."""
+    return lowest(Trust.AGENT, session.seen_trust)
+
+
+def texts(value: Any) -> tuple[str, ...]:
+    """Return the texts of a reply's list that say something."""
+    found = (" ".join(str(one).split()) for one in (value if isinstance(value, list) else ()))
+    return tuple(one for one in found if one)
+
+
+def listed(title: str, lines: Sequence[str]) -> list[str]:
+    """Return lines as a list with a title, [] without any."""
+    return [f"{title}:", *(f"- {one}" for one in lines)] if lines else []

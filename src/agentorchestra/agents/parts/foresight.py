@@ -1,0 +1,63 @@
+"""The requests that test-time scaling comes to, before any is made."""
+
+from __future__ import annotations
+
+from pydantic import BaseModel
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.settings import PartSettings
+
+_ASKED = 2
+"""Times that the verifier is asked where its reply is of no use."""
+
+
+class Foresight(BaseModel, frozen=True):
+    """The requests of a run's main agent and its verifier, as the settings `[parts]` have them.
+
+    What a plan, a memory and sub-agents ask, and what a summary of a long history takes, comes besides.
+
+    Attributes:
+        runs: whole runs at the same time.
+        steps: that one run may take at most.
+        decisions_per_step: of all runs together; 1 without scaling.
+        choices_per_step: requests to the verifier in such a step, where each is answered the first time.
+        multiple: requests of a step, as a multiple of the one request of the plain run.
+        decisions_at_most, requests_at_most: of the whole run; the limits of the budget cut it earlier.
+        budget: these limits.
+    """
+
+    runs: int
+    steps: int
+    decisions_per_step: int
+    choices_per_step: int
+    multiple: int
+    decisions_at_most: int
+    requests_at_most: int
+    budget: Budget
+
+
+def foreseen(parts: PartSettings, steps: int, budget: Budget) -> Foresight:
+    """Return what the parts come to in a run of so many steps; see `scaling.drive` and the choosers."""
+    runs, width, how = parts.rollouts or 1, parts.width or 1, parts.choose
+    rivals = (parts.candidates or 1) * width
+    asked = 0
+    # Plain steps are not chosen from.
+    if rivals > 1 or parts.threshold is not None or (runs > 1 and how == "process"):
+        scored = {"listwise": min(width, rivals - 1), "vote": 0}
+        asked = scored.get(how or "process", rivals)
+        if parts.threshold is not None:
+            asked += width if how not in scored else 2 * width
+    compared = {"outcome": 0 if asked else runs, "process": 0, "vote": 0}.get(how or "listwise", 1)
+    between_runs = compared if runs > 1 else 0
+    most = runs * steps * rivals
+    decisions = most if budget.steps is None else min(most, budget.steps)
+    return Foresight(
+        runs=runs,
+        steps=steps,
+        decisions_per_step=runs * rivals,
+        choices_per_step=runs * asked,
+        multiple=runs * (rivals + asked),
+        decisions_at_most=decisions,
+        requests_at_most=decisions + _ASKED * (min(runs * steps, decisions) * asked + between_runs),
+        budget=budget,
+    )

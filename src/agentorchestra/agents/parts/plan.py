@@ -1,0 +1,148 @@
+"""The plan: facts of the task, steps made of them, both revised from what was observed (004, sec. 3.2.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from pydantic import BaseModel
+
+from agentorchestra.agents.compaction import steps_as_blocks
+from agentorchestra.agents.forms import TEXTS, Question, form
+from agentorchestra.agents.parts.base import Work, listed, texts, told, trust_of
+from agentorchestra.agents.parts.tips import tips_of
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, lowest
+from agentorchestra.loop import Seen, State
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.state import PRIVATE
+
+FACTS = form(["given"], given=TEXTS, to_look_up=TEXTS, to_derive=TEXTS)
+PLAN = form(["steps"], steps=TEXTS)
+REVISED = form(["steps"], learned=TEXTS, to_look_up=TEXTS, to_derive=TEXTS, steps=TEXTS)
+
+_HELD = f"{PRIVATE}plan"
+"""Where the plan stands in the state of the agent's branch: rivals of a step may each revise it."""
+
+
+class Plan(BaseModel, frozen=True):
+    """A plan and the facts that it rests on.
+
+    Attributes:
+        given, learned, to_look_up, to_derive: facts of the task; those that were found out, are to be found, follow.
+        steps: what is to be done, in this order.
+        made_at: decisions that were taken before it was made or looked at last.
+        trust: of what it was made of.
+    """
+
+    given: tuple[str, ...] = ()
+    learned: tuple[str, ...] = ()
+    to_look_up: tuple[str, ...] = ()
+    to_derive: tuple[str, ...] = ()
+    steps: tuple[str, ...] = ()
+    made_at: int = 0
+    trust: Trust = Trust.AGENT
+
+    @property
+    def facts(self) -> str:
+        """Return the facts in words."""
+        lines = [
+            *listed("Given", self.given),
+            *listed("Found out", self.learned),
+            *listed("To look up", self.to_look_up),
+            *listed("To derive", self.to_derive),
+        ]
+        return "\n".join(lines)
+
+    @property
+    def text(self) -> str:
+        """Return facts and steps in words, "" for neither."""
+        steps = [f"{n}. {one}" for n, one in enumerate(self.steps, start=1)]
+        return "\n".join([*([self.facts] if self.facts else []), *(["Steps:", *steps] if steps else [])])
+
+
+@dataclass(frozen=True)
+class Planning:
+    """A `perceive` part: makes the plan before the first step, and puts it before the agent in each step.
+
+    Attributes:
+        interval: steps from one review to the next; 0 for a plan that is made once.
+    """
+
+    work: Work
+    interval: int = 0
+
+    async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
+        """Return the plan as it stands now, None where none could be made."""
+        plan = plan_of(session)
+        if plan is None and state.must_answer:
+            return None
+        if plan is None:
+            plan = await self._made(state, session)
+        elif self.interval and state.step - plan.made_at >= self.interval and not state.must_answer:
+            plan = await self._revised(plan, state, session)
+        session.vars[_HELD] = plan.model_dump(mode="json")
+        return self.work.seen("parts_plan_view", plan.text, plan.trust) if plan.text else None
+
+    async def _made(self, state: State, session: Session[Any]) -> Plan:
+        """Return the first plan: the facts are surveyed, then steps are made of them."""
+        # The agent's first decision, so that the budget keeps what its answer needs.
+        survey = Question("parts_facts", FACTS, content=told(state), decides=True)
+        surveyed = await self.work.ask(session, survey) or {}
+        facts = Plan(
+            given=texts(surveyed.get("given")),
+            to_look_up=texts(surveyed.get("to_look_up")),
+            to_derive=texts(surveyed.get("to_derive")),
+            made_at=state.step,
+            trust=trust_of(session),
+        )
+        content = (*told(state), *tips_of(session), *_block(facts.facts, facts.trust))
+        reply = await self.work.ask(session, Question("parts_plan", PLAN, {"actions": self.work.actions}, content))
+        return facts.model_copy(update={"steps": texts((reply or {}).get("steps")), "trust": trust_of(session)})
+
+    async def _revised(self, plan: Plan, state: State, session: Session[Any]) -> Plan:
+        """Return the plan as what was observed since it was looked at last leaves it; as it was without a reply."""
+        observed = steps_as_blocks(_since(state, plan.made_at))
+        content = (*told(state), *tips_of(session), *_block(plan.text, plan.trust), *observed)
+        reply = await self.work.ask(session, Question("parts_review", REVISED, {"actions": self.work.actions}, content))
+        looked = {"made_at": state.step}
+        if reply is None:
+            return plan.model_copy(update=looked)
+        learned = dict.fromkeys((*plan.learned, *texts(reply.get("learned"))))
+        return plan.model_copy(
+            update={
+                **looked,
+                "learned": tuple(learned),
+                "to_look_up": texts(reply.get("to_look_up")),
+                "to_derive": texts(reply.get("to_derive")),
+                "steps": texts(reply.get("steps")) or plan.steps,
+                "trust": lowest(plan.trust, trust_of(session)),
+            }
+        )
+
+
+def plan_of(session: Session[Any]) -> Plan | None:
+    """Return the plan of an agent's branch, None where none was made yet."""
+    held = session.vars.get(_HELD)
+    return None if held is None else Plan.model_validate(held)
+
+
+def plan_blocks(session: Session[Any]) -> tuple[Block, ...]:
+    """Return the plan as material for a question, () without one."""
+    plan = plan_of(session)
+    return () if plan is None else _block(plan.text, plan.trust)
+
+
+def _since(state: State, step: int) -> tuple[Any, ...]:
+    """Return the messages of the decisions after a step: what was said before each, its calls and their results."""
+    wanted, found = state.step - step, len(state.messages)
+    for place in range(len(state.messages) - 1, state.head - 1, -1):
+        if wanted and state.messages[place].role == "assistant":
+            wanted, found = wanted - 1, place
+    while found > state.head and state.messages[found - 1].role == "user":
+        found -= 1
+    return state.messages[found:]
+
+
+def _block(text: str, trust: Trust) -> tuple[Block, ...]:
+    """Return words that a model wrote as material, () for none."""
+    return (TextBlock(text=text, source=Source(kind="memory", ref="plan"), trust=trust),) if text else ()

@@ -1,0 +1,279 @@
+"""The verifier: ranks rival steps and runs, and looks back on a step that was scored low (004, sec. 3.2.3 and 9.4).
+
+Each chooser is a `loop.Choose`: rivals in, the best first. A rival that ended without an answer comes last whatever the
+verifier says; ties go to the earlier rival; where no reply can be had or read, the order stays as it was.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from agentorchestra.agents.compaction import shortened, steps_as_blocks
+from agentorchestra.agents.forms import INTEGER, NUMBER, TEXT, Form, Question, Questioner, form
+from agentorchestra.agents.requests import role_of, window_of
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.messages import Message
+from agentorchestra.core.spec import AgentSpec
+from agentorchestra.loop import Choose, Rival
+from agentorchestra.runtime.session import Session
+from agentorchestra.trust.words import date_of, number_of
+
+REWARD, OUTCOME, CHOICE = "parts_reward", "parts_outcome", "parts_choice"
+REFLECTION, LESSONS = "parts_reflection", "parts_lessons"
+
+ROLE = "verifier"
+"""The role whose model is asked; without one it is the agent's own (004 uses one model for both)."""
+
+DISCOUNT = 0.9
+"""How much less each later step counts in the sum of rewards (004, eq. 8, which leaves the number open)."""
+
+HIGHEST = 10
+"""The highest reward (004, sec. 9.4)."""
+
+_SHOWN = 0.5
+"""Part of the verifier's window that the rivals may take."""
+
+_SCORE = form(["score"], analysis=TEXT, score=Form(NUMBER, {**NUMBER, "minimum": 0, "maximum": HIGHEST}))
+_REFLECTION = form(["experience_summary"], experience_summary=TEXT, confidence_assessment=TEXT, lessons_learned=TEXT)
+
+
+def total_reward(rewards: Sequence[float]) -> float:
+    """Return the discounted sum of rewards by the sum of the discounts: 0 to 10, whatever the number of steps.
+
+    The sum alone (004, eq. 8) would put a rival that ended early behind any that goes on.
+    """
+    weights = [DISCOUNT**place for place in range(len(rewards))]
+    return sum(weight * one for weight, one in zip(weights, rewards, strict=True)) / sum(weights) if rewards else 0.0
+
+
+@dataclass(frozen=True)
+class Verifier:
+    """Asks about the rivals of one agent, at temperature 0 unless the role has another."""
+
+    spec: AgentSpec
+    kit: Kit
+
+    async def scores(self, prompt: str, rivals: Sequence[Rival], session: Session[Any]) -> list[Rival]:
+        """Return the rivals with a further reward each; without one where no number from 0 to 10 came."""
+        whole = prompt == OUTCOME
+        asked = [
+            self._question(
+                prompt,
+                _SCORE,
+                self._content([one], session, whole=whole),
+                **({"ended": one.state.ended} if whole else {}),
+            )
+            for one in rivals
+        ]
+        replies = await self.ask(session, asked)
+        return [
+            one if reply is None else _with_reward(one, float(reply["score"]))
+            for one, reply in zip(rivals, replies, strict=True)
+        ]
+
+    async def best(self, rivals: Sequence[Rival], session: Session[Any]) -> int:
+        """Return the place of the best rival; the first one where no choice can be had."""
+        index = Form(INTEGER, {**INTEGER, "minimum": 1, "maximum": len(rivals)})
+        content = self._content(rivals, session, whole=True)
+        question = self._question(CHOICE, form(["index"], analysis=TEXT, index=index), content, count=len(rivals))
+        (reply,) = await self.ask(session, [question])
+        return 0 if reply is None else int(reply["index"]) - 1
+
+    async def reflections(self, rivals: Sequence[Rival], session: Session[Any]) -> list[Rival]:
+        """Return the rivals with the lessons of their steps."""
+        asked = [
+            self._question(REFLECTION, _REFLECTION, self._content([one], session), score=f"{one.state.rewards[-1]:g}")
+            for one in rivals
+        ]
+        replies = await self.ask(session, asked)
+        return [
+            one if reply is None else replace(one, lessons=self._lessons(reply, one.session))
+            for one, reply in zip(rivals, replies, strict=True)
+        ]
+
+    async def ask(self, session: Session[Any], questions: Sequence[Question]) -> list[dict[str, Any] | None]:
+        """Return the replies; None where none that fits could be had, asked twice."""
+        model = "" if role_of(ROLE, session).model else self.spec.model
+        return await Questioner(session, self.kit, ROLE, model, temperature=0.0).all(questions)
+
+    def _question(self, prompt: str, schema: Form, content: tuple[Block, ...], **values: Any) -> Question:
+        return Question(prompt, schema, {"task": self.spec.instruction, **values}, content, beside=True)
+
+    def _content(self, rivals: Sequence[Rival], session: Session[Any], *, whole: bool = False) -> tuple[Block, ...]:
+        """Return rivals as material, `whole` or with their last step apart from the others, cut to fit evenly."""
+        model = role_of(ROLE, session).model or self.spec.model or session.model
+        room = int(window_of(model, session, self.kit) * _SHOWN) // len(rivals)
+        blocks: list[Block] = []
+        for number, rival in enumerate(rivals, start=1):
+            steps = [*shortened([*rival.state.messages[rival.state.head :]], room)]
+            done = rival.before.messages[rival.before.head :]
+            last = 0 if whole else min(len(done), max(0, len(steps) - 1))
+            heads = (f"Candidate {number}:",) if whole else ("Earlier steps:", "The step:")
+            for head, part in zip(heads, (steps[last:],) if whole else (steps[:last], steps[last:]), strict=True):
+                blocks += [block_from(head, trust=Trust.SYSTEM), *(steps_as_blocks(part) or _NOTHING)]
+            if rival.state.result is not None:
+                answer = TextBlock(text=rival.state.result.answer or "(empty)", source=_AGENT, trust=Trust.UNTRUSTED)
+                blocks += [block_from(f"Its answer ({rival.state.result.status.value}):", trust=Trust.SYSTEM), answer]
+        return tuple(blocks)
+
+    def _lessons(self, reply: dict[str, Any], session: Session[Any]) -> tuple[Message, ...]:
+        head = TextBlock(text=self.kit.prompts.get(LESSONS).render(), source=Source(kind="prompt"), trust=Trust.SYSTEM)
+        said = [
+            f"{title}: {reply[name].strip()}"
+            for title, name in (
+                ("Experience", "experience_summary"),
+                ("Confidence", "confidence_assessment"),
+                ("Lessons", "lessons_learned"),
+            )
+            if str(reply.get(name) or "").strip()
+        ]
+        trust = lowest(Trust.AGENT, session.seen_trust)
+        words = TextBlock(text="\n".join(said), source=Source(kind="agent", ref=ROLE), trust=trust)
+        return (Message(role="user", content=(head, words)),)
+
+
+_AGENT = Source(kind="agent", ref="candidate")
+_NOTHING = (block_from("(none)", trust=Trust.SYSTEM),)
+
+
+def _with_reward(rival: Rival, reward: float) -> Rival:
+    return replace(rival, state=rival.state.model_copy(update={"rewards": (*rival.before.rewards, reward)}))
+
+
+def _is_scored(rival: Rival) -> bool:
+    return len(rival.state.rewards) > len(rival.before.rewards)
+
+
+def with_answer(rivals: Sequence[Rival]) -> tuple[list[Rival], list[Rival]]:
+    """Return the rivals that are worth a look, and those that ended without an answer."""
+    empty = [one for one in rivals if one.state.result is not None and not one.state.result.answer.strip()]
+    return [one for one in rivals if one not in empty], empty
+
+
+# -- choosers ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Reward:
+    """Ranks by rewards: of all steps together (`parts_reward`), or one for the whole work (`parts_outcome`)."""
+
+    verifier: Verifier
+    prompt: str = REWARD
+
+    async def __call__(self, rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+        """Return the rivals, the best first; one whose reward could not be had comes behind those that have one."""
+        fit, empty = with_answer(rivals)
+        # What had ended before has its reward; whole runs that were never scored have none.
+        new = [one for one in fit if one.decision or (self.prompt == OUTCOME and not one.state.rewards)]
+        scored = {
+            id(one): better
+            for one, better in zip(new, await self.verifier.scores(self.prompt, new, session), strict=True)
+        }
+        fit = [scored.get(id(one), one) for one in fit]
+        return [*sorted(fit, key=self._place), *empty]
+
+    def _place(self, rival: Rival) -> tuple[bool, float]:
+        rewards = rival.state.rewards
+        unscored = not rewards or (rival.decision is not None and not _is_scored(rival))
+        return unscored, -(rewards[-1] if rewards and self.prompt == OUTCOME else total_reward(rewards))
+
+
+@dataclass(frozen=True)
+class Listwise:
+    """Shows all rivals at once and has the best one named; the next best of the others, until `width` are chosen."""
+
+    verifier: Verifier
+    width: int = 1
+
+    async def __call__(self, rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+        """Return the rivals, the best first."""
+        fit, empty = with_answer(rivals)
+        ranked: list[Rival] = []
+        while len(fit) > 1 and len(ranked) < self.width:
+            ranked.append(fit.pop(await self.verifier.best(fit, session)))
+        return [*ranked, *fit, *empty]
+
+
+async def vote(rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+    """Rank by how many rivals agree: on the answer, or on the next calls. Nobody is asked."""
+    fit, empty = with_answer(rivals)
+    groups: dict[str, list[Rival]] = {}
+    for one in fit:
+        groups.setdefault(_said(one), []).append(one)
+    ordered = sorted(groups.values(), key=lambda group: -len(group))
+    return [*(group[0] for group in ordered), *(one for group in ordered for one in group[1:]), *empty]
+
+
+def _said(rival: Rival) -> str:
+    """Return what a rival votes for: equal texts are one vote."""
+    if rival.state.result is not None:
+        return f"answer {form_of(rival.state.result.answer)}"
+    calls = rival.decision.tool_calls if rival.decision is not None else ()
+    return f"calls {canonical_json([[call.name, call.arguments] for call in calls])}"
+
+
+def form_of(answer: str) -> str:
+    """Return an answer such that answers that differ in form only are equal: numbers, dates, JSON, case, marks."""
+    text = " ".join(answer.split()).strip("\"'`*. ").replace("−", "-")
+    if (number := number_of(text)) is not None:
+        return f"{number[0].normalize():f} {number[1]}".strip()
+    if (date := date_of(text)) is not None:
+        return date.isoformat()
+    if text[:1] in "{[":
+        try:
+            return canonical_json(json.loads(text))
+        except ValueError:
+            pass
+    words = re.sub(r"[,;:](?!\d)", " ", text.casefold()).split()
+    return " ".join(word.strip(".!?\"'`*()[]") for word in words)
+
+
+@dataclass(frozen=True)
+class Reflecting:
+    """Has the steps that are kept looked back on where their reward is at or under a threshold.
+
+    Attributes:
+        choose: ranks the rivals; where it scores none, the steps that are kept are scored here.
+        threshold: 0 to 10.
+        width: rivals that are kept.
+    """
+
+    choose: Choose
+    verifier: Verifier
+    threshold: float
+    width: int = 1
+
+    async def __call__(self, rivals: Sequence[Rival], session: Session[Any]) -> Sequence[Rival]:
+        """Return the rivals as ranked; those that are kept with their lessons."""
+        ranked = [*await self.choose(rivals, session)]
+        kept = [one for one in ranked[: self.width] if one.decision is not None and not one.state.ended]
+        scored = {id(one): one for one in kept if _is_scored(one)}
+        missing = [one for one in kept if id(one) not in scored] if self._scores_none(ranked) else []
+        scored |= {
+            id(one): better
+            for one, better in zip(missing, await self.verifier.scores(REWARD, missing, session), strict=True)
+        }
+        low = {key: one for key, one in scored.items() if _is_scored(one) and one.state.rewards[-1] <= self.threshold}
+        reflected = dict(zip(low, await self.verifier.reflections([*low.values()], session), strict=True))
+        return [reflected.get(id(one), scored.get(id(one), one)) for one in ranked]
+
+    @staticmethod
+    def _scores_none(ranked: Sequence[Rival]) -> bool:
+        return not any(_is_scored(one) for one in ranked)
+
+
+def chooser(how: str, verifier: Verifier, width: int = 1) -> Choose:
+    """Return the chooser of a name: `process`, `outcome`, `listwise` or `vote`."""
+    made: dict[str, Callable[[], Choose]] = {
+        "process": lambda: Reward(verifier),
+        "outcome": lambda: Reward(verifier, OUTCOME),
+        "listwise": lambda: Listwise(verifier, width),
+        "vote": lambda: vote,
+    }
+    return made[how]()
