@@ -294,6 +294,30 @@ async def test_a_reply_goes_besides_what_was_sent_before(tmp_path: Path) -> None
     assert "There are seven." in main.results[-1]
 
 
+async def test_a_message_and_the_wait_for_its_reply_go_out_in_one_step(tmp_path: Path) -> None:
+    main = Seen(plays(*[[writes("How many?", "coding_agent"), waits()]] * 3))
+    await society(tmp_path, script(main, coding_agent=lambda request: say("There are seven.")))
+    replies = [one for one in main.results if "sent" not in one]
+    assert replies == ["coding_agent in thread 'work':\nThere are seven."] * 3
+        "coding_agent in thread 'work':\nThere are seven."
+    ] * 3
+
+
+async def test_who_has_the_terminal_has_no_other_shell(tmp_path: Path) -> None:
+    offered: dict[bool, set[str]] = {}
+
+    def worker(request: ModelRequest) -> ModelResponse:
+        names = {one.name for one in request.tools}
+        offered["terminal_run" in names] = names
+        return say("There are seven.")
+
+    for environments in ([], ["terminal"]):
+        main = plays([writes("How many?", "coding_agent"), waits()])
+        model = script(main, coding_agent=worker)
+        await society(tmp_path / str(len(environments)), model, environments=environments)
+    assert "bash" in offered[False] and "bash" not in offered[True]
+
+
 async def test_words_that_are_too_long_are_cut_and_sent(tmp_path: Path) -> None:
     main = Seen(plays([opens("coding_agent")], [writes("How many?", "coding_agent")], [waits()]))
     await society(tmp_path, script(main, coding_agent=lambda request: say("many " * 20_000)))

@@ -223,7 +223,7 @@ async def test_a_plan_is_trusted_no_further_than_what_it_was_made_of(tmp_path: P
         for request in planner.asked["decisions"]
         for message in request.messages
         for block in message.content
-        if isinstance(block, TextBlock) and "Steps:" in block.text
+        if isinstance(block, TextBlock) and "Plan:" in block.text
     ]
     assert plans == [Trust.AGENT, Trust.UNTRUSTED, Trust.UNTRUSTED]
 

@@ -20,6 +20,9 @@ from agentorchestra.tea.memory.base import MemoryFactory
 from agentorchestra.tea.prompts.catalog import PromptLibrary
 from agentorchestra.tea.retrieval.discovery import Finder
 
+TERMINAL, BASH = "terminal", "bash"
+"""Two shells, each with a folder of its own: who has the one gets no other, or its files go into the wrong folder."""
+
 
 @dataclass(frozen=True)
 class Kit:
@@ -92,6 +95,8 @@ class Kit:
             held = session.capabilities
             own = agent.uses | (self.apart & {*agent.environments})
             tools = tuple(tool for tool in wanted if held is None or tool in held or tool in own)
+            if GIVEN in (agent.tools or ()) and TERMINAL in tools:
+                tools = tuple(tool for tool in tools if tool != BASH)
             trust = Trust.SYSTEM
             told = tools if agent.tools is None else tuple(one for one in tools if one in given)
             if told and (agent.tools is None or GIVEN in agent.tools):

@@ -85,7 +85,7 @@ submit_answer = complete.renamed("submit_answer", "1.0.0")
 
 @tool(effect="pure", thread=False)
 def wait_for_mention(answer: str = "") -> dict[str, JsonValue]:
-    """Wait until somebody mentions you again. This ends your turn.
+    """Give your reply and end your turn; you are woken when somebody mentions you again.
 
     Args:
         answer: Your reply. It goes to whoever wrote to you.

@@ -57,7 +57,7 @@ class Plan(BaseModel, frozen=True):
     def text(self) -> str:
         """Return facts and steps in words, "" for neither."""
         steps = [f"{n}. {one}" for n, one in enumerate(self.steps, start=1)]
-        return "\n".join([*([self.facts] if self.facts else []), *(["Steps:", *steps] if steps else [])])
+        return "\n".join([*([self.facts] if self.facts else []), *(["Plan:", *steps] if steps else [])])
 
 
 @dataclass(frozen=True)
