@@ -16,6 +16,7 @@ def _run(*words: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
 
 
+@pytest.mark.long
 def test_requests_and_bytes_of_each_system_beside_react() -> None:
     done = _run("--rounds", "1", "--systems", "agentorchestra,aorchestra,coral,owl")
     assert done.returncode == 0, done.stderr

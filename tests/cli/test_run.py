@@ -208,7 +208,7 @@ def test_show_is_the_tree_of_effects(folder: Folder) -> None:
     assert any(line.startswith("answer: ") for line in lines)
     assert lines[-1].startswith("completed, run_")
     found = folder.assert_readable()
-    assert set(found) == {"run", "result", "questions", "events", "abandoned", "folder"}
+    assert set(found) == {"run", "result", "questions", "events", "abandoned", "folder", "conversation"}
     assert found["folder"] is None
     assert found["abandoned"] is False
     assert set(found["result"]) == FIELDS

@@ -51,7 +51,7 @@ def delegations(events: list[Event]) -> list[tuple[str, str]]:
         ("curated", CORRECTED),
         pytest.param("curated", CONFIRMED, marks=pytest.mark.long),
         pytest.param("full", CORRECTED, marks=pytest.mark.long),
-        ("none", CORRECTED),
+        pytest.param("none", CORRECTED, marks=pytest.mark.long),
         pytest.param("none", CONFIRMED, marks=pytest.mark.long),
     ],
 )

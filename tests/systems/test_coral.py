@@ -299,8 +299,6 @@ async def test_a_message_and_the_wait_for_its_reply_go_out_in_one_step(tmp_path:
     await society(tmp_path, script(main, coding_agent=lambda request: say("There are seven.")))
     replies = [one for one in main.results if "sent" not in one]
     assert replies == ["coding_agent in thread 'work':\nThere are seven."] * 3
-        "coding_agent in thread 'work':\nThere are seven."
-    ] * 3
 
 
 async def test_who_has_the_terminal_has_no_other_shell(tmp_path: Path) -> None:

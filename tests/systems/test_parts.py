@@ -20,7 +20,7 @@ from agentorchestra.tea.memory.base import Entry, Happening, Memory
 from tests.systems.scales import Weigher
 from tests.systems.support import workspace
 
-SEEDS = (1, 2)
+SEEDS = (1, pytest.param(2, marks=pytest.mark.long))
 
 
 @dataclass

@@ -409,7 +409,9 @@ POINTS = ["before:/#1", "after_mark:/1.asks#1", "after_record:/1.asks#1", "after
 """Of its agent, its two requests, and the snapshot of the folder: what an earlier start wrote there is gone."""
 
 
-@pytest.mark.parametrize("point", POINTS)
+@pytest.mark.parametrize(
+    "point", [*POINTS[2:4], *(pytest.param(one, marks=pytest.mark.long) for one in POINTS[:2] + POINTS[4:])]
+)
 async def test_killed_and_resumed_it_starts_anew_and_pays_nothing_twice(tmp_path: Path, point: str) -> None:
     async with LoopbackModelServer("ok") as server:
         words: list[str | Path] = ["-m", "tests.systems.program_agent", tmp_path, server.base_url]

@@ -271,7 +271,7 @@ async def test_files_of_the_task_and_files_that_stay(tmp_path: Path) -> None:
             "print(frame.amount.sum())"
         ),
         bash("tail -1 out/double.csv; cat 'files/sales 2024.csv' | head -1; echo new > note.txt; rm out/double.csv"),
-        bash("ls; cat note.txt; echo x > 'sales 2024.csv'"),
+        bash("ls; cat note.txt; echo x > 'sales 2024.csv'; echo x > 'files/sales 2024.csv'"),
         files=[table],
     )
     assert shown[0].splitlines() == ["42", "[files kept for later calls: out/double.csv (45 bytes)]"]
@@ -280,6 +280,7 @@ async def test_files_of_the_task_and_files_that_stay(tmp_path: Path) -> None:
     assert "[files removed: out/double.csv]" in shown[1]
     assert "new" in shown[2] and "double.csv" not in shown[2]
     assert "Read-only file system" in shown[2] and "[exit code 1]" in shown[2]
+    assert "[files kept for later calls: sales 2024.csv (2 bytes)]" in shown[2]
     assert table.read_text().startswith("region")
     assert {one.name for one in result.artifacts} >= {"out/double.csv", "note.txt"}
 
