@@ -3,7 +3,8 @@
 
 SHELL := /bin/bash
 PYTHON ?=
-WORKERS ?= 2
+# One more than the two cores of CI: many tests wait for processes that they started.
+WORKERS ?= 3
 
 VENV := .venv
 BIN := $(VENV)/bin
