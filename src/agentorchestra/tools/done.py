@@ -85,7 +85,7 @@ submit_answer = complete.renamed("submit_answer", "1.0.0")
 
 @tool(effect="pure", thread=False)
 def wait_for_mention(answer: str = "") -> dict[str, JsonValue]:
-    """Give your reply and end your turn; you are woken when somebody mentions you again.
+    """Wait until somebody mentions you again. It ends your turn, and your reply goes out with it.
 
     Args:
         answer: Your reply. It goes to whoever wrote to you.
