@@ -208,12 +208,12 @@ async def run_agent(
         perceive=(
             *((hear,) if top else ()),
             *((memory.perceive,) if memory else ()),
-            *chosen.perceive,
+            *chosen,
             *parts.perceive,
             *around,
             *perceive,
         ),
-        observe=(*observe, *chosen.observe, *((memory.observe,) if memory else ()), *parts.observe),
+        observe=(*observe, *((memory.observe,) if memory else ()), *parts.observe),
     )
     if memory is not None and (wanted.rollouts or 1) > 1:  # told once, and not to one of the rivals
         known = await memory.begin()

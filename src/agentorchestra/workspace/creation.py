@@ -208,7 +208,7 @@ class RunCreator:
         """
         settings, host = self._settings, self._parts.host
         mixed = settings.parts.mixture or {}
-        names = [one for name in {*_named(model, roles), *mixed} for one in models.chain(name)]
+        names = [one for name in (*_named(model, roles), *mixed) for one in models.chain(name)]
         asked = {*names, *settings.models}
         seeing = self._media_models(models, model, roles)
         perhaps = {one for each in seeing.values() for one in each} if media_cost else ()
