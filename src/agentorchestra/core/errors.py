@@ -5,7 +5,7 @@
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
     │     WorkspaceState, HttpRequest, SandboxUnavailable, Image, SystemDefinition, Evaluation,
-    │     TaskFolder
+    │     TaskFolder, Evolution
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
     │     DuplicateEvent, ComponentConflict
     ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
@@ -97,6 +97,10 @@ class TaskFolderError(UsageError):
 
 class EvaluationError(UsageError):
     """Scores, a benchmark or a plan of an evaluation cannot be used as they are."""
+
+
+class EvolutionError(UsageError):
+    """An evolution cannot be begun, gone on with, or decided as it is."""
 
 
 class PromptError(UsageError):
