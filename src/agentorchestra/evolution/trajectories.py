@@ -365,9 +365,8 @@ async def preferences(
             for one in course.decisions:
                 place = canonical_json([root.id, str(one.key), one.state])
                 states.setdefault(place, {}).setdefault(one.action, []).append((run, course, one))
-    for actions in states.values():
-        if len(actions) < 2:
-            continue
+    parted = [actions for actions in states.values() if len(actions) > 1]
+    for actions in parted:
         ranked = sorted(actions.values(), key=lambda each: fmean(run.value for run, _, _ in each))
         (worse, _, rejected), (better, course, chosen) = ranked[0][0], ranked[-1][0]
         if fmean(run.value for run, _, _ in ranked[0]) == fmean(run.value for run, _, _ in ranked[-1]):
@@ -384,6 +383,8 @@ async def preferences(
                 tuple(paid(one.result) for one in both),
             )
             data.records.append((record, origin))
+    if not parted:
+        data.left_out["no two runs took different actions in one state"] = 1
     return data
 
 
@@ -647,8 +648,8 @@ def write(data: Data, folder: Path) -> None:
         EvolutionError: there is no record, or the folder holds something already.
     """
     if not data.records:
-        why = ", ".join(f"{count} {what}" for what, count in data.left_out.most_common()) or "there are no runs"
-        raise EvolutionError(f"no record can be made ({why}); choose other runs, or wider limits")
+        why = "; ".join(one if n == 1 else f"{one} ({n} times)" for one, n in data.left_out.most_common())
+        raise EvolutionError(f"no record can be made: {why or 'there are no runs'}; choose other runs, or wider limits")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise EvolutionError(f"{folder} is there already and is not empty; name a new folder")
     folder.mkdir(parents=True, exist_ok=True)
