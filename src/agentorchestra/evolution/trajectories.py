@@ -20,7 +20,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import fmean
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel, Field, JsonValue, model_validator
 
@@ -101,6 +101,9 @@ class Record(BaseModel, frozen=True, extra="forbid"):
     def line(self) -> str:
         """Return it as a line of JSON, without what is None."""
         return json.dumps(self.model_dump(mode="json", exclude_none=True), ensure_ascii=False) + "\n"
+
+
+R = TypeVar("R", bound=Record)
 
 
 class Conversation(Record):
@@ -467,7 +470,7 @@ class _Form:
     def _conversation(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Conversation:
         return self._made(Conversation, tools, messages=self._chat(messages, tools))
 
-    def _made(self, kind: Any, tools: Sequence[ToolSchema], **columns: list[dict[str, Any]]) -> Any:
+    def _made(self, kind: type[R], tools: Sequence[ToolSchema], **columns: list[dict[str, Any]]) -> R:
         """Return a record, without the values of secrets."""
         offered = [
             {"function": {"name": one.name, "description": one.description, "parameters": one.parameters}}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from agentorchestra.cli.commands.evolution_export import export
+from agentorchestra.cli.commands.evolution_tips import tips
 
 
 @click.group(
@@ -13,10 +14,12 @@ from agentorchestra.cli.commands.evolution_export import export
 Examples:
   agentorchestra evolve export data --system aorchestra
   agentorchestra evolve export data --evaluation first --min-score 1
-  agentorchestra evolve export pairs --pairs --evaluation first""",
+  agentorchestra evolve export pairs --pairs --evaluation first
+  agentorchestra evolve tips --evaluation first --model openai:gpt-5""",
 )
 def group() -> None:
     """Learn from recorded runs."""
 
 
 group.add_command(export)
+group.add_command(tips)
