@@ -99,6 +99,10 @@ class EvaluationError(UsageError):
     """Scores, a benchmark or a plan of an evaluation cannot be used as they are."""
 
 
+class EvolutionError(UsageError):
+    """An evolution cannot be begun, gone on with, or decided as it is."""
+
+
 class PromptError(UsageError):
     """A prompt file that cannot be read, parsed or rendered."""
 
