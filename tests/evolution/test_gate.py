@@ -88,7 +88,9 @@ def test_a_version_that_fails_live_is_stopped_and_an_equal_one_hardly_ever() -> 
     assert stopped_live([0.0] * 30, [1.0] * 30) is None
     chance = random.Random(5)
     stopped = sum(
-        stopped_live([float(chance.random() < 0.7) for _ in range(60)], [float(chance.random() < 0.7) for _ in range(60)])
+        stopped_live(
+            [float(chance.random() < 0.7) for _ in range(60)], [float(chance.random() < 0.7) for _ in range(60)]
+        )
         is not None
         for _ in range(100)
     )

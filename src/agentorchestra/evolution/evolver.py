@@ -17,16 +17,17 @@ from filelock import FileLock, Timeout
 
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
-from agentorchestra.evaluation.plan import PLAN, Arm, Plan, amend, folder_of, planned
+from agentorchestra.evaluation.plan import PLAN, Arm, amend, folder_of, planned
 from agentorchestra.evaluation.plan import keep as keep_plan
 from agentorchestra.evaluation.plan import read as read_plan
 from agentorchestra.evaluation.results import values
 from agentorchestra.evaluation.runner import Runner, arm_workspace
 from agentorchestra.evaluation.scores import Score, score, total
+from agentorchestra.evolution.components import managed, version_of
 from agentorchestra.evolution.gate import decide
-from agentorchestra.evolution.optimizer import Change, Improvement, Optimizer, Proposal, Trial, parted
+from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, Trial, parted
+from agentorchestra.evolution.optimisers import check
 from agentorchestra.evolution.record import FOLDER, Evolution, Round, Source, add_round, rounds
-from agentorchestra.tea.registry.context import ContextManager
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
 
@@ -40,7 +41,7 @@ class Evolver:
     Args:
         folder: of the workspace.
         evolution: `record.keep` has written it.
-        optimizer: proposes.
+        optimiser: proposes.
         workspaces: makes the workspace of an arm, see `evaluation.runner.Runner`.
         at_once: runs at the same time.
         tell: is told a sentence about each step.
@@ -50,13 +51,13 @@ class Evolver:
         self,
         folder: Path,
         evolution: Evolution,
-        optimizer: Optimizer,
+        optimiser: Optimiser,
         *,
         workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
         at_once: int = 4,
         tell: Callable[[str], None] = lambda line: None,
     ) -> None:
-        self._folder, self._evolution, self._optimizer = folder, evolution, optimizer
+        self._folder, self._evolution, self._optimiser = folder, evolution, optimiser
         self._workspaces, self._at_once, self._tell = workspaces, at_once, tell
         self._spent: list[float | None] = []
         self._tried: dict[tuple[str, str], None] = {}
@@ -99,22 +100,23 @@ class Evolver:
             return self._closed(ended, before_usd, why="every training question was answered right")
 
         async def evaluate(texts: Mapping[str, str], wanted: Sequence[str]) -> Sequence[Trial]:
-            changes = [Change(component=c, variable=v, text=t) for place, t in texts.items() for c, v in [parted(place)]]
+            changes = [
+                Change(component=c, variable=v, text=t) for place, t in texts.items() for c, v in [parted(place)]
+            ]
             versions = await self._registered(workspace, current, changes, "", f"tried in round {number}")
             return _trials(await self._tried_on(workspace, number, current, versions, wanted), CANDIDATE)
 
-        proposal = await self._optimizer(
-            Improvement(
-                workspace=workspace,
-                variables=await self._variables(workspace, current),
-                trials=_trials(before, CURRENT),
-                evaluate=evaluate,
-                labels={"evolution": evolution.name, "round": str(number)},
-                model=evolution.optimizer_model or evolution.model,
-                usd=self._left(),
-                seed=sha256_json([evolution.seed, evolution.name, number])[:16],
-            )
+        task = Improvement(
+            workspace=workspace,
+            variables=await self._variables(workspace, current),
+            trials=_trials(before, CURRENT),
+            evaluate=evaluate,
+            labels={"evolution": evolution.name, "round": str(number)},
+            model=evolution.optimiser_model or evolution.model,
+            usd=self._left(),
+            seed=sha256_json([evolution.seed, evolution.name, number])[:16],
         )
+        proposal = await self._optimiser(task)
         self._spent.append(proposal.usd)
         ended = ended.model_copy(
             update={"run": proposal.run, "reasons": {one.place: one.reason for one in proposal.changes}}
@@ -122,7 +124,7 @@ class Evolver:
         if not proposal.changes:
             return self._closed(ended, before_usd, ended="no change", why="nothing was proposed")
         try:
-            versions = await self._candidates(workspace, current, proposal, number)
+            versions = await self._candidates(task, current, proposal, number)
         except UsageError as exc:
             return self._closed(ended, before_usd, ended="refused", why=str(exc))
         ended = ended.model_copy(update={"versions": versions})
@@ -155,9 +157,7 @@ class Evolver:
         scores = await self._asked(
             workspace, f"{number}-gate", evolution.validation, evolution.validation.ids, arms, evolution.repeats
         )
-        decision = decide(
-            values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=_costs(scores)
-        )
+        decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=_costs(scores))
         ended = ended.model_copy(update={"decision": decision})
         evidence = f"{decision.why} (evaluation {evolution.name}-{number}-gate)"
         if decision.verdict == "reject":
@@ -196,24 +196,28 @@ class Evolver:
             found |= {f"{subject}/{one.name}": one for one in each}
         wanted = self._evolution.variables
         if unknown := [one for one in wanted if one not in found]:
-            raise EvolutionError(f"{unknown[0]} is no variable of the subjects; they have: {', '.join(found) or 'none'}")
+            raise EvolutionError(
+                f"{unknown[0]} is no variable of the subjects; they have: {', '.join(found) or 'none'}"
+            )
         if not found:
-            raise EvolutionError(f"{', '.join(self._evolution.subjects)}: nothing of it may change; name other subjects")
+            raise EvolutionError(
+                f"{', '.join(self._evolution.subjects)}: nothing of it may change; name other subjects"
+            )
         return {place: one for place, one in found.items() if not wanted or place in wanted}
 
     async def _candidates(
-        self, workspace: Workspace[Any], current: Mapping[str, str], proposal: Proposal, number: int
+        self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
         """Check a proposal, register its changes as candidates, and return their versions by component.
 
         Raises:
             UsageError: what is proposed is refused.
         """
-        allowed = await self._variables(workspace, current)
         for one in proposal.changes:
-            if one.place not in allowed:
-                raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(allowed)} may")
-        return await self._registered(workspace, current, proposal.changes, proposal.run, f"round {number}")
+            if one.place not in task.variables:
+                raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
+        await check(task, proposal.changes)
+        return await self._registered(task.workspace, current, proposal.changes, proposal.run, f"round {number}")
 
     async def _registered(
         self, workspace: Workspace[Any], current: Mapping[str, str], changes: Sequence[Change], run: str, when: str
@@ -312,9 +316,7 @@ class Evolver:
             )
             plan = keep_plan(self._folder, made.model_copy(update={"ids": tuple(ids), "budget_usd": left}))
         self._tell(f"{name}: {len(plan.ids)} questions, {len(plan.arms)} versions")
-        ending = await Runner(
-            self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once
-        ).run()
+        ending = await Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once).run()
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
             raise EvolutionError(
@@ -346,27 +348,6 @@ def alone(folder: Path, subjects: Sequence[str]) -> Iterator[None]:
                     "changes, so wait for it, or stop it"
                 ) from None
         yield
-
-
-def managed(workspace: Workspace[Any], subject: str) -> tuple[ContextManager[Any], str]:
-    """Return the manager of a component and its name, from `tool:price_of`; EvolutionError for another form."""
-    kind, found, name = subject.partition(":")
-    managers: dict[str, ContextManager[Any]] = {
-        "tool": workspace.tcp,
-        "environment": workspace.ecp,
-        "agent": workspace.acp,
-        "prompt": workspace.prompt_components,
-        "memory": workspace.memory_components,
-    }
-    if not found or kind not in managers or not name:
-        raise EvolutionError(f"{subject!r} names no component; write KIND:NAME, the kinds are {', '.join(managers)}")
-    return managers[kind], name
-
-
-async def version_of(workspace: Workspace[Any], subject: str) -> str:
-    """Return the version that a component's name means now; raise UnknownComponentError if there is none."""
-    manager, name = managed(workspace, subject)
-    return (await manager.info(name)).version
 
 
 def _trials(scores: Sequence[Score], arm: str) -> list[Trial]:

@@ -59,7 +59,7 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
         name: of the evolution in its workspace.
         subjects: components whose variables may change: `prompt:react`, `tool:price_of`.
         variables: those that may change, as `prompt:react/template`; all of the subjects if empty.
-        optimizer: who proposes: `textgrad`, `reflection`, `gepa`.
+        optimiser: who proposes: `textgrad`, `reflection`, `gepa`.
         training, validation: the questions; none is in both.
         batch: questions of a round's training.
         rounds: proposals at most.
@@ -69,7 +69,7 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
         terms: of the gate.
         canary: the share of live runs that a promoted version gets at first; 1 for all of them.
         system, model, settings, environments: of the runs, see `evaluation.plan.Arm`.
-        optimizer_model: who proposes; the runs' model by default.
+        optimiser_model: who proposes; the runs' model by default.
         question_usd, budget_usd: what one run and what all of them together may cost.
         seed: of batches and runs.
     """
@@ -78,7 +78,7 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
     name: str
     subjects: tuple[str, ...]
     variables: tuple[str, ...] = ()
-    optimizer: str = "textgrad"
+    optimiser: str = "textgrad"
     training: Source
     validation: Source
     batch: int = Field(default=8, ge=1)
@@ -91,7 +91,7 @@ class Evolution(BaseModel, frozen=True, extra="forbid"):
     model: str | None = None
     settings: dict[str, JsonValue] = {}
     environments: tuple[str, ...] = ()
-    optimizer_model: str | None = None
+    optimiser_model: str | None = None
     question_usd: float | None = Field(default=None, gt=0)
     budget_usd: float | None = Field(default=None, gt=0)
     seed: int = 0

@@ -327,7 +327,9 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.systems.oagents import oagents
     from agentorchestra.systems.owl import Owl
     from agentorchestra.systems.react import react
+    from agentorchestra.systems.reflection import Reflection
     from agentorchestra.systems.static import static
+    from agentorchestra.systems.textgrad import TextGrad
 
     given = settings or Settings()
     return {
@@ -340,7 +342,9 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
         "oagents": oagents,
         "owl": Owl(given.owl),
         "react": react,
+        "reflection": Reflection(),
         "static": static,
+        "textgrad": TextGrad(),
     }
 
 

@@ -26,7 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
     epilog="""\b
 Examples:
   agentorchestra evolve run local --data questions.jsonl \\
-      --on tool:price_of --optimizer reflection --name prices
+      --on tool:price_of --optimiser reflection --name prices
   agentorchestra evolve status prices
   agentorchestra evolve history tool:price_of
   agentorchestra evolve diff tool:price_of@1.0.1
@@ -68,7 +68,7 @@ def _run_options(function: F) -> F:
             help="Only this part of it, as prompt:react/template; may be repeated.",
         ),
         click.option(
-            "--optimizer",
+            "--optimiser",
             type=click.Choice(["textgrad", "reflection", "gepa"]),
             default="textgrad",
             show_default=True,
@@ -103,7 +103,7 @@ def _run_options(function: F) -> F:
         ),
         click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]"),
         click.option("--model", metavar="M", type=WORDS, help="That answers."),
-        click.option("--optimizer-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]"),
+        click.option("--optimiser-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]"),
         click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost."),
         click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
         click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of samples and runs."),
@@ -122,7 +122,7 @@ def run(folder: Path, at_once: int, **given: Any) -> int:
     from agentorchestra.evaluation.statistics import independent_spread
     from agentorchestra.evolution.evolver import Evolver
     from agentorchestra.evolution.gate import power
-    from agentorchestra.evolution.optimizers import optimizer
+    from agentorchestra.evolution.optimisers import optimiser
     from agentorchestra.evolution.record import keep
 
     evolution = keep(folder, _begun(folder, given))
@@ -135,7 +135,7 @@ def run(folder: Path, at_once: int, **given: Any) -> int:
 
     async def work() -> int:
         evolver = Evolver(
-            folder, evolution, optimizer(evolution), at_once=at_once, tell=lambda line: say(clean(line))
+            folder, evolution, optimiser(evolution.optimiser), at_once=at_once, tell=lambda line: say(clean(line))
         )
         for one in await evolver.run():
             emit(clean(_line(one)))
@@ -157,14 +157,14 @@ def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
     question_usd = given["question_usd"]
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
-    fields = ("subjects", "variables", "optimizer", "rounds", "batch", "repeats", "promote", "system", "model", "seed")
+    fields = ("subjects", "variables", "optimiser", "rounds", "batch", "repeats", "promote", "system", "model", "seed")
     return begun(
         given["name"],
         training=questions(given["questions"], given["data"]),
         validation=questions(apart, given["validate_data"]) if apart else None,
         held_apart=given["held_apart"],
         terms=_terms(GateTerms, given),
-        optimizer_model=given["optimizer_model"],
+        optimiser_model=given["optimiser_model"],
         budget_usd=given["budget_usd"],
         question_usd=question_usd,
         **{one: given[one] for one in fields},
@@ -198,7 +198,7 @@ def status(name: str | None, folder: Path) -> int:
         found, done = read(folder, each), rounds(folder, each)
         emit(
             clean(
-                f"{each}: {', '.join(found.subjects)} by {found.optimizer}, {len(done)} of "
+                f"{each}: {', '.join(found.subjects)} by {found.optimiser}, {len(done)} of "
                 f"{plural(found.rounds, 'round')}; training {len(found.training.ids)}, held apart "
                 f"{len(found.validation.ids)}"
             )
@@ -219,7 +219,7 @@ def status(name: str | None, folder: Path) -> int:
 @workspace_option
 def history(subject: str, folder: Path) -> int:
     """List every version of a component, oldest first; `*` marks what its name means now."""
-    from agentorchestra.evolution.evolver import managed
+    from agentorchestra.evolution.components import managed
 
     async def work() -> int:
         async with opened(folder) as workspace:
@@ -254,7 +254,7 @@ def diff(subject: str, folder: Path) -> int:
 
 async def _shown(workspace: Any, subject: str, version: str) -> None:
     """Print the difference of a version from the current one, and the evidence there is."""
-    from agentorchestra.evolution.evolver import managed
+    from agentorchestra.evolution.components import managed
     from agentorchestra.evolution.record import evolutions, rounds
 
     manager, name = managed(workspace, subject)
@@ -274,7 +274,7 @@ async def _shown(workspace: Any, subject: str, version: str) -> None:
 @workspace_option
 def promote(subject: str, reason: str, folder: Path) -> int:
     """Make a version what its name means, after its difference and the evidence were shown."""
-    from agentorchestra.evolution.evolver import managed
+    from agentorchestra.evolution.components import managed
 
     async def work() -> int:
         async with opened(folder) as workspace:
@@ -295,7 +295,7 @@ def promote(subject: str, reason: str, folder: Path) -> int:
 @workspace_option
 def rollback(subject: str, version: str | None, reason: str, folder: Path) -> int:
     """Make an earlier version what its name means again; the current one is deprecated, and stays readable."""
-    from agentorchestra.evolution.evolver import managed
+    from agentorchestra.evolution.components import managed
 
     async def work() -> int:
         async with opened(folder) as workspace:

@@ -82,7 +82,7 @@ class Improvement:
     seed: str = ""
 
 
-Optimizer: TypeAlias = Callable[[Improvement], Awaitable[Proposal]]
+Optimiser: TypeAlias = Callable[[Improvement], Awaitable[Proposal]]
 
 
 def parted(place: str) -> tuple[str, str]:

@@ -16,7 +16,7 @@ from agentorchestra.core.errors import EvolutionError, MissingExtraError, UsageE
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.evaluation.runner import paid
 from agentorchestra.evaluation.scores import total
-from agentorchestra.evolution.optimizer import Change, Improvement, Proposal, Trial, parted
+from agentorchestra.evolution.optimiser import Change, Improvement, Proposal, Trial, parted
 
 T = TypeVar("T")
 
@@ -104,7 +104,7 @@ class _Adapter:
     ) -> dict[str, list[dict[str, str]]]:
         """Return what the reflection is shown of each question: the task, the answer, and what went wrong."""
         shown = self._wait(self._shown(evaluated.trajectories))
-        return {place: shown for place in components_to_update}
+        return dict.fromkeys(components_to_update, shown)
 
     async def _shown(self, trials: Sequence[Trial]) -> list[dict[str, str]]:
         tasks = {one.id: one.manifest.task for one in await self._task.workspace.runs()}
