@@ -97,7 +97,7 @@ class Evolver:
         before = await self._asked(workspace, f"{number}-train", evolution.training, ids, {CURRENT: current})
         ended = Round(number=number, ended="learnt", before=_mean(before, CURRENT))
         if ended.before == 1:
-            return self._closed(ended, before_usd, why="every training question was answered right")
+            return self._closed(ended, before_usd, "learnt", why="every training question was answered right")
 
         async def evaluate(texts: Mapping[str, str], wanted: Sequence[str]) -> Sequence[Trial]:
             changes = [
@@ -122,11 +122,11 @@ class Evolver:
             update={"run": proposal.run, "reasons": {one.place: one.reason for one in proposal.changes}}
         )
         if not proposal.changes:
-            return self._closed(ended, before_usd, ended="no change", why="nothing was proposed")
+            return self._closed(ended, before_usd, "no change", why="nothing was proposed")
         try:
             versions = await self._candidates(task, current, proposal, number)
         except UsageError as exc:
-            return self._closed(ended, before_usd, ended="refused", why=str(exc))
+            return self._closed(ended, before_usd, "refused", why=str(exc))
         ended = ended.model_copy(update={"versions": versions})
         after = await self._tried_on(workspace, number, current, versions, ids)
         ended = ended.model_copy(update={"after": _mean(after, CANDIDATE)})
@@ -148,11 +148,11 @@ class Evolver:
         # A candidate that gains nothing on the very questions it was made for is not worth a validation.
         if gained <= 0:
             why = f"{_percent(ended.before)} of its training questions before, {_percent(ended.after)} with it"
-            return self._closed(ended, before_usd, ended="no better", why=why)
+            return self._closed(ended, before_usd, "no better", why=why)
         if evolution.promote == "auto":
             why = f"{_percent(ended.before)} of its training questions before, {_percent(ended.after)} with it"
             await self._promoted(workspace, ended, current, why)
-            return self._closed(ended, before_usd, ended="promoted", why=why)
+            return self._closed(ended, before_usd, "promoted", why=why)
         arms = {CURRENT: dict(current), CANDIDATE: {**current, **ended.versions}}
         scores = await self._asked(
             workspace, f"{number}-gate", evolution.validation, evolution.validation.ids, arms, evolution.repeats
@@ -161,15 +161,15 @@ class Evolver:
         ended = ended.model_copy(update={"decision": decision})
         evidence = f"{decision.why} (evaluation {evolution.name}-{number}-gate)"
         if decision.verdict == "reject":
-            return self._closed(ended, before_usd, ended="rejected", why=decision.why)
+            return self._closed(ended, before_usd, "rejected", why=decision.why)
         if decision.verdict == "undecided" or evolution.promote == "ask":
             how = "waiting" if decision.verdict == "promote" else "undecided"
-            return self._closed(ended, before_usd, ended=how, why=decision.why)
+            return self._closed(ended, before_usd, how, why=decision.why)
         await self._promoted(workspace, ended, current, evidence)
-        return self._closed(ended, before_usd, ended="promoted", why=decision.why)
+        return self._closed(ended, before_usd, "promoted", why=decision.why)
 
-    def _closed(self, ended: Round, before_usd: int, **fields: Any) -> Round:
-        return ended.model_copy(update={**fields, "usd": total(self._spent[before_usd:])})
+    def _closed(self, ended: Round, before_usd: int, how: str, why: str) -> Round:
+        return ended.model_copy(update={"ended": how, "why": why, "usd": total(self._spent[before_usd:])})
 
     async def _tried_on(
         self,

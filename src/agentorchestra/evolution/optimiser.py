@@ -13,7 +13,7 @@ from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
 
 
-class Change(BaseModel, frozen=True, extra="forbid"):
+class Change(BaseModel, frozen=True):
     """Another text for a variable.
 
     Attributes:
