@@ -1,1 +1,1 @@
-"""Self-evolution: components improve from runs, and are promoted on evidence held apart (docs/evolution.md)."""
+"""How components improve from recorded runs, and are promoted on evidence held apart (000, sec. 3.4)."""

@@ -17,6 +17,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
+    LifecycleError,
     PromptError,
     SettingsError,
     UnheardRecordingError,
@@ -27,7 +28,16 @@ from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import RoleSettings
-from agentorchestra.core.spec import CHECKS, FINAL, SOURCE_MEDIA_TYPE, Exchange, RunManifest, RunSpec, RunStatus
+from agentorchestra.core.spec import (
+    CHECKS,
+    FINAL,
+    SOURCE_MEDIA_TYPE,
+    Exchange,
+    RunManifest,
+    RunSpec,
+    RunStatus,
+    first_names,
+)
 from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
@@ -99,7 +109,7 @@ class RunCreator:
             find_system(system, catalog.systems)
         await parts.ready()
         equipment = await self._equipped(spec, objects, system)
-        models = equipment.models
+        catalog, models = catalog.of(equipment), equipment.models
         models.check(name)
         agent = catalog.agents.get(system)
         drive = catalog.systems.get(system) if agent is None else agent.drive
@@ -110,6 +120,7 @@ class RunCreator:
         worded = finish != "text" or action == "code" or models.client(name).native_tools
         _check_finish(finish, objects.output_type, native=worded)
         memory = self._memory_name(spec.memory)
+        self._check_components(spec.components, equipment, system, memory)
         roles = self._roles(spec, models)
         session_runs = await self._session_runs(spec.session)
         steps = self._steps(spec, agent)
@@ -148,6 +159,7 @@ class RunCreator:
             options=parts.redact_json(spec.options),
             checks=CHECKS,
             society=equipment.society,
+            components=spec.components,
             created=parts.clock.now(),
         )
         await self._write(run_id, manifest)
@@ -247,7 +259,8 @@ class RunCreator:
         """Return what the run is driven with; what its environments need of this machine is there."""
         from agentorchestra.systems.coral import Coral
 
-        equipment = await self._equipper.with_objects(self._equipper.base(), objects)
+        base = replace(self._equipper.base(), components=spec.components)
+        equipment = await self._equipper.with_objects(base, objects)
         environments, agent = spec.environments, self._catalog.agents.get(system)
         if agent is not None and agent.on_request:  # who names the agent wants where it works
             environments = (*environments, *agent.environments)
@@ -259,6 +272,34 @@ class RunCreator:
         drive = self._catalog.systems.get(system)
         society = drive.limits if isinstance(drive, Coral) else None
         return replace(equipment, environments=named, system=system, society=society)
+
+    def _check_components(self, components: Mapping[str, str], equipment: Equipment, system: str, memory: str) -> None:
+        """Refuse versions of components that a run would not use.
+
+        Raises:
+            LifecycleError: for an archived version.
+            UnknownComponentError: for a component that the run does not have.
+        """
+        catalog = self._catalog.of(equipment)
+        team = catalog.team(equipment)
+        has: dict[str, Collection[str]] = {
+            "tool": equipment.tools,
+            "environment": catalog.environments_for(equipment),
+            "agent": {*team, system},
+            "prompt": catalog.prompts.names,
+            "memory": {memory, *(one.memory for one in team.values())} - {""},
+        }
+        for key, version in components.items():
+            kind, _, name = key.partition(":")
+            if self._parts.components.of_kind(kind).config(name, version).state == "archived":
+                raise LifecycleError(
+                    f"the {kind} {name}@{version} is archived: it can be read and not used; name another version"
+                )
+            if name not in has[kind]:
+                raise UnknownComponentError(
+                    f"this run does not have the {kind} {name!r}, of which version {version} is named; it has: "
+                    f"{first_names(sorted(has[kind]))}"
+                )
 
     # -- models and limits -----------------------------------------------------------------------------------------
 

@@ -152,6 +152,17 @@ def parse_prompt(
     return Prompt(name, version, description, variables, template, sha256_text(text), text, trainable, named)
 
 
+def placeholders(template: str) -> frozenset[str]:
+    """Return the variables that a template renders; raise PromptError for text that is none."""
+    import jinja2
+    import jinja2.meta
+
+    try:
+        return frozenset(jinja2.meta.find_undeclared_variables(_environment().parse(template)))
+    except jinja2.TemplateError as exc:
+        raise PromptError(f"the text is not a template: {exc}; correct it") from None
+
+
 @functools.lru_cache(maxsize=256)
 def _read(head: str) -> Any:
     """Front matter; every workspace that is opened reads the packaged prompts."""
