@@ -132,8 +132,8 @@ class Trials:
         profile = ModelProfile(model=name, price=Price(input=price, output=price))
         return ScriptedModel(counted, name=name, profile=profile)
 
-    def learning(self, **fields: Any) -> Learning:
-        fields = {"variables": (PLACE,), "model": "main", "rounds": 4} | fields
+    def learning(self, **given: Any) -> Learning:
+        fields: dict[str, Any] = {"variables": (PLACE,), "model": "main", "rounds": 4} | given
         return learning("route", load_set("local", self.data), data=str(self.data), **fields)
 
     async def learn(self, optimiser: Any = None, **fields: Any) -> Learning:
