@@ -32,11 +32,16 @@ from tests.sandbox.support import usable
 WORKER = Arm(name="worker", system="react", model="worker")
 
 
-def works(commands: dict[str, str]) -> Callable[[ModelRequest], Any]:
-    """A model that runs the command for its task, then ends; `commands` has words of the task with what is run."""
+def works(commands: dict[str, str], seen: list[str] | None = None) -> Callable[[ModelRequest], Any]:
+    """A model that runs the command for its task, then ends; `commands` has words of the task with what is run.
+
+    What the commands gave is added to `seen`.
+    """
 
     def reply(request: ModelRequest) -> Any:
-        if any(message.role == "tool" for message in request.messages):
+        if given := [message.text for message in request.messages if message.role == "tool"]:
+            if seen is not None:
+                seen.extend(given)
             return call("done", answer="It is done.")
         asked = "\n".join(message.text for message in request.messages)
         (command,) = (one for words, one in commands.items() if words in asked)
@@ -106,11 +111,13 @@ def test_no_tasks_are_refused(tmp_path: Path) -> None:
         Trial(tmp_path, {"worker": works({})}).plan(WORKER, set_="terminal-bench-2")
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("sandbox")
 async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
     benchmark_data.terminal_bench(tmp_path / "data")
     commands = {"Sort the lines": "pwd; sort jars.txt > sorted.txt; ls -d /tests /solution", "Write the number": "true"}
-    trial = Trial(tmp_path, {"worker": works(commands)})
+    seen: list[str] = []
+    trial = Trial(tmp_path, {"worker": works(commands, seen)})
     plan = trial.plan(WORKER, set_="terminal-bench-2")
     ending = await trial.run(plan)
     assert (ending.asked, ending.refused, [*ending.missing]) == (2, {}, ["rebuild-kernel"])
@@ -127,8 +134,8 @@ async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
     assert "docker pull varn/rebuild-kernel" in by_id["rebuild-kernel"].why
     assert values(scores, "worker") == {"sort-jars": [1.0], "count-jars": [0.0]}
     assert "Left out, as they cannot be asked or have no public answer: rebuild-kernel." in tables(plan, scores)[0].note
-    seen = [text for _, text in trial.requests if "/app" in text]
-    assert seen and all("No such file" in text for text in seen)  # neither tests nor solution are on its machine
+    (shown,) = (one for one in seen if "/app" in one)
+    assert shown.count("No such file") == 2  # neither tests nor solution are on its machine
     # What the machine is now says nothing: the tests are not run again.
     async with trial.workspace(trial.folder) as workspace:
         (workspace.run_folder(by_id["sort-jars"].run_id) / "sorted.txt").unlink()
