@@ -133,7 +133,7 @@ class Trial:
             return self.models[name](request)
 
         price = self.price or Price(input=0, output=0)
-        return ScriptedModel(reply, profile=ModelProfile(model=name, price=price))
+        return ScriptedModel(reply, name=name, profile=ModelProfile(model=name, price=price))
 
     async def run(self, plan: Plan, *, at_once: int = 4, again: bool = False) -> Ending:
         runner = Runner(

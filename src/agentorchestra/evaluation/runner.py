@@ -189,9 +189,9 @@ class Runner:
                     self._paid[one.id] = paid(await any_workspace.result(one.id))
             chosen = [one for one in (plan.ids if ids is None else ids) if one not in self._missing]
             for arm in plan.arms:
-                for question in (self._questions[one] for one in chosen[:1]):
-                    async with self._on_machine(question, arm, opened[arm.name]) as workspace:
-                        await workspace.foresee(self._spec(question, arm, 0, 0, workspace))
+                for first in (self._questions[one] for one in chosen[:1]):
+                    async with self._on_machine(first, arm, opened[arm.name]) as workspace:
+                        await workspace.foresee(self._spec(first, arm, 0, 0, workspace))
             self._began = time.monotonic()
             left_out = await self._blocks(chosen, opened)
         refused: dict[str, dict[str, str]] = {}
