@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import EvaluationError, MissingExtraError, ModelRequestError, UnknownModelError
-from agentorchestra.core.messages import ModelRequest
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Price, Settings
 from agentorchestra.core.spec import AgentResult
 from agentorchestra.evaluation.export import gaia_lines
 from agentorchestra.evaluation.plan import Arm, amend, read
-from agentorchestra.evaluation.questions import SCORERS
+from agentorchestra.evaluation.questions import SCORERS, Answer, EvalQuestion, Judge, Scored
 from agentorchestra.evaluation.report import html, latex, markdown
 from agentorchestra.evaluation.results import (
     compared,
@@ -279,6 +279,40 @@ async def test_a_judge_is_asked_once_and_what_it_cannot_say_is_neither_right_nor
     assert cost > 0
     note = tables(plan, scores, cost)[2].note
     assert f"The judge judge cost ${cost:.4f} besides." in note
+
+
+async def test_a_refusal_and_a_scorer_that_fails_are_told_apart_from_wrong_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def picky(request: ModelRequest) -> Any:
+        """Be stopped by the provider's filter at 1, be refused by the provider at 2, and add else."""
+        first, _ = asked(request)
+        if first == 1:
+            return ModelResponse(text="", finish_reason="content_filter")
+        return ModelRequestError("the provider refused the request (400)") if first == 2 else adds(request)
+
+    class Odd:
+        """Fail at 3, and give 7 for a score at 4."""
+
+        judged = False
+
+        async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+            if question.id == "q3":
+                raise ValueError("no such table")
+            return Scored(7.0, "ok") if question.id == "q4" else Scored.of(answer.text == question.truth)
+
+    monkeypatch.setattr("tests.evaluation.support.ASKS", Odd())
+    monkeypatch.setitem(SCORERS, "number", "tests.evaluation.support:ASKS")
+    sums(tmp_path / "data", 6)
+    trial = Trial(tmp_path, {"picky": picky})
+    plan = trial.plan(Arm(name="picky"))
+    ending = await trial.run(plan)
+    assert (ending.asked, ending.refused) == (6, {})
+    scores = await trial.score(plan)
+    assert [outcome(one) for one in scores] == ["right", "unanswered", "error", "undecided", "undecided", "right"]
+    assert scores[2].why == "the provider refused the request (400)"
+    assert (scores[3].why, scores[4].why) == ("ValueError: no such table", "the scorer gave 7.0 as 'ok'")
+    assert tables(plan, scores)[0].rows[0][1].endswith("of 4")
 
 
 async def test_a_question_that_cannot_be_asked_is_missing_and_the_rest_goes_on(tmp_path: Path) -> None:
