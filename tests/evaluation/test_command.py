@@ -154,6 +154,8 @@ def test_what_cannot_be_asked_is_said_before_the_rest_is_asked(tmp_path: Path) -
     assert done.out.strip() == "2 wrong, 1 missing"
     assert done.err.startswith("missing: q2 one: the file ")
     assert '"roles":{"judge":"offline"}' in folder.run("eval", "report", "first").out
+    done = folder.run("eval", "plan", *begun, "--pilot", "2")
+    assert "cost of all 2 questions, after 2: " in done.out, done.err
     for words, why in (
         (("run", "local", "--data", "data", "--choices-seed", "7"), "the set local has no choices to shuffle"),
         (("run", *begun[:3], "--arm", "one roles.judge=nobody"), "nobody"),
@@ -166,6 +168,7 @@ def test_what_cannot_be_asked_is_said_before_the_rest_is_asked(tmp_path: Path) -
         assert (done.code, why in done.err) == (2, True), done.err
 
 
+@pytest.mark.long
 def test_an_imported_evaluation_is_scored_with_the_data_there(tmp_path: Path) -> None:
     sums(tmp_path / "data", 2)
     folder = Folder(tmp_path)

@@ -199,8 +199,9 @@ def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **gi
     from agentorchestra.evaluation.plan import sampled
 
     plan = _begun(folder, given, _arms(folder, given))
-    known = plan.load().by_id
-    ids = sampled([known[one] for one in plan.ids], min(pilot, len(plan.ids)), plan.seed)
+    questions = plan.load()
+    asked = plan.model_copy(update={"ids": tuple(one for one in plan.ids if one not in questions.faults)})
+    ids = sampled([questions.by_id[one] for one in asked.ids], min(pilot, len(asked.ids)), plan.seed)
 
     async def work() -> int:
         from agentorchestra.evaluation.results import forecast, power_lines
@@ -208,15 +209,15 @@ def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **gi
 
         code = await _drive(folder, plan, at_once, ids=ids)
         async with opened(folder) as workspace:
-            scores = await score(workspace, plan, plan.load())
-        found = forecast(plan, scores)
+            scores = await score(workspace, plan, questions)
+        found = forecast(asked, scores)
         whole = "unknown, as a price is" if found.usd is None else dollars(found.usd)
         between = f" (between {dollars(found.low)} and {dollars(found.high)})" if found.usd is not None else ""
         emit(f"cost of all {plural(found.questions, 'question')}, after {found.pilot}: {whole}{between}")
         if found.most_usd is not None:
             emit(f"the runs' limits allow at most {dollars(found.most_usd)}; the budget is {dollars(plan.budget_usd)}")
         emit(f"time: {_time(found.seconds)} one after the other, about {_time(found.seconds / at_once)} with {at_once}")
-        for line in power_lines(plan, scores, difference):
+        for line in power_lines(asked, scores, difference):
             emit(line)
         say(f"go on with: agentorchestra eval resume {plan.name}")
         return code
