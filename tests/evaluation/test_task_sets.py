@@ -152,6 +152,8 @@ async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
         assert await score(workspace, plan, plan.load(), workspaces=trial.workspace) == scores
         (tmp_path / "there" / "evaluations" / "trial" / "checks.jsonl").unlink()
         again = await score(workspace, plan, plan.load(), workspaces=trial.workspace)
+        await read_bundle(workspace, bundle)
+        assert await score(workspace, plan, plan.load(), workspaces=trial.workspace) == scores
     assert {one.status for one in again} == {"judge_failed", "missing"}
     why = {one.why for one in again if one.status == "judge_failed"}
     assert len(why) == 2 and all("is where the run was made; score it there" in one for one in why)
@@ -207,6 +209,8 @@ def test_an_issue_becomes_a_task(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     assert image_name("varn__jars-17") == "swebench/sweb.eval.x86_64.varn_1776_jars-17:latest"
     assert "docker pull swebench/sweb.eval.x86_64.varn_1776_jars-17:latest && docker save -o" in found.faults[first.id]
     assert len(found.faults) == 3
+    with pytest.raises(EvaluationError, match="swe-bench-verified needs --data: a folder with its table"):
+        load_set("swe-bench-verified")
     (data / "test-00000-of-00001.jsonl").write_text("{}\n", encoding="utf-8")
     with pytest.raises(EvaluationError, match="has no column 'instance_id', so it is another set than swe-bench"):
         load_set("swe-bench-verified", data)

@@ -132,11 +132,11 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
                 taken.unlink()
     except (OSError, zipfile.BadZipFile) as exc:
         raise BundleError(f"{path} cannot be read: {exc}; give the file that `eval export --bundle` wrote") from None
-    there = (folder_of(workspace.folder, plan.name) / PLAN).exists()
-    if not there:
-        for name in (SCORES, REFUSED, CHECKS):
-            if name in texts:
-                write(workspace.folder, plan.name, name, texts[name])
+    here = folder_of(workspace.folder, plan.name)
+    there = (here / PLAN).exists()
+    for name in (SCORES, REFUSED, CHECKS):
+        if name in texts and not (there and (here / name).exists()):
+            write(workspace.folder, plan.name, name, texts[name])
     if not there or data is not None:
         write(workspace.folder, plan.name, PLAN, plan.model_dump_json(indent=1) + "\n")
     return plan, len(runs)

@@ -21,11 +21,12 @@ from pathlib import Path
 from typing import Any
 
 from agentorchestra.core.errors import EvaluationError
-from agentorchestra.evaluation.benchmarks.data import Hub, need, question_set, rows
+from agentorchestra.evaluation.benchmarks.data import need, question_set, rows
 from agentorchestra.evaluation.benchmarks.terminal_bench import IMAGES, task_question
 from agentorchestra.evaluation.questions import Answer, EvalQuestion, Judge, QuestionSet, Scored
 from agentorchestra.tea.prompts.catalog import load_prompt
 
+NAME = "swe-bench-verified"
 DATASET = "princeton-nlp/SWE-bench_Verified"
 REVISION = "c104f840cc67f8b6eec6f759ebc8b2693d585d4a"
 PATCH = ".agentorchestra.patch"
@@ -64,12 +65,18 @@ def load_verified(data: Path | None) -> QuestionSet:
     in no run and no folder: the harness has them.
 
     Args:
-        data: a folder with a copy of the table, and the images in `images/`; None for the hub, which has no images.
+        data: a folder with a copy of the hub's table, and the images in `images/`.
+
+    Raises:
+        EvaluationError: no folder, no table, or a table of another version.
     """
-    place = Hub(DATASET, REVISION, ("data/test-*.parquet",))
+    if data is None:
+        raise EvaluationError(
+            f"the set {NAME} needs --data: a folder with its table (`hf download {DATASET} --repo-type dataset "
+            f"--revision {REVISION} --local-dir FOLDER`), and the images of its tasks in {IMAGES}/"
+        )
     cache = need("inspect_evals.constants").INSPECT_EVALS_CACHE_PATH / "swe_bench" / "tasks"
-    found = data or place.fetch()
-    images = (found if found.is_dir() else found.parent) / IMAGES
+    images = (data if data.is_dir() else data.parent) / IMAGES
     form = load_prompt(files(__package__).joinpath("swe_bench.md"))
 
     def mapping(record: dict[str, Any]) -> EvalQuestion:
@@ -86,7 +93,7 @@ def load_verified(data: Path | None) -> QuestionSet:
             metadata={one: record[one] for one in _COLUMNS if one != "problem_statement"},
         )
 
-    return question_set("swe-bench-verified", "swe-bench", rows(found, _COLUMNS, name="swe-bench-verified"), mapping)
+    return question_set(NAME, "swe-bench", rows(data, _COLUMNS, name=NAME), mapping)
 
 
 def _written(cache: Path, name: str, base: str, task: str) -> Path:
