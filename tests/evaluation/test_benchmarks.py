@@ -175,7 +175,7 @@ def test_of_questions_with_one_id_the_first_is_asked(tmp_path: Path) -> None:
     found = load_set("gaia-validation", tmp_path)
     second, third = [one.id for one in found.questions][1:]
     assert third == f"{second}~2"
-    assert found.faults == {third: f"the id {second!r} stands 2 times in the set; give each question its own id"}
+    assert found.faults == {third: f"the id {second!r} stands in the set before; give each question its own id"}
 
 
 def test_an_empty_set_is_refused(tmp_path: Path) -> None:

@@ -61,7 +61,7 @@ def test_a_set_that_cannot_be_used_is_refused(tmp_path: Path, lines: list[dict[s
 @pytest.mark.parametrize(
     ("line", "name", "words"),
     [
-        (LINE, "a~2", "the id 'a' stands 2 times in the set; give each question its own id"),
+        (LINE, "a~2", "the id 'a' stands in the set before; give each question its own id"),
         ({**LINE, "id": " "}, "question 2", "question 2 of the set has no id; give it one"),
         ({**LINE, "id": "b", "question": " "}, "b", "the question 'b' has no text; write down what is asked"),
         (

@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, Protocol, TypeAlias
@@ -386,17 +387,17 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
 
 def _told_apart(questions: Iterable[EvalQuestion]) -> Iterator[EvalQuestion]:
     """Yield questions of which each has an id of its own."""
-    seen: dict[str, int] = {}
+    seen: set[str] = set()
     for number, one in enumerate(questions, start=1):
-        name = one.id if one.id.strip() else f"question {number}"
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            why = f"the id {name!r} stands {seen[name]} times in the set; give each question its own id"
-            yield replace(one, id=f"{name}~{seen[name]}", fault=why)
-        elif name != one.id:
-            yield replace(one, id=name, fault=one.fault or f"{name} of the set has no id; give it one")
-        else:
-            yield one
+        name, fault = one.id, one.fault
+        if not name.strip():
+            name = f"question {number}"
+            fault = fault or f"{name} of the set has no id; give it one"
+        if name in seen:
+            fault = f"the id {name!r} stands in the set before; give each question its own id"
+            name = next(new for n in count(2) if (new := f"{name}~{n}") not in seen)
+        seen.add(name)
+        yield replace(one, id=name, fault=fault)
 
 
 def _fault(question: EvalQuestion) -> str:
