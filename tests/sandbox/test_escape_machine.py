@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import subprocess
 import tarfile
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import pytest
 from agentorchestra.core.settings import TerminalSettings, WebSettings
 from agentorchestra.environments.base import base_for
 from agentorchestra.environments.terminal.network import Reach, TerminalProxy
+from agentorchestra.sandbox.ground import IMAGE_USER, chooses_users
 from agentorchestra.sandbox.shell import ShellSandbox
 from tests.sandbox.attempts import ATTEMPTS, BOMBS, Attempt
 from tests.sandbox.images import libraries, system, write_image
@@ -96,3 +98,22 @@ def _holding(token: str, *folders: Path) -> list[str]:
     """The files below that hold a token: what an attempt brought home."""
     grep = ["grep", "--recursive", "--files-with-matches", "--devices=skip", token, *map(str, folders)]
     return subprocess.run(grep, capture_output=True, text=True, check=False).stdout.split()
+
+
+async def test_variables_of_an_image_reach_no_program_with_more_rights(
+    bubblewrap: ShellSandbox, images: Path, tmp_path: Path
+) -> None:
+    """The dynamic loader obeys its variables: what starts the commands as another user must not have them."""
+    config = {"WorkingDir": "/app", "Env": ["LD_DEBUG=files", "LD_DEBUG_OUTPUT=/told", "GREETING=hello"]}
+    image = write_image(tmp_path / "image", (system,), form="docker.tar", config=config)
+    machine = base_for(TerminalSettings(image=str(image)), images).machine(tmp_path / "layer")
+    (tmp_path / "folder").mkdir()
+    shell = await bubblewrap.shell(tmp_path / "folder", machine=machine)
+    try:
+        ran = await shell.run('echo "$GREETING"; cat /etc/motd')
+    finally:
+        await shell.close()
+    assert ran.stdout == "hello\nfrom the image\n"
+    told = [*machine.layer.glob("told.*")]
+    assert told, "the loader obeyed nobody"
+    assert {one.lstat().st_uid for one in told} == {IMAGE_USER if chooses_users() else os.geteuid()}

@@ -210,14 +210,15 @@ def _launch(
     machine = machine or Machine(Path())
     rules = filter_for()
     fd = _memory_file(rules) if rules is not None else None
-    outer = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    outer = ["bwrap", "--clearenv", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     outer += [] if network else ["--unshare-net"]
-    outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
-    for name, value in _environment(machine, gate, shell=script == "_shell.py").items():
-        outer += ["--setenv", name, value]
+    outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox"]
     outer += systems
     inner = str(machine.user)
-    closing = ["--disable-userns", "--uid", inner, "--gid", inner, "--cap-drop", "ALL"]
+    # Set last of all: what changes the user has rights, and a loader that obeys variables, which an image may choose.
+    variables = _environment(machine, gate, shell=script == "_shell.py")
+    closing = [word for name, value in variables.items() for word in ("--setenv", name, value)]
+    closing += ["--disable-userns", "--uid", inner, "--gid", inner, "--cap-drop", "ALL"]
     closing += ["--seccomp", str(fd)] if fd is not None else []
     base = python_base()
     if user is not None:
@@ -228,7 +229,7 @@ def _launch(
     else:
         # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
         # its memory and write to the pipe that it holds.
-        outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
+        outer[2:2] = ["--unshare-user", "--as-pid-1", *closing]
     # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
     isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
     program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/{script}", machine.work]
