@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from agentorchestra.core.errors import ImageError
+from agentorchestra.sandbox.machine import HOSTS
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
@@ -258,9 +259,24 @@ def _unpack(image: Image, root: Path, user: int | None) -> None:
             if hashed.digest.hexdigest() != content:
                 raise ImageError(f"the image {str(image.path)!r} is damaged: {name} is not what its config names")
             room -= hashed.size
+    _name_this_host(root, user)
     for path, mode in sorted(modes.items(), key=lambda one: len(one[0].parts), reverse=True):
         if path.is_dir() and not path.is_symlink():
             path.chmod(mode)
+
+
+def _name_this_host(root: Path, user: int | None) -> None:
+    """Write /etc/hosts, which an engine writes when it starts an image: without it nobody knows `localhost`."""
+    folder = root / "etc"
+    hosts = folder / "hosts"
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    if os.path.lexists(hosts) and (hosts.is_symlink() or not hosts.is_file() or hosts.stat().st_size):
+        return
+    hosts.write_text(HOSTS)
+    hosts.chmod(0o644)
+    if user is not None:
+        os.chown(hosts, user, user)
 
 
 class _Layer:

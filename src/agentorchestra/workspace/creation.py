@@ -148,6 +148,7 @@ class RunCreator:
             options=parts.redact_json(spec.options),
             checks=CHECKS,
             society=equipment.society,
+            task_folder=self._parts.host.task_place,
             created=parts.clock.now(),
         )
         await self._write(run_id, manifest)
@@ -495,6 +496,7 @@ class RunCreator:
             update={
                 "app": host.app,
                 "app_folder": host.app_folder,
+                "task_folder": host.task_place,
                 "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
                 "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},
                 "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
