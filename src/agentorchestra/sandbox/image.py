@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -17,6 +18,7 @@ import shutil
 import stat
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -156,9 +158,7 @@ def _of_layout(archive: _Archive) -> tuple[str, list[str]]:
         if "manifests" not in body:
             for layer in body["layers"]:
                 if "zstd" in str(layer.get("mediaType", "")):
-                    raise ImageError(
-                        f"the image {str(archive.path)!r} is packed with zstd, which is not read; save it with gzip"
-                    )
+                    _zstd(archive.path)
             return _blob(body["config"]["digest"]), [_blob(one["digest"]) for one in body["layers"]]
         found = body["manifests"]
     raise ImageError(f"{str(archive.path)!r} is no image: its indexes name each other")
@@ -220,6 +220,35 @@ def unpacked(image: Image, folder: Path, user: int | None) -> Path:
     return target
 
 
+def _zstd(path: Path) -> Any:
+    """Return the library that reads zstd: Python's own from 3.14 on; ImageError where there is none."""
+    for name in ("compression.zstd", "backports.zstd"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    raise ImageError(
+        f"the image {str(path)!r} is packed with zstd, which needs `pip install 'agentorchestra[reading]'`; install "
+        "that, or save the image with gzip"
+    )
+
+
+@contextlib.contextmanager
+def _plain(packed: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    """Give a layer as a plain tar; ImageError for one that is damaged."""
+    head = packed.read(4)
+    packed.seek(0)
+    plain: Any = packed
+    errors: tuple[type[Exception], ...] = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
+    if head.startswith(b"\x1f\x8b"):
+        plain = gzip.GzipFile(fileobj=packed)
+    elif head == b"\x28\xb5\x2f\xfd":
+        library = _zstd(path)
+        plain, errors = library.ZstdFile(packed), (*errors, library.ZstdError)
+    try:
+        yield plain
+    except errors as exc:
+        raise ImageError(f"the image {str(path)!r} is damaged: {exc}") from None
+
+
 class _Hashed(io.RawIOBase):
     """A layer as it is read: hashed, and not longer than an image may be."""
 
@@ -244,18 +273,12 @@ def _unpack(image: Image, root: Path, user: int | None) -> None:
     modes: dict[Path, int] = {}
     with _archive(image.path) as archive:
         for name, content in zip(image.layers, image.contents, strict=True):
-            with archive.open(name) as packed:
-                head = packed.read(2)
-                packed.seek(0)
-                plain: IO[bytes] = gzip.GzipFile(fileobj=packed) if head == b"\x1f\x8b" else packed  # type: ignore[assignment]
+            with archive.open(name) as packed, _plain(packed, image.path) as plain:
                 hashed = _Hashed(plain, room)
-                try:
-                    with tarfile.open(fileobj=io.BufferedReader(hashed, 1 << 20), mode="r|") as layer:
-                        _Layer(root, user, modes, image.path).unpack(layer)
-                    while hashed.read(1 << 20):
-                        pass
-                except (tarfile.TarError, EOFError, gzip.BadGzipFile) as exc:
-                    raise ImageError(f"the image {str(image.path)!r} is damaged: {name}: {exc}") from None
+                with tarfile.open(fileobj=io.BufferedReader(hashed, 1 << 20), mode="r|") as layer:
+                    _Layer(root, user, modes, image.path).unpack(layer)
+                while hashed.read(1 << 20):
+                    pass
             if hashed.digest.hexdigest() != content:
                 raise ImageError(f"the image {str(image.path)!r} is damaged: {name} is not what its config names")
             room -= hashed.size
