@@ -17,6 +17,7 @@ from agentorchestra.core.settings import Settings, TerminalSettings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.environments.base import base_for
 from agentorchestra.log.folders import world_folder
+from agentorchestra.log.retention import Retention
 from agentorchestra.runtime.session import Session
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -144,3 +145,23 @@ async def test_a_winner_brings_what_it_hid_and_linked_in_an_image(images: dict[s
     assert said[3:] == ["right", "/etc/passwd"]
     layer = world_folder(tmp_path / "run_test", "main") / "layer"
     assert (layer / "root").is_char_device() and (layer / "etc/passwd").is_char_device()
+
+
+async def test_an_unpacked_image_goes_with_the_last_run_that_lies_on_it(images: dict[str, str], tmp_path: Path) -> None:
+    step = [run("echo x >/new"), done()]
+    ws, _ = workspace(tmp_path / "ws", images["image"], [*step, *step])
+    async with ws:
+        first = await ws.run("work", environments=["terminal"])
+        second = await ws.run("work", environments=["terminal"])
+        (unpacked,) = (tmp_path / "ws/images").iterdir()
+        (unpacked / "app").chmod(0o500)
+        for one in (tmp_path / "ws/images/.unpacking-left", unpacked):  # by a process that was killed, and long ago
+            one.mkdir(exist_ok=True)
+            os.utime(one, (0, 0))
+        assert (await ws.gc(dry_run=True)).images == 1
+        assert (await ws.gc()).images == 1 and [*(tmp_path / "ws/images").iterdir()] == [unpacked]
+        collected = await ws.gc(Retention(keep=1), grace_s=0)
+        assert (collected.runs, collected.images) == ((first.run_id,), 0)
+        again = await ws.gc(Retention(keep=0), grace_s=0, dry_run=True)
+        assert (again.runs, again.images) == ((second.run_id,), 1) and unpacked.is_dir()
+        assert (await ws.gc(Retention(keep=0))).images == 1 and [*(tmp_path / "ws/images").iterdir()] == []

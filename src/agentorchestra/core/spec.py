@@ -349,6 +349,7 @@ class RunManifest(BaseModel, frozen=True):
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         task_folder: the folder whose task it is, in Terminal-Bench's format; "" for none.
+        image: SHA-256 of the config of the image that its terminal lies on; "" for none.
     """
 
     task: str
@@ -402,6 +403,7 @@ class RunManifest(BaseModel, frozen=True):
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
     task_folder: str = ""
+    image: str = ""
 
 
 class Question(BaseModel, frozen=True):

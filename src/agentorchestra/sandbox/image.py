@@ -200,6 +200,7 @@ def unpacked(image: Image, folder: Path, user: int | None) -> Path:
     """
     target = folder / f"{image.digest}-{user if user is not None else 'own'}"
     if target.is_dir():
+        os.utime(target)  # a collection sees that it is in use
         return target
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)

@@ -651,7 +651,7 @@ class Workspace(Generic[Deps]):
     async def gc(
         self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False
     ) -> Collected:
-        """Delete runs that are no longer wanted, and folders, files and blobs that no run refers to.
+        """Delete runs that are no longer wanted, and folders, files, blobs and unpacked images that no run refers to.
 
         Args:
             retention: which runs go, if nobody needs them; none by default.
