@@ -21,6 +21,7 @@ def mounts(place: Path) -> list[Mount]:
     found = [Mount(place / PLACE / inside.lstrip("/"), inside, writable=True) for inside in (TESTS, LOGS)]
     for one in found:
         one.folder.mkdir(parents=True, exist_ok=True)
+        one.folder.chmod(0o555)
     return found
 
 
@@ -37,6 +38,7 @@ def bring(tests: Path, place: Path) -> Path:
         if not one.is_symlink():
             one.chmod(0o777)
     for mount in mounts(place):
+        mount.folder.chmod(0o755)
         for left in mount.folder.iterdir():
             shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
         for one in (made / mount.folder.name).iterdir():
