@@ -200,7 +200,7 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_with_a_larger_one(tmp_pa
     (only,) = await whole.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=10_000.0)
     assert only.usd is not None and only.usd > 0
     with pytest.raises(EvolutionError, match=r"has no room for cents-1-gate.*--budget-usd X"):
-        await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=0.5 * only.usd)
+        await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=70.0)
     before = dict(shop.asked)
     (same,) = await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=10_000.0)
     assert (same.ended, same.decision) == ("promoted", only.decision)

@@ -48,7 +48,7 @@ class BySystem:
             texts = await texts_of(task)
             evidence = await self._evidence(task, texts)
             if not any(node.uses for one in evidence for node in one.nodes):
-                return Proposal()
+                return Proposal(why="none of the variables took part in the runs that did worst")
             run_id = await task.workspace.create(
                 f"Propose better texts for {', '.join(dict.fromkeys(one.component for one in texts))}.",
                 system=self.system,
@@ -70,7 +70,7 @@ class BySystem:
                 f"`agentorchestra resume {run_id}` goes on, then the same command"
             )
         changes = tuple(Change.model_validate(one) for one in result.output or ())
-        return Proposal(changes=changes, run=run_id, usd=paid(result))
+        return Proposal(changes=changes, why=result.report[-500:] or result.answer, run=run_id, usd=paid(result))
 
     async def _evidence(self, task: Improvement, texts: Sequence[Text]) -> list[Evidence]:
         """Return the evidence of the runs that did worst."""
