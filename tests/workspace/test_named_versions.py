@@ -9,6 +9,7 @@ import pytest
 from agentorchestra import Workspace
 from agentorchestra.core.errors import (
     CandidateError,
+    ForkError,
     LifecycleError,
     SettingsError,
     UnknownComponentError,
@@ -16,7 +17,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunSpec
-from agentorchestra.testing import ScriptedModel, call
+from agentorchestra.testing import ScriptedModel, call, decide
 from tests.registry.support import PRICE, shop
 
 TASK = "What does a pear cost?"
@@ -28,9 +29,9 @@ def buyer() -> ScriptedModel:
     def answer(request: ModelRequest) -> ModelResponse:
         said = [message.text for message in request.messages if message.role == "tool"]
         if not said:
-            return call("price_of", item="pear")
+            return decide(calls=[call("price_of", item="pear")])
         loud = "IN CAPITALS" in request.messages[0].text
-        return call("done", answer=f"{said[-1]} {'EUROS' if loud else 'euros'}")
+        return decide(calls=[call("done", answer=f"{said[-1]} {'EUROS' if loud else 'euros'}")])
 
     return ScriptedModel(answer, name="scripted")
 
@@ -82,6 +83,36 @@ async def test_a_named_version_holds_in_another_process_whose_code_is_loaded_aga
         fork = await ws.fork(ended, at=3)
         assert (await ws.resume(fork)).answer == "10.0 euros"
         assert await priced(ws) == "12.5 euros"
+
+
+async def test_a_fork_names_another_version_and_compare_says_where_the_arms_differ(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ws:
+        version = await cheaper(ws)
+        parent = (await ws.run(TASK, model="scripted", system="react")).run_id
+        log = await ws.events(parent)
+        at = next(e.seq for e in log if e.body.get("effect", {}).get("component") == "price_of@1.0.0") - 1
+        old = await ws.fork(parent, at=at)
+        new = await ws.fork(parent, at=at, components={"tool:price_of": version})
+    async with opened(tmp_path) as ws:
+        assert [(await ws.resume(one)).answer for one in (old, new)] == ["12.5 euros", "10.0 euros"]
+        found = await ws.compare(old, new)
+        assert found.relation == (
+            f"both were forked from {parent} ({old} changed: nothing; {new} changed: component:tool:price_of {version})"
+        )
+        assert found.difference is not None and found.difference.what.startswith(
+            "InvokeTool price_of was asked the same"
+        )
+        again = await ws.fork(new, at=at)  # a fork of a fork keeps the version
+        assert (await ws.resume(again)).answer == "10.0 euros"
+        back = await ws.fork(new, at=at, components={"tool:price_of": "1.0.0"})
+        assert (await ws.resume(back)).answer == "12.5 euros"
+        assert (await ws.replay(back)).answer == "12.5 euros"
+        with pytest.raises(UnknownComponentError, match="does not have the environment 'browser'"):
+            await ws.fork(parent, at=at, components={"environment:browser": "1.0.0"})
+        prompt = tmp_path / "react.md"
+        prompt.write_text(await ws.prompt_components.source("react"))
+        with pytest.raises(ForkError, match="'react' is given as a file and as a version"):
+            await ws.fork(parent, at=at, components={"prompt:react": "1.0.0"}, prompts={"react": prompt})
 
 
 async def test_a_prompt_that_a_run_names(tmp_path: Path) -> None:
