@@ -42,7 +42,7 @@ def opened(folder: Path, text: str = PRICE) -> Workspace:
 
 async def cheaper(ws: Workspace) -> str:
     """Register a candidate of the tool that says another price; return its version."""
-    (code,) = [one for one in await ws.tcp.vars("price_of") if one.name == "code"]
+    code, *_ = await ws.tcp.vars("price_of")
     config = await ws.tcp.setvars(
         "price_of", {"code": code.value.replace("12.5", "10.0")}, candidate=True, author="reflection", reason="dear"
     )
@@ -151,7 +151,7 @@ async def test_versions_that_are_refused_before_anything_is_spent(
 
 async def test_a_candidate_with_more_rights_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
-        (code,) = [one for one in await ws.tcp.vars("price_of") if one.name == "code"]
+        code, *_ = await ws.tcp.vars("price_of")
         for effect, sentence in (
             ('effect=("read", "network")', "what it touches network, read too"),
             ('effect="pure", max_cost_usd=1.0', "US dollars 1; now it has 0"),
