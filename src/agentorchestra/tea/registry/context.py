@@ -384,6 +384,11 @@ class ContextManager(Generic[T]):
     async def _text(self, held: Version) -> str:
         return await self.registry.text(held.source) if held.source else ""
 
+    async def _read(self, held: Version) -> str:
+        """Return the text of a version for people, with the words that are laid over it."""
+        words = held.maker.texts if held.maker is not None else {}
+        return "\n".join([await self._text(held), *(f"{name}:\n{text}\n" for name, text in sorted(words.items()))])
+
     async def _made(self, name: str, version: str | None = None) -> Made | None:
         held = self._version(name, version)
         if held.maker is not None:
@@ -489,7 +494,7 @@ class ContextManager(Generic[T]):
         await self.access.ready()
         old, new = self.config(name, before), self.config(name, after)
         changes = config_changes(old, new)
-        texts = [await self._text(self._version(name, one.version)) for one in (old, new)]
+        texts = [await self._read(self._version(name, one.version)) for one in (old, new)]
         was, now = [text.splitlines(keepends=True) for text in texts]
         unified = difflib.unified_diff(was, now, f"{name}@{old.version}", f"{name}@{new.version}")
         level = level_of(changes)
