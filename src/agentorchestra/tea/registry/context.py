@@ -56,7 +56,7 @@ from agentorchestra.tea.registry.history import (
 from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes, marked
 from agentorchestra.tea.registry.registration import Given, components_of, file_stamps, from_manifest, place_of
 from agentorchestra.tea.registry.registry import Entry, Registry
-from agentorchestra.tea.registry.rights import EVOLVABLE, MODE, TOUCHES, check_rights
+from agentorchestra.tea.registry.rights import EVOLVABLE, INVOKERS, MODE, TOUCHES, check_rights
 from agentorchestra.tea.registry.saved import read_saved, saved, taken_over
 from agentorchestra.tea.registry.usage import Use, uses
 from agentorchestra.tea.registry.versions import Level, level_of
@@ -532,7 +532,8 @@ class ContextManager(Generic[T]):
             path: a file (`.py`, `.md`), a manifest (`.json`, loaded again when it changes), or a folder of them.
             name: another than its own; which function or class of a source.
             version: written down; by default computed from how it changed.
-            state: `candidate` is kept and can be called by its version, and is not what the name means.
+            state: `candidate` is kept and can be called by its version, and is not what the name means; it may have no
+                right that the version which it is to replace has not (CandidateError).
             trusted: False for code that the workspace's user did not write: it runs in the sandbox only.
             invokers: who may invoke it: names of agents, `user` for calls outside of runs; everybody by default.
             metadata: what else is to be known of it; it stands in its configuration.
@@ -589,6 +590,8 @@ class ContextManager(Generic[T]):
                 raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
             one = self.kind.renamed(given, name, version or self.kind.version_of(given))
             named[name] = New(name, one, *self._identify(name, one, made), version=version, **terms)
+        for new in named.values() if terms.get("state") == "candidate" else ():
+            named[new.name] = await self._no_more_rights(new)
         await self.registry.keep({one.made.text for one in named.values() if one.made is not None and one.made.text})
         if needs:
             await self.registry.refresh()
@@ -616,6 +619,22 @@ class ContextManager(Generic[T]):
                 self._loaded[name, chosen] = self._limited(name, new.one, history.version(chosen))
             done.append(self.config(name, chosen))
         return done
+
+    async def _no_more_rights(self, new: New[T]) -> New[T]:
+        """Return a candidate for whoever may invoke what it is to replace; CandidateError where it has more rights."""
+        history = self._so_far(new.name)
+        if not history.usable:
+            return new
+        held, kind, name = history.version(), self.kind, new.name
+        present = await self._object(name)
+        had = {**kind.rights(present, await self._made(name)), EVOLVABLE: kind.evolvable(present)}
+        has = {**kind.rights(new.one, new.made), EVOLVABLE: kind.evolvable(new.one)}
+        if not new.trusted and not held.foreign:  # in the sandbox it touches nothing, whatever it says of itself
+            had |= {right: has[right] for right in (TOUCHES, MODE) if right in has}
+        if held.invokers is not None and new.invokers is not None:
+            had[INVOKERS], has[INVOKERS] = frozenset(held.invokers), frozenset(new.invokers)
+        check_rights(f"{kind.name} {name!r}", had, has)
+        return replace(new, invokers=held.invokers if new.invokers is None else new.invokers)
 
     def _check_terms(self, terms: Terms) -> None:
         """Check the state in which something is to be registered, and who may invoke it."""
@@ -855,11 +874,6 @@ class ContextManager(Generic[T]):
                 f"code of {kind.plural} that the workspace's user did not write is not executed; {what} stays"
             )
         one = await self._built(what, name, new, held.config, foreign)
-        if candidate:
-            had, has = kind.rights(present, made), kind.rights(one, new)
-            if foreign and not held.foreign:  # in the sandbox it touches nothing, whatever it says of itself
-                had = {**had, **{right: has[right] for right in (TOUCHES, MODE) if right in has}}
-            check_rights(what, {**had, EVOLVABLE: kind.evolvable(present)}, {**has, EVOLVABLE: kind.evolvable(one)})
         (config,) = await self._register(
             [Given(name, one, new, version)],
             origin="setvars",
