@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tea.prompts.prompt import Prompt
     from agentorchestra.tea.registry.context import ContextManager
+    from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.tools.files.storage import CarriedFiles
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
@@ -444,6 +445,7 @@ class Workspace(Generic[Deps]):
         budget: Budget | None = None,
         labels: Mapping[str, str] | None = None,
         tools: Sequence[Any] = (),
+        components: Mapping[str, str] | None = None,
     ) -> str:
         """Make a new run with the log of another one up to an event; `resume` drives it on from there, live.
 
@@ -460,6 +462,7 @@ class Workspace(Generic[Deps]):
             budget: other limits than the parent's.
             labels: besides the parent's.
             tools: as for `run`.
+            components: other versions of components, by `KIND:NAME`, as for `run`.
 
         Returns:
             The new run's id.
@@ -468,9 +471,36 @@ class Workspace(Generic[Deps]):
             ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
         """
         self._need_open()
-        fields: RunOptions = {"model": model, "roles": roles, "budget": budget, "labels": labels, "tools": tools}
+        fields: RunOptions = {
+            "model": model,
+            "roles": roles,
+            "budget": budget,
+            "labels": labels,
+            "tools": tools,
+            "components": components,
+        }
         other, objects = run_request("fork", fields)
         return await self._creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
+
+    async def first_affected(self, run_id: str, components: Mapping[str, str]) -> Affected | None:
+        """Return the first effect of a run that other versions of components can change.
+
+        Up to there the run is the same with them. Where the log cannot tell, an earlier effect is named.
+
+        Args:
+            run_id: the recorded run.
+            components: the other versions, by `KIND:NAME`, as for `fork`.
+
+        Returns:
+            Its key, and the event to fork at so that it is done anew; None where the change touches nothing.
+
+        Raises:
+            UnknownRunError, UnknownComponentError, VersionError.
+        """
+        events = await self.events(run_id)
+        run_request("fork", {"components": components})  # refuses what names no component
+        await self._parts.ready(toolkits=False)
+        return await self._equipper.first_affected(await self._parts.record(run_id), events, components)
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Return where two runs first differ, and how each goes on from there."""
