@@ -30,6 +30,7 @@ from agentorchestra.tea.memory.base import NONE
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.rights import Rights
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")
@@ -240,6 +241,16 @@ def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
     return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
 
 
+def _rights(agent: Agent, made: Made | None) -> Rights:
+    return {
+        "tools": frozenset((GIVEN,) if agent.tools is None else agent.tools),
+        "environments": frozenset(agent.environments),
+        "steps": float(agent.max_steps),
+        "memory": agent.memory,
+        "who it works for": agent.within,
+    }
+
+
 AGENT: Kind[Agent] = Kind(
     name="agent",
     plural="agents",
@@ -256,4 +267,5 @@ AGENT: Kind[Agent] = Kind(
     renamed=_renamed,
     variables=_variables,
     rewritten=_rewritten,
+    rights=_rights,
 )

@@ -176,6 +176,10 @@ class NotAllowedError(UsageError):
     """A component that this caller may not invoke."""
 
 
+class CandidateError(UsageError):
+    """A candidate that would have more rights than the version it is to replace, or a part that may not be changed."""
+
+
 class ManifestError(UsageError):
     """A manifest or a saved registry that cannot be loaded."""
 

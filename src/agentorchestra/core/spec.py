@@ -88,6 +88,8 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         environments: names of packaged environments (`files`, `terminal`, ...) that the top agent works in, besides the
             workspace's own; `Workspace.run_folder` says where their files are.
         options: what the system is told besides the task; `debate` takes `experts` and `rounds` (docs/debate.md).
+        components: versions of components that hold in the whole run, in place of what their names mean:
+            `{"tool:price_of": "1.0.1", "prompt:react": "1.2.0"}`; a candidate is used so (docs/components.md).
 
     Raises:
         UsageError: for a value that does not fit; pydantic's ValidationError for one of another type.
@@ -110,6 +112,7 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
     memory: str | None = None
     environments: tuple[str, ...] = ()
     options: dict[str, JsonValue] = {}
+    components: dict[str, str] = {}
 
     @model_validator(mode="before")
     @classmethod
@@ -133,10 +136,21 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         for key, value in given.get("labels", {}).items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+        for key, version in given.get("components", {}).items():
+            kind, _, name = str(key).partition(":")
+            if kind not in COMPONENT_KINDS or not name or not isinstance(version, str):
+                kinds = ", ".join(COMPONENT_KINDS)
+                raise SettingsError(
+                    f"the component {key!r} = {version!r} names no version; write KIND:NAME and a version, e.g. "
+                    f"{{'tool:price_of': '1.0.1'}}; the kinds: {kinds}"
+                )
         if "options" in given:
             given["options"] = to_jsonable_python(given["options"])
         return given
 
+
+COMPONENT_KINDS = ("tool", "environment", "agent", "prompt", "memory")
+"""The kinds of components whose versions a run can name."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_ask": get_args(OnAsk),
@@ -165,6 +179,7 @@ class RunFields(TypedDict, total=False):
     memory: str | None
     environments: Sequence[str]
     options: Mapping[str, Any] | None
+    components: Mapping[str, str] | None
 
 
 class AgentSpec(BaseModel, frozen=True):
@@ -327,7 +342,8 @@ class RunManifest(BaseModel, frozen=True):
         finish, action, reasoning: see the settings.
         sandbox: where code that a model wrote ran when the run began.
         parent_run, fork_seq: the run it was forked from, and the last event they have in common.
-        overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`.
+        overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`,
+            `component:KIND:NAME`.
         schemas: SHA-256 of the blob with the schemas of its tools by name.
         choices: names of the models a delegation may choose from; None for any.
         memory: the memory system of its top agent, "" for none.
@@ -345,6 +361,7 @@ class RunManifest(BaseModel, frozen=True):
         checks: how answers are checked: 1 with what tools and programs gave, 0 without.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
+        components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
     """
 
     task: str
@@ -397,6 +414,7 @@ class RunManifest(BaseModel, frozen=True):
     checks: int = 0
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
+    components: dict[str, str] = {}
 
 
 class Question(BaseModel, frozen=True):

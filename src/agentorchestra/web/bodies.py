@@ -69,6 +69,7 @@ class Submission(_Body):
     action: Action | None = None
     memory: str | None = None
     environments: tuple[str, ...] = ()
+    components: dict[str, str] = {}
     files: tuple[SentFile, ...] = ()
 
     @field_validator("files")

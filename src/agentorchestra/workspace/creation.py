@@ -17,6 +17,8 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
+    ForkError,
+    LifecycleError,
     PromptError,
     SettingsError,
     UnheardRecordingError,
@@ -27,7 +29,16 @@ from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import RoleSettings
-from agentorchestra.core.spec import CHECKS, FINAL, SOURCE_MEDIA_TYPE, Exchange, RunManifest, RunSpec, RunStatus
+from agentorchestra.core.spec import (
+    CHECKS,
+    FINAL,
+    SOURCE_MEDIA_TYPE,
+    Exchange,
+    RunManifest,
+    RunSpec,
+    RunStatus,
+    first_names,
+)
 from agentorchestra.log.fork import check_replaceable, fork_point, forked_events, link_files, refuse_lost_environments
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
@@ -47,6 +58,9 @@ EARLIER_MOST = 10
 
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
+
+_PINNED = ("tool", "environment", "agent", "prompt")
+"""The kinds of components that a manifest pins by name."""
 
 _SETTLED = (
     "embedding_model",
@@ -99,7 +113,7 @@ class RunCreator:
             find_system(system, catalog.systems)
         await parts.ready()
         equipment = await self._equipped(spec, objects, system)
-        models = equipment.models
+        catalog, models = catalog.of(equipment), equipment.models
         models.check(name)
         agent = catalog.agents.get(system)
         drive = catalog.systems.get(system) if agent is None else agent.drive
@@ -110,6 +124,16 @@ class RunCreator:
         worded = finish != "text" or action == "code" or models.client(name).native_tools
         _check_finish(finish, objects.output_type, native=worded)
         memory = self._memory_name(spec.memory)
+        self._check_components(
+            spec.components,
+            {
+                "tool": equipment.tools,
+                "environment": catalog.environments_for(equipment),
+                "agent": {*team, system},
+                "prompt": catalog.prompts.names,
+                "memory": _memories(memory, team),
+            },
+        )
         roles = self._roles(spec, models)
         session_runs = await self._session_runs(spec.session)
         steps = self._steps(spec, agent)
@@ -148,6 +172,7 @@ class RunCreator:
             options=parts.redact_json(spec.options),
             checks=CHECKS,
             society=equipment.society,
+            components=spec.components,
             created=parts.clock.now(),
         )
         await self._write(run_id, manifest)
@@ -247,7 +272,8 @@ class RunCreator:
         """Return what the run is driven with; what its environments need of this machine is there."""
         from agentorchestra.systems.coral import Coral
 
-        equipment = await self._equipper.with_objects(self._equipper.base(), objects)
+        base = replace(self._equipper.base(), components=spec.components)
+        equipment = await self._equipper.with_objects(base, objects)
         environments, agent = spec.environments, self._catalog.agents.get(system)
         if agent is not None and agent.on_request:  # who names the agent wants where it works
             environments = (*environments, *agent.environments)
@@ -259,6 +285,25 @@ class RunCreator:
         drive = self._catalog.systems.get(system)
         society = drive.limits if isinstance(drive, Coral) else None
         return replace(equipment, environments=named, system=system, society=society)
+
+    def _check_components(self, components: Mapping[str, str], has: Mapping[str, Collection[str]]) -> None:
+        """Refuse versions of components that a run would not use; `has` are names by kind.
+
+        Raises:
+            UnknownComponentError, VersionError: for what is not there, or what the run does not have.
+            LifecycleError: for an archived version.
+        """
+        for key, version in components.items():
+            kind, _, name = key.partition(":")
+            if self._parts.components.of_kind(kind).config(name, version).state == "archived":
+                raise LifecycleError(
+                    f"the {kind} {name}@{version} is archived: it can be read and not used; name another version"
+                )
+            if name not in has[kind]:
+                raise UnknownComponentError(
+                    f"this run does not have the {kind} {name!r}, of which version {version} is named; it has: "
+                    f"{first_names(sorted(has[kind]))}"
+                )
 
     # -- models and limits -----------------------------------------------------------------------------------------
 
@@ -426,7 +471,7 @@ class RunCreator:
         Args:
             run_id: the parent.
             at, prompts, outcomes: see Workspace.fork.
-            other: with the model, roles, budget and labels that differ.
+            other: with the model, roles, versions of components, budget and labels that differ.
             objects: its own tools, and the model as a client.
         """
         parts = self._parts
@@ -439,13 +484,24 @@ class RunCreator:
         refuse_lost_environments(run_id, ledger, self._catalog.every_environment)
         for key, value in outcomes.items():
             check_replaceable(ledger, key, value)
-        equipment = await self._equipper.with_objects(self._equipper.of(parent), objects)
+        base = self._equipper.of(parent)
+        twice = sorted(name for name in prompts if f"prompt:{name}" in other.components)
+        if twice:
+            raise ForkError(f"the prompt {twice[0]!r} is given as a file and as a version; give one of them")
+        kept = {key: one for key, one in base.components.items() if key.removeprefix("prompt:") not in prompts}
+        base = replace(base, components={**kept, **other.components})
+        equipment = await self._equipper.with_objects(base, objects)
         self._equipper.check(parent.manifest, equipment)
         overrides: dict[str, JsonValue] = {
-            name: value for name, value in parent.manifest.overrides.items() if not name.startswith("outcome:")
+            name: value
+            for name, value in parent.manifest.overrides.items()
+            if not name.startswith("outcome:") and name not in other.components
         }
         changes = self._other_models(parent.manifest, equipment.models, other, overrides)
         changes |= await self._other_prompts(parent.manifest, equipment, prompts, overrides)
+        changes |= await self._other_versions(
+            parent.manifest.model_copy(update=changes), equipment, other.components, overrides
+        )
         limits = current_budget(parent.manifest, copied).model_dump()
         limits |= (other.budget or Budget()).model_dump(exclude_none=True)
         asked = [parent.manifest.model]
@@ -488,7 +544,7 @@ class RunCreator:
         """
         from agentorchestra.tea.programs.sources import pin_of
 
-        catalog, host = self._catalog, self._parts.host
+        catalog, host = self._catalog.of(equipment), self._parts.host
         made = {name: make() for name, make in catalog.environments_for(equipment).items()}
         foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
         return manifest.model_copy(
@@ -520,6 +576,51 @@ class RunCreator:
             overrides[f"prompt:{name}"] = pins[name].content_hash
         return {"prompts": manifest.prompts | {name: pins[name] for name in texts}}
 
+    async def _other_versions(
+        self,
+        manifest: RunManifest,
+        equipment: Equipment,
+        components: Mapping[str, str],
+        overrides: dict[str, JsonValue],
+    ) -> dict[str, Any]:
+        """Return what changes with the versions of components that a fork names; written into the overrides too.
+
+        Args:
+            manifest: with the fork's other changes.
+            equipment: with these versions, and those of its parent.
+            components: the versions that the fork names itself.
+            overrides: of the fork.
+        """
+        from agentorchestra.tea.programs.sources import pin_of
+
+        if not components:
+            return {"components": dict(equipment.components)}
+        catalog = self._catalog.of(equipment)
+        environments = catalog.environments_for(equipment)
+        agents = {name: catalog.agents[name] for name in manifest.agents}
+        self._check_components(
+            components,
+            {
+                "tool": {*manifest.tools} - {*environments},
+                "environment": {*manifest.tools} & {*environments},
+                "agent": {*agents, manifest.system},
+                "prompt": manifest.prompts,
+                "memory": _memories(manifest.memory, agents),
+            },
+        )
+        overrides |= {f"component:{key}": version for key, version in components.items()}
+        made = {"tool": equipment.tools, "environment": {name: make() for name, make in environments.items()}}
+        pins = equipment.prompts.pins()
+        names = {kind: [key.partition(":")[2] for key in components if key.startswith(f"{kind}:")] for kind in _PINNED}
+        again = {name: pin_of(made[kind][name]) for kind in made for name in names[kind]}
+        return {
+            "components": dict(equipment.components),
+            "tools": manifest.tools | again,
+            "agents": manifest.agents | {name: pin_of(agents[name]) for name in names["agent"] if name in agents},
+            "prompts": manifest.prompts | {name: pins[name] for name in names["prompt"]},
+            "schemas": await self._equipper.keep_texts(equipment),
+        }
+
     def _other_models(
         self, manifest: RunManifest, models: Any, other: RunSpec, overrides: dict[str, JsonValue]
     ) -> dict[str, Any]:
@@ -542,6 +643,11 @@ class RunCreator:
             "context_windows": manifest.context_windows | self._windows({*_named(name, roles)}, models),
             "media_models": self._media_models(models, name, roles),
         }
+
+
+def _memories(name: str, agents: Mapping[str, Any]) -> set[str]:
+    """Return the memory systems of a run: that of its top agent, and those that its agents name."""
+    return {name, *(one.memory for one in agents.values())} - {""}
 
 
 def _named(model: str, roles: Mapping[str, RoleSettings]) -> list[str]:

@@ -118,12 +118,22 @@ class Equipper:
         """Return what a run was created with here; in another process the workspace's, and what its manifest names."""
         manifest = record.manifest
         named = replace(
-            self.base(), environments=manifest.environments, system=manifest.system, society=manifest.society
+            self.base(),
+            environments=manifest.environments,
+            system=manifest.system,
+            society=manifest.society,
+            components={} if record.imported is not None else manifest.components,  # those are another machine's
         )
         return self._given.get(record.id, named)
 
     async def with_objects(self, base: Equipment, objects: RunObjects) -> Equipment:
-        """Return the equipment with a run's own tools and client, which takes the place of its namesake."""
+        """Return the equipment with a run's own tools and client, and with the versions of components that it names.
+
+        Each takes the place of its namesake.
+
+        Raises:
+            UnknownComponentError, VersionError: for a component or version that is not there.
+        """
         from agentorchestra.tea.transformations.dependencies import need_nothing
 
         catalog, models, model = self._catalog, base.models, objects.model
@@ -137,7 +147,18 @@ class Equipper:
         given = tools_by_name(objects.tools)
         need_nothing(given, {*catalog.tools}, {*catalog.every_environment}, {*catalog.agents})
         given = await self._components.tools.admit(given)
-        return replace(base, tools={**base.tools, **given}, models=models)
+        return await self._with_versions(replace(base, tools={**base.tools, **given}, models=models))
+
+    async def _with_versions(self, base: Equipment) -> Equipment:
+        """Return the equipment with the versions of components that it names."""
+        found: dict[str, dict[str, Any]] = {}
+        for key, version in base.components.items():
+            kind, _, name = key.partition(":")
+            if kind == "tool" and name not in base.tools:
+                continue  # of a server that this process has not opened: a replay shows what the log has of it
+            found.setdefault(kind, {})[name] = await self._components.of_kind(kind).version(name, version)
+        tools, prompts = found.pop("tool", {}), found.pop("prompt", {})
+        return replace(base, tools={**base.tools, **tools}, prompts=base.prompts.with_prompts(prompts), named=found)
 
     async def keep_texts(self, equipment: Equipment) -> str:
         """Keep the texts of prompts and tools that a run will be pinned to; return the hash of its tools' schemas."""
@@ -186,7 +207,7 @@ class Equipper:
                     check_plain(texts[name], name)
         apart = apart or {}
         tools = {**equipment.tools, **apart}
-        environments = self._catalog.environments_for(equipment)
+        environments = self._catalog.of(equipment).environments_for(equipment)
         for name, one in manifest.tools.items() if pin else ():
             found = tools.get(name)
             same = found is not None and found.content_hash == one.content_hash
@@ -213,7 +234,7 @@ class Equipper:
             apart = await self._recorded_tools(record, away, events)
             return await self.as_started(record, equipment, pin=pin, apart=apart)
         started = await self.as_started(record, equipment, pin=False)
-        environments = self._catalog.environments_for(equipment)
+        environments = self._catalog.of(equipment).environments_for(equipment)
         names = [name for name in manifest.tools if name not in environments]
         tools = await self._recorded_tools(record, names, events, here=equipment.tools)
         return replace(started, tools=tools, models=RecordedModels(), recorded=manifest)
@@ -244,7 +265,7 @@ class Equipper:
 
         pins = {("tool", name): pin_of(one) for name, one in equipment.tools.items()}
         pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
-        environments = self._catalog.environments_for(equipment)
+        environments = self._catalog.of(equipment).environments_for(equipment)
         recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in environments}
         recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
         changed = []
@@ -278,7 +299,7 @@ class Equipper:
             SettingsError: it was started with another preset.
             UnknownComponentError: names what is missing, and where it may be found.
         """
-        catalog = self._catalog
+        catalog = self._catalog.of(equipment)
         if manifest.preset != self._preset:
             raise SettingsError(
                 f"the run was started with the preset {manifest.preset!r}, this workspace has "

@@ -444,6 +444,7 @@ class Workspace(Generic[Deps]):
         budget: Budget | None = None,
         labels: Mapping[str, str] | None = None,
         tools: Sequence[Any] = (),
+        components: Mapping[str, str] | None = None,
     ) -> str:
         """Make a new run with the log of another one up to an event; `resume` drives it on from there, live.
 
@@ -460,6 +461,7 @@ class Workspace(Generic[Deps]):
             budget: other limits than the parent's.
             labels: besides the parent's.
             tools: as for `run`.
+            components: other versions of components, by `KIND:NAME`, as for `run`.
 
         Returns:
             The new run's id.
@@ -468,7 +470,14 @@ class Workspace(Generic[Deps]):
             ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
         """
         self._need_open()
-        fields: RunOptions = {"model": model, "roles": roles, "budget": budget, "labels": labels, "tools": tools}
+        fields: RunOptions = {
+            "model": model,
+            "roles": roles,
+            "budget": budget,
+            "labels": labels,
+            "tools": tools,
+            "components": components,
+        }
         other, objects = run_request("fork", fields)
         return await self._creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
 

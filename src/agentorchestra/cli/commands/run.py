@@ -11,6 +11,7 @@ from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import (
     WORDS,
     FilePath,
+    NamedVersion,
     Pair,
     budget_options,
     file_option,
@@ -128,6 +129,15 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     type=WORDS,
     help="An environment that the top agent works in, such as files, terminal, git or browser; may be repeated.",
 )
+@click.option(
+    "--component",
+    "components",
+    multiple=True,
+    metavar="KIND:NAME@VERSION",
+    type=NamedVersion(),
+    callback=once_each,
+    help="A version of a tool, agent, prompt, environment or memory for this run, as a candidate; may be repeated.",
+)
 @preset_option
 @mcp_option
 @workspace_option
@@ -151,6 +161,7 @@ def run(
     as_json: bool,
     dry_run: bool,
     environments: tuple[str, ...],
+    components: tuple[tuple[str, str], ...],
     folder: Path,
 ) -> int:
     """Run TASK and print the answer; a TASK of - is read from stdin.
@@ -188,6 +199,7 @@ def run(
                 roles=dict(roles),
                 memory=memory,
                 environments=environments or (("terminal", "files") if given is not None else ()),
+                components=dict(components),
             )
             if dry_run:
                 foreseen = await workspace.foresee(spec)

@@ -44,4 +44,5 @@ MEMORY: Kind[MemoryFactory] = replace(
     fits=lambda one: all(hasattr(one, part) for part in _METHODS) if inspect.isclass(one) else callable(one),
     make=lambda name, maker, text: made_factory("memory system", maker, text, _METHODS),
     variables=_variables,
+    rights=lambda one, made: {},
 )

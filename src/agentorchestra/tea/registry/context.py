@@ -56,6 +56,7 @@ from agentorchestra.tea.registry.history import (
 from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes
 from agentorchestra.tea.registry.registration import Given, components_of, file_stamps, from_manifest, place_of
 from agentorchestra.tea.registry.registry import Entry, Registry
+from agentorchestra.tea.registry.rights import MODE, TOUCHES, check_rights
 from agentorchestra.tea.registry.saved import read_saved, saved, taken_over
 from agentorchestra.tea.registry.usage import Use, uses
 from agentorchestra.tea.registry.versions import Level, level_of
@@ -383,6 +384,10 @@ class ContextManager(Generic[T]):
     async def get(self, name: str, version: str | None = None) -> T:
         """Return the component itself, or raise UnknownComponentError or VersionError with what there is instead."""
         await self.access.ready()
+        return await self._object(name, version)
+
+    async def version(self, name: str, version: str) -> T:
+        """Return a version as a run uses it that names it, or raise UnknownComponentError or VersionError."""
         return await self._object(name, version)
 
     async def info(self, name: str, version: str | None = None) -> ComponentConfig:
@@ -775,6 +780,7 @@ class ContextManager(Generic[T]):
         values: Mapping[str, str],
         *,
         version: str | None = None,
+        candidate: bool = False,
         trusted: bool = True,
         **by: Unpack[By],
     ) -> ComponentConfig:
@@ -782,10 +788,14 @@ class ContextManager(Generic[T]):
 
         Args:
             values: by the names that `vars` gives.
+            version: written down; by default computed from how it changed.
+            candidate: True leaves the name with what it means: the version stands beside it until `activate`, and only
+                runs that name it use it. It may have no right that the version it is made from has not.
             trusted: False for texts that the workspace's user did not write: code of theirs runs in the sandbox only.
 
         Raises:
             SourceError, VersionError, PromptError: for values that make no component; nothing is registered.
+            CandidateError: for a candidate with more rights.
         """
         if not isinstance(values, Mapping):
             raise UsageError(f"the values of variables are {reprlib.repr(values)}; give them by name, as `vars` does")
@@ -801,13 +811,24 @@ class ContextManager(Generic[T]):
         if trusted or not kind.is_code(new.maker):
             one = kind.make(name, new.maker, new.text)
         elif kind.make_foreign is not None:
-            one = await kind.make_foreign(name, new.maker, new.text, None)
+            one = await kind.make_foreign(name, new.maker, new.text, held.config)
         else:
             raise VersionError(
                 f"code of {kind.plural} that the workspace's user did not write is not executed; {what} stays"
             )
-        given = Given(name, one, new, version)
-        (config,) = await self._register([given], origin="setvars", by=said, trusted=trusted, invokers=held.invokers)
+        if candidate:
+            had, has = kind.rights(present, made), kind.rights(one, new)
+            if not trusted and not held.foreign:  # in the sandbox it touches nothing, whatever it says of itself
+                had = {**had, **{right: has[right] for right in (TOUCHES, MODE) if right in has}}
+            check_rights(what, had, has)
+        (config,) = await self._register(
+            [Given(name, one, new, version)],
+            origin="setvars",
+            by=said,
+            state="candidate" if candidate else "active",
+            trusted=trusted,
+            invokers=held.invokers,
+        )
         return config
 
     # -- files ---------------------------------------------------------------------------------------------------------

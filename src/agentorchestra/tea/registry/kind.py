@@ -9,6 +9,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 from agentorchestra.core.errors import VersionError
 from agentorchestra.tea.registry.config import ComponentConfig, KindName
 from agentorchestra.tea.registry.history import Maker
+from agentorchestra.tea.registry.rights import Rights
 from agentorchestra.tea.registry.versions import Change, changes_of
 
 T = TypeVar("T")
@@ -65,6 +66,8 @@ class Kind(Generic[T]):
     variables: Callable[[T, Made | None], list[Variable]]
     # what it is made of with other values for some of these parts
     rewritten: Callable[[T, Made, Mapping[str, str]], Made]
+    # what it may do, from it and what it is made of: a candidate has no more of that than what it replaces
+    rights: Callable[[T, Made | None], Rights]
     # the same component, which only some may invoke; None where a kind does not know who invokes
     limited: Callable[[T, tuple[str, ...]], T] | None = None
 

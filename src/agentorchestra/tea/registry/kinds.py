@@ -7,6 +7,7 @@ import inspect
 import re
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
+from math import inf
 from typing import Any
 
 from pydantic import JsonValue, ValidationError
@@ -18,12 +19,13 @@ from agentorchestra.core.protocols import Environment
 from agentorchestra.tea.calling.definitions import defined_tool, is_definition
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.programs.dynamic import class_from_source, tools_from_source
-from agentorchestra.tea.programs.foreign import Programs, foreign_tool
+from agentorchestra.tea.programs.foreign import TIMEOUT_S, Programs, called_tools, foreign_tool
 from agentorchestra.tea.programs.sources import class_text, module_text, package_of, symbol_of
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.rights import MODE, TOUCHES, Rights
 
 EnvironmentFactory = Callable[[], Environment]
 
@@ -142,7 +144,11 @@ def tool_kind(
     async def foreign(name: str, maker: Maker, text: str, config: ComponentConfig | None) -> Tool[..., Any]:
         if maker.how == "definition":
             return _make_definition(name, maker, checked=False)
-        return foreign_tool(text, maker.symbol or name, programs, may_call=may_call, may_import=may_import)
+        seconds = config.metadata.get("timeout_s") if config is not None else None
+        limit = min(TIMEOUT_S, seconds) if isinstance(seconds, int | float) else TIMEOUT_S
+        return foreign_tool(
+            text, maker.symbol or name, programs, timeout_s=limit, may_call=may_call, may_import=may_import
+        )
 
     return Kind(
         name="tool",
@@ -162,8 +168,20 @@ def tool_kind(
         rewritten=lambda one, made, values: _rewritten(
             _copied(made, one.name, ""), made.maker.symbol or one.name, values
         ),
+        rights=lambda one, made: _rights_of_tool(one, made, frozenset(may_call)),
         limited=lambda one, invokers: one.limited(invokers),
     )
+
+
+def _rights_of_tool(tool: Tool[..., Any], made: Made | None, may_call: frozenset[str]) -> Rights:
+    code = made.text if made is not None else ""
+    return {
+        TOUCHES: frozenset(tag.value for tag in tool.tags),
+        MODE: tool.mode.value,
+        "seconds": inf if tool.timeout_s is None else tool.timeout_s,
+        "US dollars": tool.bound.cost_usd,
+        "the tools that its code calls": called_tools(ast.parse(code)) & may_call,
+    }
 
 
 def _copied(made: Made, name: str, new_name: str) -> Made:
@@ -259,6 +277,18 @@ def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) ->
     return code_variables(made, class_name(factory), "environment code", rules)
 
 
+def _rights_of_environment(factory: EnvironmentFactory, made: Made | None) -> Rights:
+    one = factory()
+    tags = getattr(one, "tags", None)
+    touched = {tag.value for action in one.actions() for tag in (tags(action.name) if tags is not None else ())}
+    confined = bool(getattr(one, "confined", False))
+    return {
+        TOUCHES: frozenset({*touched, *(() if confined else ("places outside of its folder",))}),
+        "branching": one.branching,
+        "durable": one.durable,
+    }
+
+
 ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     name="environment",
     plural="environments",
@@ -275,6 +305,7 @@ ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     renamed=_renamed_environment,
     variables=_variables_of_environment,
     rewritten=lambda factory, made, values: _rewritten(made, made.maker.symbol or class_name(factory), values),
+    rights=_rights_of_environment,
 )
 
 
@@ -350,4 +381,5 @@ PROMPT: Kind[Prompt] = Kind(
     ),
     variables=_variables_of_prompt,
     rewritten=_rewrite_prompt,
+    rights=lambda one, made: {},
 )
