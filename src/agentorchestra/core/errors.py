@@ -100,6 +100,10 @@ class EvaluationError(UsageError):
     """Scores, a benchmark or a plan of an evaluation cannot be used as they are."""
 
 
+class EvolutionError(UsageError):
+    """An evolution cannot be begun, gone on with, or decided as it is."""
+
+
 class EvidenceError(UsageError):
     """Variables, evidence or limits that no optimiser could work with."""
 

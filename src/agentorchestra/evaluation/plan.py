@@ -35,6 +35,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
         system, model, preset: as for `run`; None for what the settings say.
         environments: packaged environments that its top agent works in.
         settings: other settings, by dotted name: `{"parts.plan": "none"}`.
+        components: versions that its runs use, see `RunSpec`.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
     preset: str | None = None
     environments: tuple[str, ...] = ()
     settings: dict[str, JsonValue] = {}
+    components: dict[str, str] = {}
 
     def settled(self, settings: Settings) -> Settings:
         """Return settings with those of the arm over them, its questions kept apart and answer pages closed.

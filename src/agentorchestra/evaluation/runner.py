@@ -294,6 +294,7 @@ class Runner:
             seed=sha256_json([plan.seed, question.id, repeat, attempt])[:16],
             memory="none",
             environments=arm.environments,
+            components=arm.components,
         )
 
     # -- what is told ----------------------------------------------------------------------------------------------

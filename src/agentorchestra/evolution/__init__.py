@@ -1,1 +1,1 @@
-"""How components improve from experience: evidence, optimisers, checks, validation, promotion (000, sec. 3.4)."""
+"""How components improve from recorded runs, and are promoted on evidence held apart (000, sec. 3.4)."""

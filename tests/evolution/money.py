@@ -1,0 +1,13 @@
+"""A tool with a mistake, which the tests have evolved."""
+
+from agentorchestra import tool
+
+
+@tool(effect="pure")
+def cents_of(euros: float) -> int:
+    """Convert an amount of euros into cents.
+
+    Args:
+        euros: the amount.
+    """
+    return round(euros * 10)  # a euro has 100 of them
