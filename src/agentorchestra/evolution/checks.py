@@ -1,8 +1,8 @@
 """Checks by code of what an optimiser proposes, before anything is registered or spent on it.
 
 Each text is checked against the one that it replaces (`agents/optimiser/constraints.py`). Besides, no text may hold
-words of the questions and answers that are held apart. These never stand in an optimiser's request; that they are not in its
-proposal either is the second net, for texts that a model knows from elsewhere.
+words of the questions and answers that are held apart. These never stand in an optimiser's request; that they are not
+in its proposal either is the second net, for texts that a model knows from elsewhere.
 """
 
 from __future__ import annotations
