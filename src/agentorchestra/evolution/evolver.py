@@ -23,6 +23,7 @@ from agentorchestra.evaluation.plan import read as read_plan
 from agentorchestra.evaluation.results import values
 from agentorchestra.evaluation.runner import Runner, arm_workspace
 from agentorchestra.evaluation.scores import Score, score, total
+from agentorchestra.evolution.checks import HeldApart
 from agentorchestra.evolution.components import managed, version_of
 from agentorchestra.evolution.gate import decide
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, Trial, parted
@@ -216,7 +217,7 @@ class Evolver:
         for one in proposal.changes:
             if one.place not in task.variables:
                 raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
-        await check(task, proposal.changes)
+        await check(task, proposal.changes, held_apart(self._evolution.validation))
         return await self._registered(task.workspace, current, proposal.changes, proposal.run, f"round {number}")
 
     async def _registered(
@@ -331,6 +332,14 @@ class Evolver:
         if self._evolution.budget_usd is None:
             return None
         return self._evolution.budget_usd - sum(one or 0.0 for one in self._spent)
+
+
+def held_apart(source: Source) -> HeldApart:
+    """Return the words of questions and true answers that no proposal may hold."""
+    questions = source.load().by_id
+    every = [questions[one] for one in source.ids]
+    truths = [each for one in every for each in (one.truth if isinstance(one.truth, list | tuple) else [one.truth])]
+    return HeldApart.of([*(one.task for one in every), *(str(one) for one in truths if one is not None)])
 
 
 @contextmanager

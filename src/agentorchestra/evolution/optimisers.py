@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from agentorchestra.agents.optimiser.constraints import check_text
-from agentorchestra.agents.optimiser.evidence import Evidence, Limits
+from agentorchestra.agents.optimiser.evidence import Evidence
 from agentorchestra.agents.optimiser.evidence import Variable as Text
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.evaluation.runner import ENDED, paid
+from agentorchestra.evolution.checks import HeldApart, check_changes
 from agentorchestra.evolution.evidence import evidence_of
 from agentorchestra.evolution.gepa_optimiser import gepa
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, parted
@@ -103,9 +103,6 @@ async def texts_of(task: Improvement) -> list[Text]:
     return [one for one in found if one.text.strip()]
 
 
-async def check(task: Improvement, changes: Sequence[Change], limits: Limits | None = None) -> None:
-    """Check the texts of a proposal by code; see `optimiser.constraints.check_text`."""
-    texts = {one.key: one for one in await texts_of(task)}
-    for one in changes:
-        if one.place in texts:
-            check_text(texts[one.place], one.text, limits or Limits())
+async def check(task: Improvement, changes: Sequence[Change], apart: HeldApart) -> None:
+    """Check a proposal by code; see `checks.check_changes`."""
+    check_changes(await texts_of(task), changes, apart=apart)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
@@ -28,7 +28,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.settings import RoleSettings
+from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
     FINAL,
@@ -70,7 +70,6 @@ _SETTLED = (
     "in_view_chars",
     "reasoning",
     "preset",
-    "parts",
 )
 """Settings that a manifest has as they are."""
 
@@ -138,7 +137,7 @@ class RunCreator:
         session_runs = await self._session_runs(spec.session)
         steps = self._steps(spec, agent)
         run_id = new_run_id()
-        pinned = self._pinned(run_id, name, roles, models, spec.budget)
+        pinned = self._pinned(run_id, name, roles, models, spec.budget, self._part_settings(spec))
         seeing = pinned["media_models"]
         self._check_heard(spec.files, seeing)
         blind = not (seeing.get("image") or seeing.get("document"))
@@ -192,15 +191,18 @@ class RunCreator:
         models = (await self._equipped(spec, objects, system)).models
         name = settings.model if spec.model is None else spec.model
         models.check(name)
-        pinned = self._pinned("", name, self._roles(spec, models), models, spec.budget)
-        return foreseen(settings.parts, self._steps(spec, catalog.agents.get(system)), pinned["budget"])
+        wanted = self._part_settings(spec)
+        pinned = self._pinned("", name, self._roles(spec, models), models, spec.budget, wanted)
+        return foreseen(wanted, self._steps(spec, catalog.agents.get(system)), pinned["budget"])
 
     async def create_calls(self) -> tuple[str, RunManifest]:
         """Write the run that holds the calls made outside of runs; return its id and manifest."""
         settings, catalog = self._settings, self._catalog
         run_id = new_run_id()
         manifest = RunManifest(
-            **self._pinned(run_id, settings.model, dict(settings.roles), catalog.models, None, media_cost=False),
+            **self._pinned(
+                run_id, settings.model, dict(settings.roles), catalog.models, None, settings.parts, media_cost=False
+            ),
             task=CALLS_TASK,
             system=CALLS,
             tools=self._pins(catalog.tools, catalog.every_environment),
@@ -220,6 +222,7 @@ class RunCreator:
         roles: dict[str, RoleSettings],
         models: Any,
         budget: Budget | None,
+        wanted: PartSettings,
         *,
         media_cost: bool = True,
     ) -> dict[str, Any]:
@@ -229,16 +232,18 @@ class RunCreator:
             run_id: the run.
             model, roles, models: of the run.
             budget: that was given.
+            wanted: the parts of its main agent.
             media_cost: count what models that only see or hear may cost.
         """
         settings, host = self._settings, self._parts.host
-        mixed = settings.parts.mixture or {}
+        mixed = wanted.mixture or {}
         names = [one for name in (*_named(model, roles), *mixed) for one in models.chain(name)]
         asked = {*names, *settings.models}
         seeing = self._media_models(models, model, roles)
         perhaps = {one for each in seeing.values() for one in each} if media_cost else ()
         return {
             **{name: getattr(settings, name) for name in _SETTLED},
+            "parts": wanted,
             "model": model,
             "roles": roles,
             "budget": self._budget(names, budget, models, perhaps=perhaps),
@@ -254,6 +259,21 @@ class RunCreator:
             "app_folder": host.app_folder,
             "distribution": distribution(),
         }
+
+    def _part_settings(self, spec: RunSpec) -> PartSettings:
+        """Return the parts of a run's main agent: those that it names, over those of the settings."""
+        if spec.parts is None:
+            return self._settings.parts
+        wanted = spec.parts.over(self._settings.parts)
+        if spec.parts.rounds is not None and wanted.refine in (None, "none"):
+            raise SettingsError(
+                f"parts.rounds = {spec.parts.rounds}, and nothing is refined; set parts.refine to textgrad or reflect "
+                "(--refine), or leave the rounds out"
+            )
+        try:
+            return PartSettings.model_validate(wanted.model_dump())
+        except ValidationError as exc:
+            raise SettingsError(exc.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
     def _pins(self, tools: Mapping[str, Any], environments: Mapping[str, Any]) -> dict[str, Any]:
         from agentorchestra.tea.programs.sources import pin_of

@@ -30,6 +30,7 @@ from agentorchestra.cli.output import clean, emit, emit_json, print_result, say
 from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import RunSpec, RunStatus
 
 if TYPE_CHECKING:
@@ -138,6 +139,18 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     callback=once_each,
     help="A version of a component for this run, such as a candidate; may be repeated.",
 )
+@click.option(
+    "--refine",
+    type=click.Choice(["textgrad", "reflect"]),
+    help="Criticise the answer and write it anew: by textual gradients, or by self-reflection.  "
+    "[default: from the settings]",
+)
+@click.option(
+    "--rounds",
+    metavar="N",
+    type=click.IntRange(1, 10),
+    help="With --refine: rounds at most; it ends where the critique finds nothing.  [default: 3]",
+)
 @preset_option
 @mcp_option
 @workspace_option
@@ -162,6 +175,8 @@ def run(
     dry_run: bool,
     environments: tuple[str, ...],
     components: tuple[tuple[str, str], ...],
+    refine: Literal["textgrad", "reflect"] | None,
+    rounds: int | None,
     folder: Path,
 ) -> int:
     """Run TASK and print the answer; a TASK of - is read from stdin.
@@ -200,6 +215,7 @@ def run(
                 memory=memory,
                 environments=environments or (("terminal", "files") if given is not None else ()),
                 components=dict(components),
+                parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
             )
             if dry_run:
                 foreseen = await workspace.foresee(spec)
