@@ -17,6 +17,7 @@ from agentorchestra.agents.analysis.agent import AnalysisDriver, deep_analyzer
 from agentorchestra.agents.browser.agent import BROWSER, browser_use
 from agentorchestra.agents.debate.agent import debate
 from agentorchestra.agents.debate.experts import EXPERTS
+from agentorchestra.agents.distiller import distiller
 from agentorchestra.agents.generation.agent import tool_generator
 from agentorchestra.agents.reporting.agent import REPORTER
 from agentorchestra.agents.reporting.pieces import REPORT
@@ -59,7 +60,7 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
     named = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate))
-    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents(), reader())
+    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents(), reader(), distiller())
     return {one.name: one for one in agents}
 
 

@@ -775,8 +775,13 @@ class Workspace(Generic[Deps]):
         found = [one for one, _ in await remembered(self._parts.store, kinds) if agent in ("", one.agent)][::-1]
         return fitting(found, query, limit or len(found)) if query else found[:limit]
 
-    async def forget(self, names: Sequence[str], *, by: str = "") -> list[str]:
+    async def forget(self, names: Sequence[str], *, by: str = "", retired: str = "") -> list[str]:
         """Have entries never be told again, by their `ref`; the log keeps them.
+
+        Args:
+            names: their `ref`.
+            by: who forgets them.
+            retired: of tips that a validation found to be of no use, on which evidence; "" for anything else.
 
         Returns:
             The references of all that is forgotten now: an insight that was found several times is several entries.
@@ -786,7 +791,14 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.tea.memory.records import forget
 
-        return await forget(self._parts.store, names, clock=self._clock, by=by)
+        return await forget(self._parts.store, names, clock=self._clock, by=by, retired=retired)
+
+    async def retired(self) -> list[tuple[Entry, str]]:
+        """Return the tips that a validation retired, each with its evidence (docs/evolution.md)."""
+        from agentorchestra.tea.memory.records import Reader
+
+        self._need_open()
+        return await Reader(self.store).retired()
 
     # -- without async ---------------------------------------------------------------------------------------------
 
