@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import EvolutionError, UsageError
-from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.questions import load_set
@@ -34,7 +34,7 @@ def questions(folder: Path, count: int = 10) -> Path:
     return write_set(folder, lines)
 
 
-def worker(request: ModelRequest) -> ModelResponse:
+def worker(request: ModelRequest) -> ToolCall:
     """Convert the sum by the tool and answer with what it said."""
     said = [message.text for message in request.messages if message.role == "tool"]
     first, other = re.findall(r"are (\d+) euros and (\d+) more", "".join(one.text for one in request.messages))[-1]

@@ -103,6 +103,6 @@ async def texts_of(task: Improvement) -> list[Text]:
     return [one for one in found if one.text.strip()]
 
 
-async def check(task: Improvement, changes: Sequence[Change], apart: HeldApart) -> None:
+async def check(task: Improvement, changes: Sequence[Change], apart: HeldApart | None = None) -> None:
     """Check a proposal by code; see `checks.check_changes`."""
     check_changes(await texts_of(task), changes, apart=apart)
