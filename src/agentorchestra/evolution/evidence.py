@@ -4,7 +4,8 @@
        └──────────────────^
 An edge says that the output of one effect stands in the input of another. A request's conversation is a hash chain in
 the log, so what is new in it, against the request before on its branch, is known: the reply before, results of calls,
-answers of sub-agents. Across branches words decide. The truth of a question is in no log, so it never stands here.
+answers of sub-agents. Across branches words decide; what an agent did inside reaches its caller as the agent's answer.
+The truth of a question is in no log, so it never stands here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from agentorchestra.core.events import Event, Noted, RunCreated, RunEnded
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.ledger import Ledger, Record, parent_key, status_of
+from agentorchestra.log.ledger import Ledger, Record, parent_key, status_of, within
 
 CHARS, NODES = 60_000, 60
 """Characters of a run's evidence, and effects in it."""
@@ -143,6 +144,8 @@ class _Graph:
         for other, record in self.records.items():
             if record.seq > self.records[key].began or other == key or (other, key.branch) in delivered:
                 continue
+            if self._carried(other, key):
+                continue
             near = other.branch == key.branch and (before is None or other >= before)
             replied = other in self.requests and _outcome(record).ok
             ids = {one.id for one in _outcome(record).response.tool_calls} if replied else set()
@@ -159,6 +162,8 @@ class _Graph:
         for other, record in self.records.items():
             if record.seq > self.records[key].began or other in (key, before) or other in self.requests:
                 continue
+            if self._carried(other, key):
+                continue
             if self._stands(other, asked):
                 self.after[other].append(key)
 
@@ -169,6 +174,16 @@ class _Graph:
             while owner is not None and owner not in self.records:
                 owner = parent_key(owner.branch)
             self.after[key].append(OUTCOME if owner is None else owner)
+
+    def _carried(self, key: EffectKey, later: EffectKey) -> bool:
+        """Return True if an output came to a later effect as that of an agent or tool which it was done for."""
+        owner = None if key.branch == later.branch else parent_key(key.branch)
+        while owner is not None:
+            record = self.records.get(owner)
+            if record is not None and not within(later.branch, owner.path) and record.seq <= self.records[later].began:
+                return True
+            owner = parent_key(owner.branch)
+        return False
 
     def _before(self, key: EffectKey) -> EffectKey | None:
         """Return the last request before an effect on its branch."""
