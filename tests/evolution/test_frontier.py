@@ -24,14 +24,18 @@ from agentorchestra.evolution.frontier import (
     page,
     read,
     table,
+    thrifty,
 )
 from agentorchestra.evolution.optimiser import Change, Improvement, Proposal
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.evaluation.support import write_set
+from tests.evolution.optimising import under
 
 PLACE = "prompt:aorchestra/routing_rules"
+CANARY = "zanzibar-7719"
+"""A further true answer of every question, which nobody gives."""
 
 
 @tool(effect="pure")
@@ -103,11 +107,10 @@ class Trials:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder / "ws"
-        lines = [
-            {"id": f"q{n}", "question": f"What is {n} + 100?", "answer": n + 100, "scorer": "number"} for n in range(6)
-        ]
+        lines = [{"id": f"q{n}", "question": f"What is {n} + 100?", "answer": [str(n + 100), CANARY]} for n in range(6)]
         self.data = write_set(folder / "data", lines)
         self.asked: list[str] = []
+        self.optimising: Any = None
 
     def workspace(self, folder: Path, arm: Arm | None = None) -> Workspace[Any]:
         settings = Settings(
@@ -117,6 +120,7 @@ class Trials:
             "main": self._model("main", orchestrator, 0),
             "cheap": self._model("cheap", adds(strong=False), 1),
             "strong": self._model("strong", adds(strong=True), 40),
+            "thinker": self._model("thinker", self.optimising, 1),
         }
         return Workspace(folder, tools=[add], models=models, settings=arm.settled(settings) if arm else settings)
 
@@ -125,7 +129,8 @@ class Trials:
             self.asked.append(name)
             return reply(request)
 
-        return ScriptedModel(counted, profile=ModelProfile(model=name, price=Price(input=price, output=price)))
+        profile = ModelProfile(model=name, price=Price(input=price, output=price))
+        return ScriptedModel(counted, name=name, profile=profile)
 
     def learning(self, **fields: Any) -> Learning:
         fields = {"variables": (PLACE,), "model": "main", "rounds": 4} | fields
@@ -167,6 +172,51 @@ async def test_the_next_round_begins_with_the_front_and_what_is_learnt_is_a_vers
     before = len(trials.asked)
     await trials.learn(optimiser)
     assert len(trials.asked) == before and len(optimiser.tasks) == 4
+
+
+def thinker(request: ModelRequest) -> ModelResponse:
+    """An optimiser's model, which reads what the trajectories scored and cost, and edits the rules by that."""
+    words = "\n".join(one.text for one in request.messages)
+    if request.messages[0].text.startswith("You diagnose a run"):
+        runs = re.findall(r"- score ([01]), cost (\S+) \((.*?)\): What is (\d+) \+", words)
+        wrong = [int(number) for score, _, _, number in runs if score == "0"]
+        dear = [int(number) for score, _, models, number in runs if score == "1" and "strong $" in models]
+        limit = min(wrong) if wrong else min(dear) + 1
+        why = f"Numbers from {limit} on go to the strong model."
+        causes = [{"variable": PLACE, "part": 10, "why": why}]
+        return say(json.dumps({"failures": ["answers are wrong or too dear"], "causes": causes}))
+    rule = re.findall(r"Numbers from \d+ on go to the strong model\.", words)[-1]
+    text = re.sub(r"(?m)^Numbers from .*\n?", "", under(request, "The text as it is now")).rstrip()
+    return say(json.dumps({"reason": rule, "text": f"{text}\n{rule}\n"}))
+
+
+@pytest.mark.long
+async def test_an_optimiser_is_told_what_the_trajectories_scored_and_cost(tmp_path: Path) -> None:
+    trials = Trials(tmp_path)
+    asked: list[str] = []
+
+    def read_by(request: ModelRequest) -> ModelResponse:
+        asked.append("\n".join(one.text for one in request.messages))
+        return thinker(request)
+
+    trials.optimising = read_by
+    made = trials.learning(rounds=2, optimiser_model="thinker")
+    chosen = thrifty("reflection", trials.folder, made)
+    await Frontier(trials.folder, made, chosen, workspaces=trials.workspace).run()
+    _, first, second = candidates(trials.folder, made.name)
+    assert first.reasons == {PLACE: "Numbers from 4 on go to the strong model."}
+    assert second.reasons == {PLACE: "Numbers from 5 on go to the strong model."}
+    rows = {row[1]: row for row in table(trials.folder, made).rows}
+    assert rows[first.version][2].startswith("100.0 [") and rows[second.version][2].startswith("83.3 [")
+    # The first round knows of no other text; the second one of the text as it was.
+    assert "Texts that were tried before" not in asked[0]
+    assert any("67 of 100 right" in one and "Texts that were tried before" in one for one in asked)
+    async with trials.workspace(trials.folder) as ws:
+        await ws.replay(second.run)
+        events = [json.dumps(one.body) for one in await ws.events(second.run)]
+    assert "104" not in "".join(re.findall(r"expected|truth|104", "".join(events)))
+    with pytest.raises(EvolutionError, match="there is no optimiser 'x'"):
+        thrifty("x", trials.folder, made)
 
 
 async def test_a_budget_that_ends_in_the_middle_goes_on_later(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, Field, JsonValue, ValidationError
 
+from agentorchestra.agents.optimiser.evidence import LONGEST_LOSS
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.evaluation.plan import PLAN, Arm, Plan, amend, evaluations, folder_of, planned, sampled
@@ -30,12 +31,12 @@ from agentorchestra.evaluation.questions import QuestionSet
 from agentorchestra.evaluation.report import html
 from agentorchestra.evaluation.results import Point, Table, points, share, usd
 from agentorchestra.evaluation.results import frontier as unbeaten
-from agentorchestra.evaluation.runner import Runner, arm_workspace
+from agentorchestra.evaluation.runner import Runner, arm_workspace, paid
 from agentorchestra.evaluation.scores import Score, kept_scores, score, scored, total
 from agentorchestra.evolution.components import managed, version_of
 from agentorchestra.evolution.evolver import alone
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Trial, parted
-from agentorchestra.evolution.optimisers import check
+from agentorchestra.evolution.optimisers import BySystem, check, optimiser
 from agentorchestra.evolution.record import FOLDER, Source
 from agentorchestra.workspace import Workspace
 
@@ -437,6 +438,61 @@ def _plan(folder: Path, learning: Learning, one: Candidate) -> Plan | None:
         return None
     plan = read_plan(folder, name)
     return plan if scored(folder, plan) else None
+
+
+# --- what an optimiser is told ----------------------------------------------------------------------------------------
+
+
+def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
+    """Return an optimiser that is told what the trajectories cost, by model, and what was tried before.
+
+    Args:
+        name: `textgrad` or `reflection`; `gepa` goes by the scores alone.
+        folder: of the workspace.
+        learning: what is learnt.
+
+    Raises:
+        EvolutionError: there is no optimiser of this name.
+    """
+    found = optimiser(name)
+    if not isinstance(found, BySystem):
+        return found
+
+    async def loss(task: Improvement) -> str:
+        trials = []
+        for one in task.trials:
+            result = await task.workspace.result(one.run)
+            asked = (await task.workspace.events(one.run))[0].body["manifest"]["task"]
+            models = ", ".join(
+                f"{model} {usd(each.cost_usd)}" for model, each in result.usage_by_model.items() if model
+            )
+            scored_as = "-" if one.score is None else f"{one.score:g}"
+            short = " ".join(str(asked).split())[:_TASK_CHARS]
+            trials.append({"score": scored_as, "cost": usd(paid(result)), "models": models, "task": short})
+        points = {one.name: one for one in points_of(folder, learning)}
+        base = points[best(folder, learning).arm]
+        tried = [
+            {
+                "version": one.version,
+                "accuracy": f"{100 * points[one.arm].accuracy.value:.0f}",
+                "cost": usd(points[one.arm].usd),
+                "why": "; ".join(one.reasons.values())[:_TASK_CHARS],
+            }
+            for one in candidates(folder, learning.name)
+            if one.version and one.arm in points and one.arm != base.name
+        ]
+        text = task.workspace.prompts.get("cost_loss").render(
+            accuracy=f"{100 * base.accuracy.value:.0f}", cost=usd(base.usd), trials=trials, tried=tried[-_TRIED:]
+        )
+        return text[:LONGEST_LOSS]
+
+    return BySystem(name, loss)
+
+
+_TASK_CHARS = 120
+"""Characters of a task, and of the reasons of an earlier edit."""
+
+_TRIED = 5
 
 
 # --- the record -------------------------------------------------------------------------------------------------------

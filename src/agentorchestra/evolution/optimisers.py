@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from agentorchestra.agents.optimiser.evidence import Evidence
 from agentorchestra.agents.optimiser.evidence import Variable as Text
@@ -29,10 +29,15 @@ def optimiser(name: str) -> Optimiser:
 
 
 class BySystem:
-    """An optimiser that is a system of the workspace: its requests, budget and log are those of a run."""
+    """An optimiser that is a system of the workspace: its requests, budget and log are those of a run.
 
-    def __init__(self, system: str) -> None:
-        self.system = system
+    Args:
+        system: its name.
+        loss: says in words what is wanted of the runs; None where their scores say enough.
+    """
+
+    def __init__(self, system: str, loss: Callable[[Improvement], Awaitable[str]] | None = None) -> None:
+        self.system, self.loss = system, loss
 
     async def __call__(self, task: Improvement) -> Proposal:
         """Return its proposal; one that was made before is found by its labels.
@@ -61,6 +66,7 @@ class BySystem:
                 options={
                     "variables": [one.model_dump(mode="json") for one in texts],
                     "evidence": [one.model_dump(mode="json") for one in evidence],
+                    **({"loss": await self.loss(task)} if self.loss is not None else {}),
                 },
             )
         result = await task.workspace.resume(run_id)

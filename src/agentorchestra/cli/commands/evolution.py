@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from agentorchestra.cli.commands.evolution_export import export
+from agentorchestra.cli.commands.evolution_frontier import frontier
 from agentorchestra.cli.commands.evolution_tips import tips
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
@@ -34,6 +35,7 @@ Examples:
   agentorchestra evolve diff tool:price_of@1.0.1
   agentorchestra evolve promote tool:price_of@1.0.1
   agentorchestra evolve rollback tool:price_of --reason "wrong for bulk"
+  agentorchestra evolve frontier local --data questions.jsonl --name route
   agentorchestra evolve tips --evaluation first --model openai:gpt-5
   agentorchestra evolve export data --system aorchestra
 
@@ -317,6 +319,7 @@ def rollback(subject: str, version: str | None, reason: str, folder: Path) -> in
     return run_async(work())
 
 
+group.add_command(frontier)
 group.add_command(tips)
 group.add_command(export)
 
