@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -138,6 +138,7 @@ class Runner:
         at_once: runs at the same time.
         progress: is told of every run that ended.
         again: whether runs that failed are tried again.
+        begin: makes the run of a place from its spec, and returns its id; `Workspace.create` by default.
     """
 
     def __init__(
@@ -150,7 +151,9 @@ class Runner:
         at_once: int = 4,
         progress: Callable[[Progress], None] | None = None,
         again: bool = False,
+        begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
     ) -> None:
+        self._begin = begin
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
         self._at_once, self._progress, self._again = at_once, progress, again
         self._slots = asyncio.Semaphore(at_once)
@@ -261,7 +264,8 @@ class Runner:
                 continue
             async with self._slots:
                 try:
-                    run_id = record.id if record else await workspace.create(self._spec(question, arm, repeat, attempt))
+                    spec = self._spec(question, arm, repeat, attempt)
+                    run_id = record.id if record else await self._begin(workspace, spec)
                     result = await workspace.resume(run_id)
                 except AgentOrchestraError as exc:  # of this run alone: the others go on
                     self._refused[question.id, arm.name] = f"{type(exc).__name__}: {exc}"

@@ -217,12 +217,16 @@ def run(
                 components=dict(components),
                 parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
             )
+            from agentorchestra.evolution.canary import check_canaries
+
             if dry_run:
                 foreseen = await workspace.foresee(spec)
                 _ = emit_json(foreseen.model_dump(mode="json")) if as_json else emit(_said(foreseen))
                 return 0
             for note in given.notes if given is not None and not as_json else ():
                 say(clean(note))
+            for line in await check_canaries(workspace):
+                say(clean(line))
             result = await drive_new(
                 workspace,
                 await workspace.create(spec),

@@ -799,6 +799,32 @@ class ContextManager(Generic[T]):
         return await self._to_state(name, version, "deprecated", by)
 
     @_changing
+    async def share(self, name: str, version: str, share: float, **by: Unpack[By]) -> ComponentConfig:
+        """Have a share of the runs that begin from now on use a candidate (a canary); 0 ends it, as `activate` does.
+
+        Which runs is drawn by their ids, and stands in their manifests. Runs that name a version, and those of
+        evaluations, are left as they are.
+
+        Raises:
+            LifecycleError: for a version that is no candidate, a kind that has no canaries, or a share outside 0 to 1.
+        """
+        said = checked_by(by)
+        held = self.history(name).version(version)
+        what = f"{self.kind.name} {name}@{held.version}"
+        if self.kind.name not in ("tool", "prompt"):
+            raise LifecycleError(f"{what} cannot have a share of the runs: only tools and prompts can; activate it")
+        if held.state != "candidate":
+            raise LifecycleError(f"{what} is {held.state}, and only a candidate can have a share of the runs")
+        if not 0 <= share < 1:
+            raise LifecycleError(f"{what} cannot have the share {share!r}; give one from 0 to below 1, or activate it")
+
+        def plan() -> Iterable[Entry]:
+            yield entry(self.history(name), "shared", version=held.version, share=share, **said)
+
+        await self.registry.write(plan)
+        return self.config(name, held.version)
+
+    @_changing
     async def archive(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
         """End a candidate or deprecated version: it stays readable and cannot be used again."""
         return await self._to_state(name, version, "archived", by)
