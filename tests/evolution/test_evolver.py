@@ -245,3 +245,26 @@ async def test_validation_that_overlaps_training_is_refused(tmp_path: Path) -> N
     again = write_set(tmp_path / "again", [line])
     with pytest.raises(EvolutionError, match="the validation question 'z' is the training question 'q13' too"):
         shop.evolution(validation=("local", str(again), load_set("local", again)))
+
+
+@pytest.mark.long
+async def test_gepa_is_an_optimiser_of_the_same_interface(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Rewriter())
+    (only,) = await shop.evolve(rounds=1, batch=2, optimiser="gepa")
+    assert (only.ended, only.reasons) == ("promoted", {"tool:cents_of/code": "the best of GEPA's candidates"})
+    before = dict(shop.asked)
+    (shop.folder / "evolutions" / "cents" / "rounds.jsonl").unlink()
+    (same,) = await shop.evolve(rounds=1, batch=2, optimiser="gepa")
+    assert (same.ended, same.decision, shop.asked) == (only.ended, only.decision, before)
+
+
+class Rewriter(Mender):
+    """A model that replies as GEPA asks: the whole text, between fences."""
+
+    def __call__(self, request: ModelRequest) -> ModelResponse:
+        words = "\n".join(message.text for message in request.messages)
+        self.read.append(words)
+        (code,) = re.findall(r"```\n(.*?)\n```", words, re.DOTALL)[:1]
+        for wrong in self._wrong(code):
+            code = code.replace(wrong, f"euros * {self.knows})")
+        return ModelResponse(text=f"```\n{code}\n```")
