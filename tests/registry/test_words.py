@@ -200,3 +200,49 @@ async def test_the_author_says_what_may_be_optimised(tmp_path: Path) -> None:
             await ws.tcp.setvars("price_of", {"description": "Dear."}, candidate=True)
     with pytest.raises(ToolDefinitionError, match="evolvable='description'; give True, False, or names"):
         tool(effect="pure", evolvable="description")(_done)
+
+
+DRIVES = '''from agentorchestra.core.spec import AgentResult
+
+
+async def shout(spec, session, kit):
+    """Answer at once."""
+    return AgentResult(answer="HO")
+
+
+class Caller:
+    """Answers with its word."""
+
+    def __init__(self, word):
+        self.word = word
+
+    async def __call__(self, spec, session, kit):
+        return AgentResult(answer=self.word)
+'''
+
+
+async def test_the_code_of_an_agent_is_the_text_of_what_drives_it(tmp_path: Path) -> None:
+    def opened() -> Workspace:
+        module = imported(tmp_path, DRIVES, "drives")
+        agents = [
+            Agent("shouter", "Shouts.", drive=module.shout),
+            Agent("caller", "Calls.", drive=module.Caller("hey")),
+        ]
+        return Workspace(tmp_path / "ws", agents=agents)
+
+    async def answer(ws: Workspace, name: str, version: str) -> str:
+        return (await ws.run("Call.", system=name, model="offline", components={f"agent:{name}": version})).answer
+
+    async with opened() as ws:
+        for name, old, new in (("shouter", '"HO"', '"HO HO"'), ("caller", "self.word)", "self.word * 2)")):
+            code, description = await ws.acp.vars(name)
+            assert (code.role, description.name) == ("agent code", "description")
+            changed = {"code": code.value.replace(old, new), "description": "Calls out."}
+            with pytest.raises(VersionError, match="code of agents that the workspace's user did not write"):
+                await ws.acp.setvars(name, changed, candidate=True, trusted=False)
+            config = await ws.acp.setvars(name, changed, candidate=True)
+            assert config.description == "Calls out."
+        assert [await answer(ws, "shouter", one) for one in ("1.0.0", "1.0.1")] == ["HO", "HO HO"]
+    async with opened() as ws:
+        assert [await answer(ws, "caller", one) for one in ("1.0.0", "1.0.1")] == ["hey", "heyhey"]
+        assert (await ws.acp.vars("deep_analyzer"))[0].value.startswith("class AnalysisDriver")
