@@ -135,6 +135,13 @@ class Till(ActionEnvironment):
         return "The till has a drawer."
 
 
+class Still(Till):
+    """A till of which only the rules may be optimised."""
+
+    name = "still"
+    evolvable = ("rules",)
+
+
 async def test_words_of_an_environment(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", environments={"till": Till}, models={"scripted": model()}) as ws:
         names = [one.name for one in await ws.ecp.vars("till")]
@@ -163,10 +170,10 @@ async def test_words_of_an_environment(tmp_path: Path) -> None:
 async def test_words_of_packaged_components_and_agents(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", agents=[Agent("guide", "Knows cities.")], models={"scripted": model()}) as ws:
         for server, name in ((ws.tcp, "python"), (ws.acp, "deep_analyzer"), (ws.ecp, "files")):
-            known = {one.name: one for one in await server.vars(name)}  # type: ignore[attr-defined]
-            assert known["description"].evolvable and (await server.info(name)).evolvable  # type: ignore[attr-defined]
+            known = {one.name: one for one in await server.vars(name)}
+            assert known["description"].evolvable and (await server.info(name)).evolvable
             text = known["description"].value + " It is careful."
-            config = await server.setvars(name, {"description": text}, candidate=True)  # type: ignore[attr-defined]
+            config = await server.setvars(name, {"description": text}, candidate=True)
             assert config.state == "candidate" and "It is careful." in config.description
         with pytest.raises(CandidateError, match="a candidate for tool 'todo' cannot change code"):
             await ws.tcp.setvars("todo", {"code": "pass"}, candidate=True)
@@ -198,6 +205,11 @@ async def test_the_author_says_what_may_be_optimised(tmp_path: Path) -> None:
         assert not (await ws.tcp.info("price_of")).evolvable
         with pytest.raises(CandidateError, match="evolvable are: none"):
             await ws.tcp.setvars("price_of", {"description": "Dear."}, candidate=True)
+        await ws.ecp.register(Still)
+        assert {one.name for one in await ws.ecp.vars("still") if one.evolvable} == {"rules"}
+        await ws.acp.register(Agent("guide", "Knows cities.", evolvable=False))
+        assert not (await ws.acp.info("guide")).evolvable
+        assert not any(one.evolvable for one in await ws.acp.vars("guide"))
     with pytest.raises(ToolDefinitionError, match="evolvable='description'; give True, False, or names"):
         tool(effect="pure", evolvable="description")(_done)
 
