@@ -713,16 +713,10 @@ class ContextManager(Generic[T]):
             raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
         one = self.kind.renamed(await self._object(name), new_name, version or FIRST_VERSION)
         made = await self._made(name)
-        known = made is not None and made.maker.how != "given"
+        if made is not None:  # what no text makes is at hand under its own name only
+            made = self.kind.copied(made, name, new_name) if made.maker.how != "given" else None
         (config,) = await self._register(
-            [
-                Given(
-                    new_name,
-                    one,
-                    self.kind.copied(made, name, new_name) if made is not None and known else None,
-                    version,
-                )
-            ],
+            [Given(new_name, one, made, version)],
             origin=held.origin if held.origin != "package" else "register",
             by=said,
             trusted=not held.foreign,
