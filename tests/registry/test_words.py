@@ -187,7 +187,7 @@ async def test_words_of_packaged_components_and_agents(tmp_path: Path) -> None:
         assert ws.agents["guide"].description == "Knows cities."
         await ws.tcp.activate("python", "1.0.1")
     async with Workspace(tmp_path / "ws") as ws:
-        assert "It is careful." in ws.tools["python"].description
+        assert "It is careful." in (await ws.tcp.get("python")).description
         assert "careful" not in (await ws.tcp.restore("python", "1.0.0")).description  # the package's own words
 
 
