@@ -328,7 +328,7 @@ class Equipper:
             after = manager.history(name, hidden=True).version(version)
             template, others = "", []
             if kind == "prompt":
-                template = (await manager.get(name, before.version)).template
+                template = (await manager.version(name, before.version)).template
                 others = [one.template for other, one in manager.live().items() if other != name]
             found.append(first_affected(ledger, before, after, template=template, others=others))
         return min((one for one in found if one is not None), key=lambda one: one.at, default=None)
