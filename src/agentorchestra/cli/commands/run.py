@@ -137,7 +137,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     metavar="KIND:NAME@VERSION",
     type=NamedVersion(),
     callback=once_each,
-    help="A version of a component for this run, such as a candidate; may be repeated.",
+    help="A version that this run uses in place of what the name means, such as a candidate; may be repeated.",
 )
 @click.option(
     "--refine",
