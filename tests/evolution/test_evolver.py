@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import EvolutionError, UsageError
-from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.questions import load_set
@@ -34,7 +34,7 @@ def questions(folder: Path, count: int = 10) -> Path:
     return write_set(folder, lines)
 
 
-def worker(request: ModelRequest) -> ModelResponse:
+def worker(request: ModelRequest) -> ToolCall:
     """Convert the sum by the tool and answer with what it said."""
     said = [message.text for message in request.messages if message.role == "tool"]
     first, other = re.findall(r"are (\d+) euros and (\d+) more", "".join(one.text for one in request.messages))[-1]
@@ -200,7 +200,7 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_with_a_larger_one(tmp_pa
     (only,) = await whole.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=10_000.0)
     assert only.usd is not None and only.usd > 0
     with pytest.raises(EvolutionError, match=r"has no room for cents-1-gate.*--budget-usd X"):
-        await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=0.5 * only.usd)
+        await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=70.0)
     before = dict(shop.asked)
     (same,) = await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=10_000.0)
     assert (same.ended, same.decision) == ("promoted", only.decision)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentorchestra import Workspace
+from agentorchestra import Agent, Workspace
 from agentorchestra.core.errors import (
     CandidateError,
     ForkError,
@@ -19,6 +20,7 @@ from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunSpec
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.registry.support import PRICE, shop
+from tests.tea.test_memory_components import DIARY
 
 TASK = "What does a pear cost?"
 
@@ -42,7 +44,7 @@ def opened(folder: Path, text: str = PRICE) -> Workspace:
 
 async def cheaper(ws: Workspace) -> str:
     """Register a candidate of the tool that says another price; return its version."""
-    (code,) = [one for one in await ws.tcp.vars("price_of") if one.name == "code"]
+    code, *_ = await ws.tcp.vars("price_of")
     config = await ws.tcp.setvars(
         "price_of", {"code": code.value.replace("12.5", "10.0")}, candidate=True, author="reflection", reason="dear"
     )
@@ -151,7 +153,7 @@ async def test_versions_that_are_refused_before_anything_is_spent(
 
 async def test_a_candidate_with_more_rights_is_refused(tmp_path: Path) -> None:
     async with opened(tmp_path) as ws:
-        (code,) = [one for one in await ws.tcp.vars("price_of") if one.name == "code"]
+        code, *_ = await ws.tcp.vars("price_of")
         for effect, sentence in (
             ('effect=("read", "network")', "what it touches network, read too"),
             ('effect="pure", max_cost_usd=1.0', "US dollars 1; now it has 0"),
@@ -161,3 +163,44 @@ async def test_a_candidate_with_more_rights_is_refused(tmp_path: Path) -> None:
             with pytest.raises(CandidateError, match=sentence):
                 await ws.tcp.setvars("price_of", {"code": more}, candidate=True)
         assert [one.version for one in await ws.tcp.versions("price_of")] == ["1.0.0"]
+
+
+async def test_a_registered_candidate_has_no_more_rights_either(tmp_path: Path) -> None:
+    async with opened(tmp_path) as ws:
+        await ws.tcp.register(source=PRICE, invokers=["worker", "user"])
+        await ws.tcp.register(source=PRICE.replace("12.5", "1.0"), state="candidate")
+        assert (await ws.tcp.versions("price_of"))[-1].invokers == ("worker", "user")
+        with pytest.raises(CandidateError, match="who may invoke it: anybody too; now it has user, worker"):
+            await ws.tcp.register(source=PRICE.replace("12.5", "2.0"), state="candidate", invokers=["anybody"])
+        lead = Agent("lead", "Leads.", tools=("price_of",), environments=("files",), max_steps=5)
+        await ws.acp.register(lead)
+        for change, sentence in (
+            ({"tools": None}, r"tools \* too; now it has price_of"),
+            ({"environments": ("files", "terminal")}, "environments terminal too"),
+            ({"max_steps": 50}, "steps 50; now it has 5"),
+        ):
+            with pytest.raises(CandidateError, match=sentence):
+                await ws.acp.register(replace(lead, **change), state="candidate")  # type: ignore[arg-type]
+
+
+async def test_an_agent_and_a_memory_that_a_run_names(tmp_path: Path) -> None:
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.memory_components.register(source=DIARY)
+        code, *_ = await ws.memory_components.vars("diary")
+        config = await ws.memory_components.setvars(
+            "diary", {"code": code.value.replace("LINE ", "LINE TWO ")}, candidate=True
+        )
+        seen: list[str] = []
+
+        def noting(request: ModelRequest) -> ModelResponse:
+            seen.append("\n".join(message.text for message in request.messages))
+            return decide(calls=[call("done", answer="yes")])
+
+        options = {"model": ScriptedModel(noting), "system": "react", "session": "s", "memory": "diary"}
+        named = {"memory:diary": config.version}
+        await ws.run("Is it?", **options, components=named)  # type: ignore[arg-type]
+        result = await ws.run("Is it?", **options)  # type: ignore[arg-type]
+        assert "LINE TWO" in seen[-1]  # written by the run that named it
+        assert (await ws.replay(result.run_id)).answer == "yes"
+        await ws.run("Is it?", **options)  # type: ignore[arg-type]
+        assert "LINE TWO" not in seen[-1]

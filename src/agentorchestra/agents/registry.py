@@ -17,6 +17,7 @@ from agentorchestra.agents.analysis.agent import AnalysisDriver, deep_analyzer
 from agentorchestra.agents.browser.agent import BROWSER, browser_use
 from agentorchestra.agents.debate.agent import debate
 from agentorchestra.agents.debate.experts import EXPERTS
+from agentorchestra.agents.distiller import distiller
 from agentorchestra.agents.generation.agent import tool_generator
 from agentorchestra.agents.reporting.agent import REPORTER
 from agentorchestra.agents.reporting.pieces import REPORT
@@ -31,6 +32,7 @@ from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
 from agentorchestra.tea.registry.rights import Rights
+from agentorchestra.tea.registry.words import DESCRIPTION, worded
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")
@@ -58,7 +60,7 @@ def builtin_agents(settings: Settings | None = None) -> dict[str, Agent]:
     given = settings or Settings()
     packaged = (browser_use(given.browser), deep_analyzer(given.analysis), deep_researcher(given.research))
     named = (*packaged, REPORTER, WORKER, tool_generator(given.generator), debate(given.debate))
-    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents(), reader())
+    agents: tuple[Agent, ...] = (*named, *EXPERTS, *society_agents(), reader(), distiller())
     return {one.name: one for one in agents}
 
 
@@ -146,7 +148,7 @@ def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
             **_profile(agent),
         },
         builtin=builtin,
-        evolvable=agent.drive is None,
+        evolvable=agent.evolvable not in (False, ()),
     )
 
 
@@ -205,6 +207,8 @@ def _made(agent: Agent) -> Made | None:
     if agent.drive is not None or agent.carried is not None:
         return None
     values = {name: to_jsonable_python(getattr(agent, name)) for name in _adapters()}
+    if agent.evolvable is None:
+        del values["evolvable"]
     return Made("", Maker(how="fields", fields=values))
 
 
@@ -232,12 +236,14 @@ def _copied(made: Made, name: str, new_name: str) -> Made:
 
 
 def _variables(agent: Agent, made: Made | None) -> list[Variable]:
-    if made is None:
-        return []
-    return [Variable(name, str(getattr(agent, name)), name) for name in _TEXTS]
+    # A drive has prompts and roles of its own: of such an agent the description alone is a text.
+    names = (DESCRIPTION,) if agent.drive is not None or agent.carried is not None else _TEXTS
+    return [Variable(name, str(getattr(agent, name)), name) for name in names]
 
 
 def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
+    if made.maker.how == "given":
+        return worded(made, values)
     return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
 
 
@@ -267,5 +273,7 @@ AGENT: Kind[Agent] = Kind(
     renamed=_renamed,
     variables=_variables,
     rewritten=_rewritten,
+    worded=lambda one, maker: replace(one, description=maker.texts.get(DESCRIPTION, one.description)),
+    evolvable=lambda one: one.evolvable,
     rights=_rights,
 )

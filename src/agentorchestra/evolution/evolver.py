@@ -123,7 +123,7 @@ class Evolver:
             update={"run": proposal.run, "reasons": {one.place: one.reason for one in proposal.changes}}
         )
         if not proposal.changes:
-            return self._closed(ended, before_usd, "no change", why="nothing was proposed")
+            return self._closed(ended, before_usd, "no change", why=proposal.why)
         try:
             versions = await self._candidates(task, current, proposal, number)
         except UsageError as exc:

@@ -35,9 +35,16 @@ class Change(BaseModel, frozen=True):
 
 
 class Proposal(BaseModel, frozen=True):
-    """What an optimiser proposes: changes (none where it has nothing to propose), its run, and what it cost."""
+    """What an optimiser proposes.
+
+    Attributes:
+        changes: none where it has nothing to propose; `why` says why.
+        run: its run, "" where it has none of its own.
+        usd: what it cost, None where a price is unknown.
+    """
 
     changes: tuple[Change, ...] = ()
+    why: str = "nothing was proposed"
     run: str = ""
     usd: float | None = 0.0
 

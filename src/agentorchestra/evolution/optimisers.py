@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 
 from agentorchestra.agents.optimiser.evidence import Evidence
 from agentorchestra.agents.optimiser.evidence import Variable as Text
@@ -29,10 +29,15 @@ def optimiser(name: str) -> Optimiser:
 
 
 class BySystem:
-    """An optimiser that is a system of the workspace: its requests, budget and log are those of a run."""
+    """An optimiser that is a system of the workspace: its requests, budget and log are those of a run.
 
-    def __init__(self, system: str) -> None:
-        self.system = system
+    Args:
+        system: its name.
+        loss: says in words what is wanted of the runs; None where their scores say enough.
+    """
+
+    def __init__(self, system: str, loss: Callable[[Improvement], Awaitable[str]] | None = None) -> None:
+        self.system, self.loss = system, loss
 
     async def __call__(self, task: Improvement) -> Proposal:
         """Return its proposal; one that was made before is found by its labels.
@@ -48,7 +53,7 @@ class BySystem:
             texts = await texts_of(task)
             evidence = await self._evidence(task, texts)
             if not any(node.uses for one in evidence for node in one.nodes):
-                return Proposal()
+                return Proposal(why="none of the variables took part in the runs that did worst")
             run_id = await task.workspace.create(
                 f"Propose better texts for {', '.join(dict.fromkeys(one.component for one in texts))}.",
                 system=self.system,
@@ -61,6 +66,7 @@ class BySystem:
                 options={
                     "variables": [one.model_dump(mode="json") for one in texts],
                     "evidence": [one.model_dump(mode="json") for one in evidence],
+                    **({"loss": await self.loss(task)} if self.loss is not None else {}),
                 },
             )
         result = await task.workspace.resume(run_id)
@@ -70,7 +76,7 @@ class BySystem:
                 f"`agentorchestra resume {run_id}` goes on, then the same command"
             )
         changes = tuple(Change.model_validate(one) for one in result.output or ())
-        return Proposal(changes=changes, run=run_id, usd=paid(result))
+        return Proposal(changes=changes, why=result.report[-500:] or result.answer, run=run_id, usd=paid(result))
 
     async def _evidence(self, task: Improvement, texts: Sequence[Text]) -> list[Evidence]:
         """Return the evidence of the runs that did worst."""
@@ -103,6 +109,6 @@ async def texts_of(task: Improvement) -> list[Text]:
     return [one for one in found if one.text.strip()]
 
 
-async def check(task: Improvement, changes: Sequence[Change], apart: HeldApart) -> None:
+async def check(task: Improvement, changes: Sequence[Change], apart: HeldApart | None = None) -> None:
     """Check a proposal by code; see `checks.check_changes`."""
     check_changes(await texts_of(task), changes, apart=apart)

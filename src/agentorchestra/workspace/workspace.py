@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tea.prompts.prompt import Prompt
     from agentorchestra.tea.registry.context import ContextManager
+    from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.tools.files.storage import CarriedFiles
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
@@ -481,6 +482,26 @@ class Workspace(Generic[Deps]):
         other, objects = run_request("fork", fields)
         return await self._creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
 
+    async def first_affected(self, run_id: str, components: Mapping[str, str]) -> Affected | None:
+        """Return the first effect of a run that other versions of components can change.
+
+        Up to there the run is the same with them. Where the log cannot tell, an earlier effect is named.
+
+        Args:
+            run_id: the recorded run.
+            components: the other versions, by `KIND:NAME`, as for `fork`.
+
+        Returns:
+            Its key, and the event to fork at so that it is done anew; None where the change touches nothing.
+
+        Raises:
+            UnknownRunError, UnknownComponentError, VersionError.
+        """
+        events = await self.events(run_id)
+        run_request("fork", {"components": components})  # refuses what names no component
+        await self._parts.ready(toolkits=False)
+        return await self._equipper.first_affected(await self._parts.record(run_id), events, components)
+
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Return where two runs first differ, and how each goes on from there."""
         return compare_runs(await self.events(run_id), await self.events(other_id))
@@ -754,8 +775,13 @@ class Workspace(Generic[Deps]):
         found = [one for one, _ in await remembered(self._parts.store, kinds) if agent in ("", one.agent)][::-1]
         return fitting(found, query, limit or len(found)) if query else found[:limit]
 
-    async def forget(self, names: Sequence[str], *, by: str = "") -> list[str]:
+    async def forget(self, names: Sequence[str], *, by: str = "", retired: str = "") -> list[str]:
         """Have entries never be told again, by their `ref`; the log keeps them.
+
+        Args:
+            names: their `ref`.
+            by: who forgets them.
+            retired: of tips that a validation found to be of no use, on which evidence; "" for anything else.
 
         Returns:
             The references of all that is forgotten now: an insight that was found several times is several entries.
@@ -765,7 +791,14 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.tea.memory.records import forget
 
-        return await forget(self._parts.store, names, clock=self._clock, by=by)
+        return await forget(self._parts.store, names, clock=self._clock, by=by, retired=retired)
+
+    async def retired(self) -> list[tuple[Entry, str]]:
+        """Return the tips that a validation retired, each with its evidence (docs/evolution.md)."""
+        from agentorchestra.tea.memory.records import Reader
+
+        self._need_open()
+        return await Reader(self.store).retired()
 
     # -- without async ---------------------------------------------------------------------------------------------
 

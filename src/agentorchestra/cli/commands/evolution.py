@@ -8,6 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from agentorchestra.cli.commands.evolution_export import export
+from agentorchestra.cli.commands.evolution_frontier import frontier
+from agentorchestra.cli.commands.evolution_tips import tips
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, plural, say
@@ -32,6 +35,9 @@ Examples:
   agentorchestra evolve diff tool:price_of@1.0.1
   agentorchestra evolve promote tool:price_of@1.0.1
   agentorchestra evolve rollback tool:price_of --reason "wrong for bulk"
+  agentorchestra evolve frontier local --data questions.jsonl --name route
+  agentorchestra evolve tips --evaluation first --model openai:gpt-5
+  agentorchestra evolve export data --system aorchestra
 
 \b
 Exit codes: 0 all rounds were carried out, 2 wrong usage or no room in the
@@ -311,6 +317,11 @@ def rollback(subject: str, version: str | None, reason: str, folder: Path) -> in
         return 0
 
     return run_async(work())
+
+
+group.add_command(frontier)
+group.add_command(tips)
+group.add_command(export)
 
 
 def _parted(subject: str) -> tuple[str, str]:

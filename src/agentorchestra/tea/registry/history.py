@@ -17,7 +17,7 @@ from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, VersionError
-from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.retrieval.discovery import OPENING
 
@@ -41,19 +41,24 @@ class Maker(BaseModel, frozen=True):
     """How a component is made again from its text."""
 
     # `module` (a name in the text of a module), `source` (a text that was registered), `prompt`, `fields` (the values
-    # of a definition), `definition` (known by its schema only)
-    how: Literal["module", "source", "prompt", "fields", "definition"]
+    # of a definition), `definition` (known by its schema only), `given` (the component at hand itself, which no text
+    # makes: a tool of a server, a method, an agent with a drive of its own)
+    how: Literal["module", "source", "prompt", "fields", "definition", "given"]
     symbol: str = ""  # the name in the module, where it is another than the component's
     package: str = ""  # for relative imports in the text
     fields: dict[str, JsonValue] = {}  # of a definition
     # whether the text is that of a program that was started: what it does besides defining is left out
     script: bool = False
+    base: str = ""  # content hash of the component at hand that it is, of `given`
+    texts: dict[str, str] = {}  # words in place of its own, by their variables' names (`words.py`)
+    foreign_texts: bool = False  # whether nobody here stands for these words: they are untrusted
 
 
 def identity_of(source: str, maker: Maker | None, name: str) -> str:
     """Return the hash by which content made of a text is known: of two things in one text each has its own."""
     symbol = maker.symbol if maker is not None else ""
-    return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
+    made = source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
+    return sha256_json([made, maker.texts, maker.foreign_texts]) if maker is not None and maker.texts else made
 
 
 class Version(BaseModel, frozen=True):
