@@ -15,6 +15,8 @@ from agentorchestra.core.errors import EvidenceError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.systems.reflection import Reflection
+from agentorchestra.systems.textgrad import TextGrad
 from agentorchestra.testing import ScriptedModel
 from tests.evolution.optimising import RIGHT, TASK, WRONG, Critic, options, priced, shop, under, variables_of, worker
 from tests.systems.support import seen
@@ -225,13 +227,10 @@ async def test_no_truth_stands_in_the_log_of_an_optimiser(tmp_path: Path) -> Non
         ({"loss": "x" * 4_001}, "the options of textgrad do not fit: loss: String should have at most 4000"),
     ],
 )
-async def test_options_that_are_of_no_use_are_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    async with shop(tmp_path, Critic()) as ws:
-        given = options(*_graph()) | change
-        with pytest.raises(EvidenceError) as caught:
-            await ws.run("Improve it.", model="optimiser", system="textgrad", options=given)
-        assert said in str(caught.value)
-        assert await ws.runs() == []
+def test_options_that_are_of_no_use_are_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(EvidenceError) as caught:
+        TextGrad().check_options(options(*_graph()) | change, (), "optimiser")
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -247,17 +246,22 @@ async def test_options_that_are_of_no_use_are_refused(tmp_path: Path, change: di
         ({}, {"nodes": [], "edges": []}, "none of the variables took part in the runs: prompt:lists/rules, "),
     ],
 )
-async def test_evidence_that_does_not_fit_is_refused(
-    tmp_path: Path, variable: dict[str, Any], evidence: dict[str, Any], said: str
-) -> None:
+def test_evidence_that_does_not_fit_is_refused(variable: dict[str, Any], evidence: dict[str, Any], said: str) -> None:
     given = options(*_graph())
     given["variables"][0] |= variable
     given["evidence"][0] |= evidence
+    for name, system in (("textgrad", TextGrad()), ("reflection", Reflection())):
+        with pytest.raises(EvidenceError) as caught:
+            system.check_options(given, (), "optimiser")
+        assert said.replace("textgrad", name) in str(caught.value)
+
+
+async def test_nothing_is_spent_on_what_is_refused(tmp_path: Path) -> None:
     async with shop(tmp_path, Critic()) as ws:
         for system in ("textgrad", "reflection"):
-            with pytest.raises(EvidenceError) as caught:
-                await ws.create("Improve it.", model="optimiser", system=system, options=given)
-            assert said.replace("textgrad", system) in str(caught.value)
+            with pytest.raises(EvidenceError, match=f"the options of {system} do not fit: variables: Field required"):
+                await ws.run("Improve it.", model="optimiser", system=system)
+        assert await ws.runs() == []
 
 
 async def test_the_offline_model_is_no_optimiser(tmp_path: Path) -> None:
