@@ -224,7 +224,7 @@ async def test_no_truth_stands_in_the_log_of_an_optimiser(tmp_path: Path) -> Non
         ({"limits": {"growth": 0}}, "the options of textgrad do not fit: limits.growth: "),
         ({"truths": ["30"]}, "the options of textgrad do not fit: truths: Extra inputs"),
         ({"loss": "  "}, "the loss is blank; say what is wanted of an outcome"),
-        ({"loss": "x" * 4_001}, "the options of textgrad do not fit: loss: String should have at most 4000"),
+        ({"loss": "x" * 20_001}, "the options of textgrad do not fit: loss: String should have at most 20000"),
     ],
 )
 def test_options_that_are_of_no_use_are_refused(change: dict[str, Any], said: str) -> None:
