@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -17,8 +18,12 @@ from agentorchestra.core.errors import (
     SchemaChangeError,
     UnloadableError,
 )
+from agentorchestra.evaluation.questions import load_set
 from agentorchestra.evolution.checks import HeldApart, check_changes
+from agentorchestra.evolution.evolver import held_apart
 from agentorchestra.evolution.optimiser import Change
+from agentorchestra.evolution.record import Source
+from tests.evaluation.support import write_set
 
 RULES = Variable(
     component="prompt:guide",
@@ -170,3 +175,16 @@ def test_only_what_may_change_is_changed_and_once() -> None:
         check_changes([WORDS], [_change("One."), _change("Two.")])
     with pytest.raises(GrowthError):
         check_changes([WORDS], [_change("x" * 100)], limits=Limits(growth=1, room=10))
+
+
+def test_an_evolution_holds_its_validation_apart(tmp_path: Path) -> None:
+    lines = [
+        {"id": "q1", "question": "Which town lies north of the river?", "answer": "Northam"},
+        {"id": "q2", "question": "Which towns lie south of it?", "answer": ["Southam", "Easton"]},
+        {"id": "q3", "question": "What was learnt from may be written down.", "answer": "Weston"},
+    ]
+    questions = load_set("local", write_set(tmp_path, lines))
+    apart = held_apart(Source(set="local", data=str(tmp_path), version=questions.version, ids=("q1", "q2")))
+    for text in ("It is Northam.", "See Easton.", "Know which town lies north of the river."):
+        assert apart.stands_in(text)
+    assert not apart.stands_in("Weston. What was learnt from may be written down.")

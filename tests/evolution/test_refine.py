@@ -70,7 +70,9 @@ class Reckoner:
             return _json(reply)
         if request.tools:
             self.asked.append("decision")
-            done = {"output": {"sum": 53}} if "output" in json.dumps(request.tools[-1].parameters) else {}
+            done: dict[str, Any] = (
+                {"output": {"sum": 53}} if "output" in json.dumps(request.tools[-1].parameters) else {}
+            )
             return decide(calls=[call("done", answer=self._hasty, **done)])
         self.asked.append("other")
         return ModelResponse(text=self._hasty)

@@ -18,10 +18,10 @@ from agentorchestra.core.settings import SandboxSettings, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.evolution.evidence import evidence_of
 from agentorchestra.log.ledger import Ledger
-from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 from tests.evolution.optimising import options, shown, under, variables_of
+from tests.sandbox.support import usable
 
 SOURCE = '''from agentorchestra import tool
 
@@ -93,11 +93,9 @@ class Doctor:
         }  # fmt: skip
 
 
-@pytest.fixture(scope="module", autouse=True)
-async def _sandbox() -> None:
-    problem = await Bubblewrap().problem()
-    if problem:
-        pytest.skip(problem)
+@pytest.fixture(autouse=True)
+def _sandbox() -> None:
+    usable("bubblewrap")
 
 
 def workspace(folder: Path, doctor: Any, **settings: Any) -> Workspace[Any]:

@@ -15,11 +15,26 @@ from agentorchestra.core.errors import EvidenceError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.evaluation.plan import Arm
+from agentorchestra.evolution.evidence import evidence_of
+from agentorchestra.systems.reflection import Reflection
+from agentorchestra.systems.textgrad import TextGrad
 from agentorchestra.testing import ScriptedModel
-from tests.evolution.optimising import RIGHT, TASK, WRONG, Critic, options, priced, shop, under, variables_of, worker
+from tests.evaluation.support import Trial, write_set
+from tests.evolution.optimising import (
+    RIGHT,
+    TASK,
+    WRONG,
+    Critic,
+    options,
+    priced,
+    prompt_file,
+    shop,
+    under,
+    variables_of,
+    worker,
+)
 from tests.systems.support import seen
-
-TRUTH = "thirty-and-nothing-else"
 
 
 async def _given(ws: Any, **more: Any) -> dict[str, Any]:
@@ -202,16 +217,36 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_later(tmp_path: Path) ->
     assert 0 < before < sum(map(len, critic.asked.values())) == 7
 
 
-async def test_no_truth_stands_in_the_log_of_an_optimiser(tmp_path: Path) -> None:
-    """The score says that an answer is wrong; what is right is known to whoever scored it alone."""
+async def test_no_truth_stands_in_the_log_of_an_optimiser_or_of_a_refinement(tmp_path: Path) -> None:
+    """An evaluation knows the truths. Of what it found, its runs and an optimiser over them know the scores alone."""
     critic = Critic()
-    async with shop(tmp_path, critic) as ws:
-        wrong = await ws.run(TASK, model="worker", system="react")
-        given = await _given(ws, score=float(wrong.answer == TRUTH))
-        result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=given)
-        log = json.dumps([one.body for one in await ws.events(result.run_id)])
-    assert result.output and "Score: 0 of 1" in seen(critic.asked["loss"][0])
-    assert TRUTH not in log
+
+    def either(request: ModelRequest) -> ModelResponse:
+        form = (request.settings.output_schema or {}).get("properties", {})
+        if not form:
+            return worker(request)
+        said = {"problems": ["'pounds' is wrong."], "feedback": "Say 'euros'.", "answer": "30 euros"}
+        return ModelResponse(text=json.dumps({name: said[name] for name in form}))
+
+    prompt_file(tmp_path, WRONG)
+    (tmp_path / "ws").rename(tmp_path / "workspace")
+    trial = Trial(tmp_path, {"worker": either, "optimiser": critic.reply})
+    lines = [{"id": f"q{n}", "question": f"{TASK} It is lamp {n}.", "answer": f"canary{n}"} for n in range(2)]
+    write_set(trial.data, lines)
+    refined = {"parts.refine": "textgrad", "parts.rounds": 1}
+    plan = trial.plan(Arm(name="plain", system="react"), Arm(name="refined", system="react", settings=refined))
+    await trial.run(plan)
+    scores = await trial.score(plan)
+    assert [one.score for one in scores] == [0.0] * 4 and "canary" in (trial.data / "questions.jsonl").read_text()
+    async with trial.workspace(trial.folder) as ws:
+        variables = variables_of(await ws.prompt_components.vars("react"), "prompt:react")
+        evidence = [evidence_of(await ws.events(one.run_id), variables, score=one.score) for one in scores]
+        assert [one.answer for one in evidence] == ["30 pounds", "30 euros"] * 2
+        result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=options(variables, evidence))
+        logs = [json.dumps([each.body for each in await ws.events(one.id)]) for one in await ws.runs()]
+    assert [one["variable"] for one in result.output] == ["task_rules"]
+    assert "Score: 0 of 1" in seen(critic.asked["loss"][0])
+    assert len(logs) == 5 and not [one for one in logs if "canary" in one]
 
 
 @pytest.mark.parametrize(
@@ -222,16 +257,13 @@ async def test_no_truth_stands_in_the_log_of_an_optimiser(tmp_path: Path) -> Non
         ({"limits": {"growth": 0}}, "the options of textgrad do not fit: limits.growth: "),
         ({"truths": ["30"]}, "the options of textgrad do not fit: truths: Extra inputs"),
         ({"loss": "  "}, "the loss is blank; say what is wanted of an outcome"),
-        ({"loss": "x" * 4_001}, "the options of textgrad do not fit: loss: String should have at most 4000"),
+        ({"loss": "x" * 20_001}, "the options of textgrad do not fit: loss: String should have at most 20000"),
     ],
 )
-async def test_options_that_are_of_no_use_are_refused(tmp_path: Path, change: dict[str, Any], said: str) -> None:
-    async with shop(tmp_path, Critic()) as ws:
-        given = options(*_graph()) | change
-        with pytest.raises(EvidenceError) as caught:
-            await ws.run("Improve it.", model="optimiser", system="textgrad", options=given)
-        assert said in str(caught.value)
-        assert await ws.runs() == []
+def test_options_that_are_of_no_use_are_refused(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(EvidenceError) as caught:
+        TextGrad().check_options(options(*_graph()) | change, (), "optimiser")
+    assert said in str(caught.value)
 
 
 @pytest.mark.parametrize(
@@ -247,17 +279,22 @@ async def test_options_that_are_of_no_use_are_refused(tmp_path: Path, change: di
         ({}, {"nodes": [], "edges": []}, "none of the variables took part in the runs: prompt:lists/rules, "),
     ],
 )
-async def test_evidence_that_does_not_fit_is_refused(
-    tmp_path: Path, variable: dict[str, Any], evidence: dict[str, Any], said: str
-) -> None:
+def test_evidence_that_does_not_fit_is_refused(variable: dict[str, Any], evidence: dict[str, Any], said: str) -> None:
     given = options(*_graph())
     given["variables"][0] |= variable
     given["evidence"][0] |= evidence
+    for name, system in (("textgrad", TextGrad()), ("reflection", Reflection())):
+        with pytest.raises(EvidenceError) as caught:
+            system.check_options(given, (), "optimiser")
+        assert said.replace("textgrad", name) in str(caught.value)
+
+
+async def test_nothing_is_spent_on_what_is_refused(tmp_path: Path) -> None:
     async with shop(tmp_path, Critic()) as ws:
         for system in ("textgrad", "reflection"):
-            with pytest.raises(EvidenceError) as caught:
-                await ws.create("Improve it.", model="optimiser", system=system, options=given)
-            assert said.replace("textgrad", system) in str(caught.value)
+            with pytest.raises(EvidenceError, match=f"the options of {system} do not fit: variables: Field required"):
+                await ws.run("Improve it.", model="optimiser", system=system)
+        assert await ws.runs() == []
 
 
 async def test_the_offline_model_is_no_optimiser(tmp_path: Path) -> None:
