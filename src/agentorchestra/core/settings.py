@@ -233,6 +233,7 @@ class TerminalSettings(BaseModel, frozen=True, extra="forbid"):
         image: the system that commands see: an OCI layout (a folder or a tar), or what `docker save` writes; "" for
             this machine's /usr, read only.
         workdir: where the run's folder is seen; "" for where the image itself begins, else /work.
+        environment: variables that commands find, besides those of an image.
         copies: what a new run's folder begins with.
         mounts: further folders of this machine.
         hosts: that commands reach through a checking proxy, `NAME`, `NAME:PORT` or `*.NAME`; none for no network.
@@ -240,6 +241,9 @@ class TerminalSettings(BaseModel, frozen=True, extra="forbid"):
 
     image: str = ""
     workdir: str = ""
+    environment: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Annotated[str, Field(pattern=r"^[^\x00]*$")]
+    ] = {}
     copies: tuple[TerminalCopy, ...] = ()
     mounts: tuple[TerminalMount, ...] = ()
     hosts: tuple[str, ...] = ()
