@@ -43,11 +43,10 @@ class FileActions(TargetActions):
             paths: in the run's folder; the task's files are below files/.
             site: the host of the page or frame, as the state shows it.
         """
-        found = await self.element(ctx, ref)
-        element = await self.handle(ref, found)
-        same_site(site, await self.address_of(element))
+        found = await self.pointed(ctx, ref)
+        same_site(site, await self.address_of(ctx, ref))
         payloads = await self._payloads(paths)
-        if await self.ask(f"looking at {ref}", element, "isFileField"):
+        if await self.ask_at(ctx, f"looking at {ref}", ref, "isFileField"):
             await self.on(ref, lambda ms: found.set_input_files(payloads, timeout=ms))
         else:
             await self._by_chooser(ctx, ref, found, payloads, site)

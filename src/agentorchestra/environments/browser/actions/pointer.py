@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Number, Point, Ref
+from agentorchestra.environments.browser.actions.base import First
 from agentorchestra.environments.browser.actions.targets import TargetActions, in_view
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.session.chromium import playwright_api
@@ -165,10 +166,16 @@ class PointerActions(TargetActions):
             pages: how far, in heights of the view.
             ref: an element in the part to scroll; empty for the page.
         """
-        page = await self.tab(ctx)
-        target = await self.handle(ref, await self.element(ctx, ref)) if ref else page
-        where = as_told(Scrolled, await self.ask("scrolling", target, "scroll", [direction, pages]))
-        changed = await self.settled(ctx)
+        frame = (await self.tab(ctx)).main_frame
+        if ref:
+            said = await self.ask_at(ctx, "scrolling", ref, "scroll", [direction, pages])
+            changed = await self.settled(ctx)
+        else:
+            first = First(frame, frame.evaluate, "scroll", [[direction, pages]])
+            changed = await self.settled(ctx, first)
+            if (said := first.said) is None:  # its document went on to another one, or asks something
+                return changed
+        where = as_told(Scrolled, said)
         if not where.moved:
             raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(where)}")
         return f"scrolled; {_rest(where)}; {changed}"

@@ -11,8 +11,9 @@ from agentorchestra.core.content import Source
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Point, point_of
 from agentorchestra.environments.browser.actions.base import TabActions, gone
-from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.view.references import in_frame
 from agentorchestra.environments.browser.view.text import plain, without_password
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ _REASONS = (
     ("strict mode violation", "means several elements now; look at the state again"),
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
+_NOT_THERE = ("ailed to find element", "Invalid frame in aria-ref", "Frame was detached")
 # Words in the log of a call that has done something: such a call is not made again.
 DONE = ("performing click action", "performing hover action", "click action done")
 
@@ -110,7 +112,21 @@ class TargetActions(TabActions):
         self, what: str, target: Page | Frame | ElementHandle, function: str, *given: Any, seconds: float | None = None
     ) -> Any:
         """Return what a function of page.js says of a page, frame or element."""
-        return await self.within(what, lambda: target.evaluate(of_page(function), *given), seconds=seconds)
+        return await self.within(what, lambda: ask(target.evaluate, function, *given), seconds=seconds)
+
+    async def ask_at(self, ctx: Any, what: str, ref: str, function: str, *given: Any) -> Any:
+        """Return what a function of page.js says of the element with a reference; a ToolError if it is gone."""
+        frame, selector = await self.spot(ctx, ref)
+
+        async def work() -> Any:
+            try:
+                return await ask(partial(frame.eval_on_selector, selector), function, *given)
+            except playwright_api().Error as error:
+                if any(words in str(error) for words in _NOT_THERE):
+                    raise ToolError(gone(ref)) from None
+                raise
+
+        return await self.within(what, work)
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
         api = playwright_api()
@@ -125,12 +141,13 @@ class TargetActions(TabActions):
 
         return await self.within(f"finding {ref}", find)
 
-    async def address_of(self, element: ElementHandle) -> str:
-        """Return the address of the frame in which an element is."""
-        assert self._tab is not None and self._tab.page is not None
-        if len(self._tab.page.frames) == 1:
-            return address_of(self._tab.page.main_frame)
-        return address_of(await self.within("finding its frame", element.owner_frame))
+    async def address_of(self, ctx: Any, ref: str) -> str:
+        """Return the address of the frame in which the element with a reference is."""
+        frame, selector = await self.spot(ctx, ref)
+        if in_frame(ref):
+            element = await self.handle(ref, frame.locator(selector))
+            return address_of(await self.within("finding its frame", element.owner_frame))
+        return address_of(frame)
 
 
 def in_view(page: Page, place: Point) -> bool:

@@ -38,7 +38,9 @@ class Tab:
     notes: list[str] = field(default_factory=list)  # what happened and nobody was told yet, one sentence each
     documents: int = 0  # how many came, of the page itself
     leads: tuple[float, str] | None = None  # where its document leads by itself (meta refresh), and at which loop time
-    read: bool = False  # whether `stored` is of now
+    read: bool = False  # whether `stored` and `mark` are of now
+    mark: str = ""  # another one when its sites keep something else for all tabs; empty where that is not known
+    answers: int = 0  # how many came from servers: each can have brought cookies
     stored: dict[str, dict[str, str]] = field(default_factory=dict)  # `sessionStorage` of its sites, by their origins
     cdp: CDPSession | None = None
     visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
@@ -89,6 +91,7 @@ class Tab:
         page.on("request", mine(lambda request: self._load(request, True)))
         page.on("requestfailed", mine(lambda request: self._load(request, False)))
         page.on("response", mine(self._answered))
+        page.on("websocket", mine(lambda *_: setattr(self, "answers", self.answers + 1)))
         page.on("framenavigated", mine(self._moved))
 
     def _asked(self, dialog: Any) -> None:
@@ -144,6 +147,7 @@ class Tab:
             self.leads = asyncio.get_running_loop().time() + float(told["delay"]), str(told["url"])
 
     def _answered(self, response: Any) -> None:
+        self.answers += 1
         if self._of_the_document(response.request):
             # Of the page only once it is shown: what is downloaded leaves the page as it is.
             self.coming = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()

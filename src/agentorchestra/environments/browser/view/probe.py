@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.view.snapshot import Box, Node
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
     for waited in (0.1, 0.2, 0.4, 0.8, 0.0):
         try:
             async with asyncio.timeout(2.5):
-                said = await frame.evaluate(script("probe.js"), options)
+                said = await ask(frame.evaluate, "probe", options)
             said = json.loads(said) if isinstance(said, str) else said
             return _read(said) if isinstance(said, dict) else _broken(frame)
         except ValueError:  # the page wrote another text
