@@ -71,10 +71,10 @@
     }
   },
 
-  // Wait so, and tell what the site keeps, as one text.
+  // Wait so, and tell what the site keeps.
   async quiet(wait) {
     await this.calm(wait);
-    return JSON.stringify(this.stored());
+    return this.stored();
   },
 
   // Do something by another function of these before, of an element if one comes first, and tell what it says too.
@@ -83,7 +83,7 @@
     let said = null;
     try { said = this[name](...asked, ...given); } catch { /* told as nothing: the page meddles with its scripts */ }
     await this.calm(wait);
-    return JSON.stringify([said, this.stored()]);
+    return [said, this.stored()];
   },
 
   wordsOfFrame(most) { return document.body ? document.body.innerText.slice(0, most) : ""; },

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -138,14 +137,16 @@ class TabActions(FolderEnvironment):
             raise ToolError(gone(ref))
         return found
 
-    async def pointed(self, ctx: Any, ref: str) -> Locator:
+    def pointed(self, ref: str) -> Locator:
         """Return what a reference in the state stands for; a ToolError for none. The next call finds it gone."""
-        frame, selector = await self.spot(ctx, ref)
+        frame, selector = self.spot(ref)
         return frame.locator(selector)
 
-    async def spot(self, ctx: Any, ref: str) -> tuple[Frame, str]:
+    def spot(self, ref: str) -> tuple[Frame, str]:
         """Return the frame and selector of a reference in the state; a ToolError for none."""
-        if (found := selected(await self.tab(ctx), ref)) is None:
+        assert self._tab is not None, "ask for the tab first"
+        page = self._tab.page
+        if page is None or (found := selected(page, ref)) is None:
             raise ToolError(gone(ref))
         return found
 
@@ -207,14 +208,14 @@ class TabActions(FolderEnvironment):
         given = [_MOMENT_S * 1000, _WHOLE_S * 1000, since]
 
         async def quiet(frame: Frame) -> Any:
-            gone = contextlib.suppress(playwright_api().Error, ValueError, TypeError)  # it went on to another document
+            moved_on = contextlib.suppress(playwright_api().Error)
             if first is not None and frame == first.frame:
-                with gone:
-                    said = await ask(first.evaluate, "done", [first.function, first.given, given])
-                    first.said, stored = json.loads(said)
+                with moved_on:
+                    told = await ask(first.evaluate, "done", [first.function, first.given, given])
+                    first.said, stored = told if isinstance(told, list) and len(told) == 2 else (None, None)
                     return stored
-            with gone:
-                return json.loads(await ask(frame.evaluate, "quiet", given))
+            with moved_on:
+                return await ask(frame.evaluate, "quiet", given)
 
         async def wait() -> None:
             said = await asyncio.gather(*(quiet(frame) for frame in page.frames[:MOST_FRAMES]))

@@ -13,7 +13,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, host_of, same_site
 from agentorchestra.environments.browser.actions.base import First, gone
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
-from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.scripts import ask, of_page
 from agentorchestra.environments.browser.view.references import in_frame
 from agentorchestra.environments.browser.view.script_results import Field, Option, Options, as_told
 from agentorchestra.environments.browser.view.text import plain
@@ -68,12 +68,12 @@ class KeyboardActions(TargetActions):
             enter: press Enter at the end.
         """
         now = await self.field(ctx, ref)
-        same_site(site, await self.address_of(ctx, now))
-        field = as_told(Field, await self.ask_at(ctx, f"looking at {ref}", now, "field"))
+        same_site(site, await self.address_of(now))
+        field = as_told(Field, await self.ask_at(f"looking at {ref}", now, "field"))
         refuse(ref, field)
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
-        found = await self.pointed(ctx, now)
+        found = self.pointed(now)
         if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
             page, element = await self.tab(ctx), await self.handle(ref, found)
             if not append:
@@ -82,26 +82,26 @@ class KeyboardActions(TargetActions):
             lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
             await self._typed(page, f"typing into {ref}", element, text, lost)
         elif append:
-            await self.ask_at(ctx, f"going to the end of {ref}", now, "caretToEnd")
+            await self.ask_at(f"going to the end of {ref}", now, "caretToEnd")
             page = await self.tab(ctx)
-            if not await self.ask_at(ctx, f"looking at {ref}", now, "hasKeys"):
+            if not await self.ask_at(f"looking at {ref}", now, "hasKeys"):
                 raise ToolError(f"{ref} does not take the keyboard; click it, look at the state and use what appeared")
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
         if enter or in_frame(now):
-            other = _other(ref, text, await self._holds(ctx, now, text))
+            other = _other(ref, text, await self._holds(now, text))
             if enter:
                 await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
             return f"{ref} is filled in{other}; {await self.settled(ctx)}"
-        frame, selector = await self.spot(ctx, now)
+        frame, selector = self.spot(now)
         first = First(frame, partial(frame.eval_on_selector, selector), "holds", [text])
         told = await self.settled(ctx, first)
         return f"{ref} is filled in{_other(ref, text, first.said)}; {told}"
 
-    async def _holds(self, ctx: Any, ref: str, text: str) -> Any:
+    async def _holds(self, ref: str, text: str) -> Any:
         try:
-            return await self.ask_at(ctx, f"looking at {ref}", ref, "holds", text)
+            return await self.ask_at(f"looking at {ref}", ref, "holds", text)
         except ToolError as error:
             if str(error) == gone(ref):  # the page put another one in its place
                 return "unknown"
@@ -113,7 +113,7 @@ class KeyboardActions(TargetActions):
         async def press() -> None:
             for char in text:
                 # Another frame could take the keys for itself meanwhile, and with them what is typed.
-                if not await owner.evaluate(of_page("hasKeys")):
+                if not await ask(owner.evaluate, "hasKeys"):
                     raise ToolError(lost)
                 await page.keyboard.type(char)
 
@@ -199,8 +199,9 @@ class KeyboardActions(TargetActions):
             ref: the list's reference.
             options: as they are written; several where the list takes several.
         """
-        found = await self.pointed(ctx, ref)
-        if (listed := await self.ask_at(ctx, f"looking at {ref}", ref, "options")) is None:
+        await self.tab(ctx)
+        found = self.pointed(ref)
+        if (listed := await self.ask_at(f"looking at {ref}", ref, "options")) is None:
             await self._select_listed(ctx, ref, found, await self.handle(ref, found), options)
         else:
             native = as_told(Options, listed)

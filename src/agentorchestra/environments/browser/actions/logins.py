@@ -31,11 +31,11 @@ class LoginActions(KeyboardActions):
             site: the host of the page or frame, as the state shows it.
         """
         now = await self.field(ctx, ref)
-        address = await self.address_of(ctx, now)
+        address = await self.address_of(now)
         same_site(site, address)
         value = self._secret(ctx, name.strip(), host_of(address))
-        refuse(ref, as_told(Field, await self.ask_at(ctx, f"looking at {ref}", now, "field")))
-        found = await self.pointed(ctx, now)
+        refuse(ref, as_told(Field, await self.ask_at(f"looking at {ref}", now, "field")))
+        found = self.pointed(now)
         await self.on(ref, lambda ms: found.fill(value, timeout=ms))
         return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
 

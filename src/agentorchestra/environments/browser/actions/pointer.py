@@ -47,7 +47,7 @@ class PointerActions(TargetActions):
             modifiers: keys that are held.
         """
         page, held = await self.tab(ctx), modifiers or []
-        aimed = await self.aimed(ctx, ref)
+        aimed = self.aimed(page, ref)
         if isinstance(aimed, Point):
 
             async def press() -> None:
@@ -72,7 +72,7 @@ class PointerActions(TargetActions):
             ref: a reference, or "x,y".
         """
         page = await self.tab(ctx)
-        aimed = await self.aimed(ctx, ref)
+        aimed = self.aimed(page, ref)
         if isinstance(aimed, Point):
             await self.within("moving the mouse", lambda: page.mouse.move(aimed.x, aimed.y, steps=_STEPS))
         else:
@@ -168,7 +168,7 @@ class PointerActions(TargetActions):
         """
         frame = (await self.tab(ctx)).main_frame
         if ref:
-            said = await self.ask_at(ctx, "scrolling", ref, "scroll", [direction, pages])
+            said = await self.ask_at("scrolling", ref, "scroll", [direction, pages])
             changed = await self.settled(ctx)
         else:
             first = First(frame, frame.evaluate, "scroll", [[direction, pages]])
@@ -188,8 +188,9 @@ class PointerActions(TargetActions):
             refs: their references. Of a drawing each part is told. Places are pixels in the view.
         """
         lines: list[str] = []
+        await self.tab(ctx)
         for ref in refs:
-            element = await self.handle(ref, await self.pointed(ctx, ref))
+            element = await self.handle(ref, self.pointed(ref))
             look = as_told(Look, await self.ask(f"looking at {ref}", element, "looks"))
             box = await self.within(f"finding the place of {ref}", element.bounding_box)
             moved = (box["x"] - look.box[0], box["y"] - look.box[1]) if box is not None else (0.0, 0.0)

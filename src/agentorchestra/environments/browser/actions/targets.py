@@ -13,6 +13,7 @@ from agentorchestra.environments.browser.actions.arguments import Point, point_o
 from agentorchestra.environments.browser.actions.base import TabActions, gone
 from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.session.tabs import Tab
 from agentorchestra.environments.browser.view.references import in_frame
 from agentorchestra.environments.browser.view.text import plain, without_password
 
@@ -52,22 +53,20 @@ class TargetActions(TabActions):
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=without_password(page.url) if page is not None else "")
 
-    async def is_pdf(self, ctx: Any) -> bool:
-        """Return True if the page is a PDF, of which Chromium shows a picture and no text."""
-        tab = await self.current(ctx)
+    async def is_pdf(self, tab: Tab) -> bool:
+        """Return True if a tab's page is a PDF, of which Chromium shows a picture and no text."""
         if not tab.media_type and tab.page is not None:  # a window whose answer came before anybody listened
             told = await self.within("looking at the page", partial(tab.page.evaluate, "document.contentType"))
             tab.media_type = str(told)[:100]
         return tab.media_type == "application/pdf"
 
-    async def aimed(self, ctx: Any, ref: str) -> Locator | Point:
+    def aimed(self, page: Page, ref: str) -> Locator | Point:
         """Return the element with a reference, or a place in the view; a ToolError if there is none.
 
         That an element is gone is found out by `on`.
         """
-        page = await self.tab(ctx)
         if (point := point_of(ref)) is None:
-            return await self.pointed(ctx, ref)
+            return self.pointed(ref)
         if (size := page.viewport_size) is not None and not in_view(page, point):
             raise ToolError(
                 f"the place {point.x:g},{point.y:g} is outside of the view, which is {size['width']} x "
@@ -77,7 +76,7 @@ class TargetActions(TabActions):
 
     async def place_of(self, ctx: Any, ref: str, *, scroll: bool = True) -> Point:
         """Return the middle of a reference, scrolled into the view if wanted; a ToolError if it has no place."""
-        aimed = await self.aimed(ctx, ref)
+        aimed = self.aimed(await self.tab(ctx), ref)
         if isinstance(aimed, Point):
             return aimed
         if scroll:
@@ -114,9 +113,9 @@ class TargetActions(TabActions):
         """Return what a function of page.js says of a page, frame or element."""
         return await self.within(what, lambda: ask(target.evaluate, function, *given), seconds=seconds)
 
-    async def ask_at(self, ctx: Any, what: str, ref: str, function: str, *given: Any) -> Any:
+    async def ask_at(self, what: str, ref: str, function: str, *given: Any) -> Any:
         """Return what a function of page.js says of the element with a reference; a ToolError if it is gone."""
-        frame, selector = await self.spot(ctx, ref)
+        frame, selector = self.spot(ref)
 
         async def work() -> Any:
             try:
@@ -141,9 +140,9 @@ class TargetActions(TabActions):
 
         return await self.within(f"finding {ref}", find)
 
-    async def address_of(self, ctx: Any, ref: str) -> str:
+    async def address_of(self, ref: str) -> str:
         """Return the address of the frame in which the element with a reference is."""
-        frame, selector = await self.spot(ctx, ref)
+        frame, selector = self.spot(ref)
         if in_frame(ref):
             element = await self.handle(ref, frame.locator(selector))
             return address_of(await self.within("finding its frame", element.owner_frame))

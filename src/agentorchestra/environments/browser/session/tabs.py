@@ -45,6 +45,7 @@ class Tab:
     cdp: CDPSession | None = None
     visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # set by `interrupt`
+    waiting: list[Callable[[], None]] = field(default_factory=list)  # called by `interrupt`
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # also by a document: asked for, come, or not come
     announced: list[tuple[str, str]] = field(default_factory=list)  # downloads, by address and the browser's id
 
@@ -73,6 +74,8 @@ class Tab:
         """Wake whoever waits: no action waits beyond a dialog, a crash, the end of the page."""
         self.interrupted.set()
         self.changed.set()
+        for wake in self.waiting:
+            wake()
 
     def watch(self, page: Page, *, popped: Callable[[Page], None], loads: Callable[[Any], None]) -> None:
         """Take an open page and note what happens in it; callbacks get pages that it opens, downloads it begins."""

@@ -246,33 +246,30 @@ def _row(node: Node, most: int, chars: int) -> str | None:
         if any(isinstance(child, Node) for child in inner.children) or inner.above or inner.below or inner.beside:
             return None
         cells.append(_cell(inner, " ".join(map(str, inner.children)), chars))
-    head = Node("row", node.name, node.ref, states=node.states, notes=node.notes)
-    return f"{_line(head, '', chars)}: {' | '.join(cells)}"
+    return f"{_line(node, '', chars)}: {' | '.join(cells)}"
 
 
 def _cell(node: Node, text: str, chars: int) -> str:
     if node.role not in ("cell", "gridcell"):
         return _line(node, text, chars)
-    empty = not (text.strip() or node.name)
-    plainer = Node("(empty)" if empty else "generic", node.name, node.ref, states=node.states, url=node.url)
-    plainer.placeholder, plainer.notes = node.placeholder, node.notes
-    return _line(plainer, text, chars)
+    return _line(node, text, chars, role="generic" if text.strip() or node.name else "(empty)")
 
 
 def _more(count: int, where: str) -> str:
     return f"... {count:,} more {where}" if count else ""
 
 
-def _line(node: Node, text: str, chars: int) -> str:
+def _line(node: Node, text: str, chars: int, *, role: str = "") -> str:
+    role = role or node.role
     parts = [f"[{node.ref}]"] if node.ref else []
-    if node.role != "generic" or not (text or node.name):
-        parts.append(node.role)
+    if role != "generic" or not (text or node.name):
+        parts.append(role)
     if node.name:
         parts.append(quoted(node.name, min(chars, _NAME_CHARS)))
-    said = [state.replace("=", " ") for state in node.states] + [plain(note, 600) for note in node.notes]
-    if node.placeholder:
-        said.append("shows " + quoted(node.placeholder, 80))
-    if said:
+    if node.states or node.notes or node.placeholder:
+        said = [state.replace("=", " ") for state in node.states] + [plain(note, 600) for note in node.notes]
+        if node.placeholder:
+            said.append("shows " + quoted(node.placeholder, 80))
         parts.append("(" + ", ".join(dict.fromkeys(said)) + ")")
     if node.url:
         parts.append("-> " + address(node.url))

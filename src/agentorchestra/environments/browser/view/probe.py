@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -94,10 +93,7 @@ async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
         try:
             async with asyncio.timeout(2.5):
                 said = await ask(frame.evaluate, "probe", options)
-            said = json.loads(said) if isinstance(said, str) else said
             return _read(said) if isinstance(said, dict) else _broken(frame)
-        except ValueError:  # the page wrote another text
-            return _broken(frame)
         except TimeoutError:
             return None
         except Error:
