@@ -192,6 +192,7 @@ class TabActions(FolderEnvironment):
             before = (tab.number, tab.documents)
             await self._quiet(tab, first)
             first = None
+            await self._windows(tab)
             await self._loaded(tab, end)
             if tab.dialog is not None or (await self.current(ctx), tab.documents) == (tab, before[1]):
                 break
@@ -229,6 +230,18 @@ class TabActions(FolderEnvironment):
             pass
         except ToolError as exc:
             tab.note(str(exc))
+
+    async def _windows(self, tab: Tab) -> None:
+        """Wait for windows that the page is about to open, not longer than for any other call."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.settings.call_s
+        while tab.opening and tab.dialog is None and not tab.crashed and clock() < end:
+            tab.changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await within(tab.changed.wait(), end - clock())
+        if tab.opening and clock() >= end:
+            tab.opening = 0
+            tab.note("the page opens another tab, which is not there yet")
 
     async def _loaded(self, tab: Tab, end: float) -> None:
         """Wait for a document that was asked for until `end`, and for one that a page leads to soon."""

@@ -183,6 +183,7 @@ class BrowserSession:
         cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
         cdp.on("Page.downloadWillBegin", lambda told: tab.announced.append((told["url"], told["guid"])))
         cdp.on("Page.frameScheduledNavigation", tab.leads_on)
+        cdp.on("Page.windowOpen", tab.opens)
         await within(cdp.send("Page.enable"), self.settings.call_s)
         if asking := [host for host, names in self.settings.logins.items() if len(names) == 2]:
             cdp.on("Fetch.requestPaused", lambda told: self._later(_go_on(cdp, told)))

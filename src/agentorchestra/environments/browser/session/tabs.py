@@ -36,6 +36,7 @@ class Tab:
     coming: str | None = None  # of a document that was answered and is not shown yet
     loading: bool = False  # whether a new document was asked for and is not there yet
     notes: list[str] = field(default_factory=list)  # what happened and nobody was told yet, one sentence each
+    opening: int = 0  # windows that it is about to open, which are not there yet
     documents: int = 0  # how many came, of the page itself
     leads: tuple[float, str] | None = None  # where its document leads by itself (meta refresh), and at which loop time
     read: bool = False  # whether `stored` and `mark` are of now
@@ -66,6 +67,7 @@ class Tab:
         """Forget the page, which is gone; its address is what can be opened again."""
         self.page, self.cdp, self.dialog = None, None, None
         self.crashed = self.loading = False
+        self.opening = 0
         self.media_type = self.error = ""
         self.leads = None
         self.announced.clear()
@@ -88,14 +90,28 @@ class Tab:
         page.on("dialog", mine(self._asked))
         page.on("crash", mine(self._crashed))
         page.on("close", mine(lambda *_: self.interrupt()))
-        page.on("popup", mine(popped))
-        page.on("download", lambda download: loads(download) if self.page is page else refuse(download))
+        page.on("popup", mine(lambda popup: (self.opened(), popped(popup))))
+        page.on("download", lambda download: self.takes(download, loads) if self.page is page else refuse(download))
         page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
         page.on("request", mine(lambda request: self._load(request, True)))
         page.on("requestfailed", mine(lambda request: self._load(request, False)))
         page.on("response", mine(self._answered))
         page.on("websocket", mine(lambda *_: setattr(self, "answers", self.answers + 1)))
         page.on("framenavigated", mine(self._moved))
+
+    def opens(self, *_: Any) -> None:
+        """Note that the page is about to open a window; what it shows has to be answered before it is there."""
+        self.opening += 1
+
+    def opened(self) -> None:
+        """Note that a window is there, or that none comes."""
+        self.opening = max(self.opening - 1, 0)
+        self.changed.set()
+
+    def takes(self, download: Any, loads: Callable[[Any], None]) -> None:
+        """Take a download; one that came for a window leaves it closed."""
+        self.opened()
+        loads(download)
 
     def _asked(self, dialog: Any) -> None:
         self.dialog = dialog
