@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from agentorchestra.environments.browser.scripts import ask
@@ -185,8 +186,13 @@ _TYPES: dict[Any, Callable[[Any], Any]] = {"str": _text, "float": _number, "int"
 
 def _typed(kind: Callable[..., T], said: dict[str, Any], **given: Any) -> T:
     """Return a dataclass of what a script said, each field by its type: what is of another type is empty."""
-    named = {one.name: one.type for one in fields(kind) if one.name not in given}  # type: ignore[arg-type]
-    return kind(**{name: _TYPES[its](said.get(name)) for name, its in named.items()}, **given)
+    return kind(**{name: read(said.get(name)) for name, read in _fields(kind) if name not in given}, **given)
+
+
+@cache
+def _fields(kind: Callable[..., Any]) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Return the names of a dataclass's fields that are of simple types, with what reads them."""
+    return [(one.name, _TYPES[one.type]) for one in fields(kind) if one.type in _TYPES]  # type: ignore[arg-type]
 
 
 def _box(value: Any) -> Box | None:
