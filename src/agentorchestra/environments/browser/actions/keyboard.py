@@ -14,7 +14,7 @@ from agentorchestra.environments.browser.actions.arguments import Count, Inside,
 from agentorchestra.environments.browser.actions.base import First, gone
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
 from agentorchestra.environments.browser.scripts import ask, of_page
-from agentorchestra.environments.browser.view.references import in_frame
+from agentorchestra.environments.browser.view.references import in_some_frame
 from agentorchestra.environments.browser.view.script_results import Field, Option, Options, as_told
 from agentorchestra.environments.browser.view.text import plain
 from agentorchestra.tea.calling.environment import action
@@ -89,12 +89,12 @@ class KeyboardActions(TargetActions):
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
-        if enter or in_frame(now):
+        frame, selector = self.spot(now)
+        if enter or in_some_frame(frame.page, now):
             other = _other(ref, text, await self._holds(now, text))
             if enter:
                 await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
             return f"{ref} is filled in{other}; {await self.settled(ctx)}"
-        frame, selector = self.spot(now)
         first = First(frame, partial(frame.eval_on_selector, selector), "holds", [text])
         told = await self.settled(ctx, first)
         return f"{ref} is filled in{_other(ref, text, first.said)}; {told}"

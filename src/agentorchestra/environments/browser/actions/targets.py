@@ -14,7 +14,7 @@ from agentorchestra.environments.browser.actions.base import TabActions, gone
 from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import playwright_api
 from agentorchestra.environments.browser.session.tabs import Tab
-from agentorchestra.environments.browser.view.references import in_frame
+from agentorchestra.environments.browser.view.references import in_some_frame
 from agentorchestra.environments.browser.view.text import plain, without_password
 
 if TYPE_CHECKING:
@@ -143,7 +143,7 @@ class TargetActions(TabActions):
     async def address_of(self, ref: str) -> str:
         """Return the address of the frame in which the element with a reference is."""
         frame, selector = self.spot(ref)
-        if in_frame(ref):
+        if in_some_frame(frame.page, ref):
             element = await self.handle(ref, frame.locator(selector))
             return address_of(await self.within("finding its frame", element.owner_frame))
         return address_of(frame)

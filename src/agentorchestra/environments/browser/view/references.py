@@ -58,15 +58,15 @@ async def listen(context: BrowserContext) -> None:
     await context.add_init_script(beginning())
 
 
-def in_frame(ref: str) -> bool:
-    """Return True for `f1e3`, of whose frame only the browser knows which it is."""
-    return ref.strip().strip("[]").startswith("f")
+def in_some_frame(page: Page, ref: str) -> bool:
+    """Return True where only the browser knows in which frame an element is: of ours it is known, of one frame too."""
+    return len(page.frames) > 1 and bool(_THEIRS.fullmatch(ref.strip().strip("[]")))
 
 
 def selected(page: Page, ref: str) -> tuple[Frame, str] | None:
     """Return the frame and the selector of a view's reference (`e12`, `f1e3`, `x3`); None for what was never given.
 
-    Of `f1e3` the frame is the page's own, out of which its selector leads.
+    Of `e12` and `f1e3` the frame is the page's own, out of which the selector leads.
     """
     ref = ref.strip().strip("[]")
     if _THEIRS.fullmatch(ref):
