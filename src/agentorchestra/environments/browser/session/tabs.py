@@ -90,8 +90,8 @@ class Tab:
         page.on("dialog", mine(self._asked))
         page.on("crash", mine(self._crashed))
         page.on("close", mine(lambda *_: self.interrupt()))
-        page.on("popup", mine(lambda popup: (self.opened(), popped(popup))))
-        page.on("download", lambda download: self.takes(download, loads) if self.page is page else refuse(download))
+        page.on("popup", mine(lambda popup: self._takes(popup, popped)))
+        page.on("download", lambda download: self._takes(download, loads) if self.page is page else refuse(download))
         page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
         page.on("request", mine(lambda request: self._load(request, True)))
         page.on("requestfailed", mine(lambda request: self._load(request, False)))
@@ -103,15 +103,11 @@ class Tab:
         """Note that the page is about to open a window; what it shows has to be answered before it is there."""
         self.opening += 1
 
-    def opened(self) -> None:
-        """Note that a window is there, or that none comes."""
+    def _takes(self, came: Any, then: Callable[[Any], None]) -> None:
+        """Take a window that is there, or a download: one that a window was opened for leaves none."""
         self.opening = max(self.opening - 1, 0)
+        then(came)
         self.changed.set()
-
-    def takes(self, download: Any, loads: Callable[[Any], None]) -> None:
-        """Take a download; one that came for a window leaves it closed."""
-        self.opened()
-        loads(download)
 
     def _asked(self, dialog: Any) -> None:
         self.dialog = dialog
