@@ -22,9 +22,8 @@ from sqlalchemy import (
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects.postgresql import TEXT
 
-Key = Text().with_variant(TEXT(collation="C"), "postgresql")
+Key = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
 
 REVISIONS = ("0001", "0002", "0003")
