@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from fpdf import FPDF
 from pypdf import PdfReader, PdfWriter
-from tests.support.forked import forked, forked_workers
-
-__all__ = ["forked", "forked_workers"]
 
 MakePdf = Callable[..., Path]
 

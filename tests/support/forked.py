@@ -14,6 +14,7 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -22,7 +23,7 @@ from agentorchestra.tools.files import readers, worker
 from agentorchestra.tools.files.worker import FORKER, Limits, Request
 from agentorchestra.tools.web import pages
 
-_LOAD = ("markitdown", "pdfplumber", "pypdf")
+_LOAD = ("markitdown", "pdfplumber", "pypdf", "trafilatura")
 _SLOWEST_START_S = 100.0
 
 
@@ -42,7 +43,7 @@ class Forked:
             pass_fds=(fd,),
             start_new_session=True,
         )
-        self._ask(Request(readers.Path(__file__), "check"), worker.LIMITS, _SLOWEST_START_S)  # it loads here
+        self._ask(Request(Path(__file__), "check"), worker.LIMITS, _SLOWEST_START_S)  # it loads here
 
     def run(self, request: Request, limits: Limits) -> tuple[dict[str, Any], bytes]:
         """Do as `worker.run`."""

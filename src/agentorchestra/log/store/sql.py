@@ -142,7 +142,9 @@ class SqlStore(Writer, Reader, Store):
             "media_type": media_type,
             "data": data if files is None else None,
         }
-        await self._do(Put(values))
+        put = Put(values)
+        self._put(put)
+        await put.future.waiter()
         return sha256
 
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:

@@ -217,7 +217,7 @@ class Writer(Database):
             raise
         return results
 
-    async def _do(self, operation: Call[T] | Put) -> Any:
+    async def _do(self, operation: Call[T]) -> T:
         self._put(operation)
         return await operation.future.waiter()
 
