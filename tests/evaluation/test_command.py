@@ -33,7 +33,7 @@ def folder_with(path: Path, address: str) -> Folder:
     return folder
 
 
-async def _page(path: Path) -> tuple[str, int, list[str]]:
+async def shown_page(path: Path) -> tuple[str, int, list[str]]:
     """The text of a page as a browser shows it, the circles of its plot, and what it asked for besides itself."""
     asked: list[str] = []
     async with chromium() as browser:
@@ -89,7 +89,7 @@ def test_a_set_of_three_levels_from_plan_to_report(tmp_path: Path, count: int, s
     ]
     assert folder.run("eval", "report", "first", "--html", "first.html", "--latex", "first.tex").code == 0
     assert (tmp_path / "first.tex").read_text(encoding="utf-8").count(r"\begin{tabular}") == 4
-    shown, circles, others = asyncio.run(_page(tmp_path / "first.html"))
+    shown, circles, others = asyncio.run(shown_page(tmp_path / "first.html"))
     assert "accuracy, percent" in shown
     assert f" of {count}" in shown
     assert (circles, others) == (len(systems), [])
