@@ -450,11 +450,13 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
             E.2), for one more delegation; `off`: only code and the judge look at it.
         verifier: the agent that is asked, "" for the first of deep analyzer, browser use agent and deep researcher
             that did not find it.
+        agents: those that the planner has; None for all (000, table 4). Agents that work for others stay with them.
         systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
     """
 
     verify: Literal["web", "off"] = "web"
     verifier: str = ""
+    agents: tuple[str, ...] | None = None
     systems: tuple[str, ...] = ()
 
 
