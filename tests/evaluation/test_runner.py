@@ -17,12 +17,11 @@ from agentorchestra.core.spec import AgentResult
 from agentorchestra.evaluation.export import gaia_lines
 from agentorchestra.evaluation.plan import Arm, amend, read
 from agentorchestra.evaluation.questions import SCORERS
-from agentorchestra.evaluation.report import html, latex, markdown
+from agentorchestra.evaluation.report import figures, html, latex, markdown
 from agentorchestra.evaluation.results import (
     compared,
     forecast,
     outcome,
-    points,
     power_lines,
     stop_after,
     tables,
@@ -318,7 +317,7 @@ async def test_a_report_shows_hostile_answers_as_text(tmp_path: Path) -> None:
     await trial.run(plan)
     scores = await trial.score(plan)
     found = tables(plan, scores)
-    page = html(plan, found, points(plan, scores))
+    page = html(plan, found, figures(plan, scores))
     assert "&lt;script&gt;alert(1)" in page
     assert not re.search(r"<script|\x1b|\u202e|https?://(?!www\.w3\.org)", page)
     (row,) = re.findall(r"^\| q0 .*$", markdown(plan, found), re.MULTILINE)

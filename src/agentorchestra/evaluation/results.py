@@ -33,6 +33,10 @@ OUTCOMES = ("right", "partly", "wrong", "unanswered", "error", "out of limits", 
 COUNTED = OUTCOMES[:6]
 """Outcomes that are in the denominator; what got no answer counts as 0."""
 
+SPENT = "Cost, tokens, time, steps"
+ATTEMPTS = "Agents asked for a solved question"
+_FEW = 5
+
 STOPS_AT = 0.05
 """The p-value of the sequential test at which one may stop."""
 
@@ -56,11 +60,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Point:
-    """An arm in the plot of cost and accuracy."""
+    """An arm in the plot of cost and accuracy; or a published row, whose paper gives no interval."""
 
     name: str
     usd: float
-    accuracy: Estimate
+    share: float
+    accuracy: Estimate | None = None
 
 
 def outcome(score: Score) -> str:
@@ -118,6 +123,8 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
     if plan.suite:
         found.append(_beside(plan, scores))
     found += [_outcomes(plan, scores), _spent(plan, scores, judge_usd)]
+    if any(one.delegations for one in scores):
+        found.append(_asked(plan, scores))
     if plan.repeats > 1:
         found.append(_repeats(plan, scores))
     if len(plan.arms) > 1:
@@ -131,8 +138,29 @@ def points(plan: Plan, scores: Sequence[Score]) -> list[Point]:
     for arm in plan.arms:
         each, usd = values(scores, arm.name), total(one.cost_usd for one in scores if one.arm == arm.name)
         if each and usd is not None:
-            found.append(Point(arm.name, usd / sum(map(len, each.values())), mean(each)))
+            accuracy = mean(each)
+            found.append(Point(arm.name, usd / sum(map(len, each.values())), accuracy.value, accuracy))
     return found
+
+
+def published_points(plan: Plan) -> list[Point]:
+    """Return the rows of the published table that a plan is of, where it has dollars and accuracy (002, fig. 4)."""
+    one = suite(plan.suite) if plan.suite else None
+    if one is None or not {"all", "cost"} <= {*one.columns}:
+        return []
+    cells, found = one.cells, []
+    for name, row in cells.rows.items():
+        by_column = dict(zip(cells.columns, row, strict=True))
+        right, cost = by_column[one.columns["all"]], by_column[one.columns["cost"]]
+        if right is not None and cost is not None:
+            found.append(Point(name, cost, right / cells.whole))
+    return found
+
+
+def tokens(plan: Plan, scores: Sequence[Score]) -> dict[str, list[int]]:
+    """Return the tokens of each arm's answers, growing, repeats included; arms without any are left out."""
+    found = {arm.name: sorted(one.tokens for one in scores if one.arm == arm.name and one.run_id) for arm in plan.arms}
+    return {name: each for name, each in found.items() if each}
 
 
 def frontier(found: Sequence[Point]) -> set[str]:
@@ -141,9 +169,7 @@ def frontier(found: Sequence[Point]) -> set[str]:
         one.name
         for one in found
         if not any(
-            other.usd <= one.usd
-            and other.accuracy.value >= one.accuracy.value
-            and (other.usd, other.accuracy.value) != (one.usd, one.accuracy.value)
+            other.usd <= one.usd and other.share >= one.share and (other.usd, other.share) != (one.usd, one.share)
             for other in found
         )
     }
@@ -306,7 +332,7 @@ def _beside(plan: Plan, scores: Sequence[Score]) -> Table:
 
 def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
     """Return what stands beside a published column, see `Suite.columns`."""
-    whole_set = column in ("all", "cost", "gain") or column.startswith("pass@")
+    whole_set = column in ("all", "cost", "gain") or column.startswith(("pass@", "agents>"))
     mine = [one for one in scores if one.arm == arm and (whole_set or one.group == column)]
     each = values(mine, arm)
     if not each:
@@ -317,6 +343,10 @@ def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
     if column == "gain":
         first = values(scores, plan.arms[0].name)
         return "-" if arm == plan.arms[0].name or not {*each} & {*first} else by_points(difference(each, first))
+    if column.startswith("agents>"):
+        few = int(column.removeprefix("agents>"))
+        later = [one.model_copy(update={"score": float(one.score == 1 and one.delegations > few)}) for one in mine]
+        return share(mean(values(later, arm)))
     if column.startswith("pass@"):
         k = int(column.removeprefix("pass@"))
         whole = {name: found for name, found in each.items() if len(found) >= k}
@@ -360,7 +390,7 @@ def _spent(plan: Plan, scores: Sequence[Score], judge_usd: float | None) -> Tabl
     note = "Seconds and steps: median / 9 in 10 below / most. Cost has what may have been paid without an answer."
     if plan.judge:
         note += f" The judge {plan.judge} cost {usd(judge_usd)} besides."
-    return Table("Cost, tokens, time, steps", head, tuple(rows), note)
+    return Table(SPENT, head, tuple(rows), note)
 
 
 def _spread(found: Sequence[float]) -> tuple[float, float, float]:
@@ -369,6 +399,24 @@ def _spread(found: Sequence[float]) -> tuple[float, float, float]:
         return found[0], found[0], found[0]
     tenths = quantiles(found, n=10, method="inclusive")
     return tenths[4], tenths[8], max(found)
+
+
+def solved_after(scores: Iterable[Score], arm: str) -> Counter[int]:
+    """Return how many right answers of an arm came after how many agents that its top agent asked."""
+    return Counter(one.delegations for one in scores if one.arm == arm and one.score == 1)
+
+
+def _asked(plan: Plan, scores: Sequence[Score]) -> Table:
+    """Return the attempts per solved question (002, app. C.1)."""
+    rows = []
+    for arm in plan.arms:
+        found = solved_after(scores, arm.name)
+        cells = [*(found[number] for number in range(_FEW + 1)), sum(n for one, n in found.items() if one > _FEW)]
+        middle, _, most = _spread([*found.elements()]) if found else (0, 0, 0)
+        rows.append((arm.name, str(found.total()), *map(str, cells), f"{middle:g}", f"{most:g}"))
+    head = ("arm", "solved", *map(str, range(_FEW + 1)), f"more than {_FEW}", "median", "most")
+    note = "Right answers by how many agents the top agent asked for them, one that it asked twice counted twice."
+    return Table(ATTEMPTS, head, tuple(rows), note)
 
 
 def _repeats(plan: Plan, scores: Sequence[Score]) -> Table:

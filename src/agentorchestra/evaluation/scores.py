@@ -27,6 +27,7 @@ from agentorchestra.evaluation.questions import (
     read_lines,
 )
 from agentorchestra.evaluation.runner import ENDED, REFUSED, found_runs, is_answer, paid
+from agentorchestra.evaluation.trajectories import delegations
 from agentorchestra.workspace import Workspace
 
 SCORES = "scores.jsonl"
@@ -61,6 +62,7 @@ class Score(BaseModel, frozen=True):
         answer: its answer.
         status, score, why: see `Scored`.
         cost_usd, tokens, duration_s, steps: of all attempts together; cost is None where a price is unknown.
+        delegations: agents that its top agent asked, in the run whose answer counts.
     """
 
     question: str
@@ -77,6 +79,7 @@ class Score(BaseModel, frozen=True):
     tokens: int = 0
     duration_s: float = 0.0
     steps: int = 0
+    delegations: int = 0
 
 
 class ModelJudge:
@@ -163,6 +166,7 @@ async def score(workspace: Workspace[Any], plan: Plan, questions: QuestionSet, *
         mark = _unscored(questions.by_id[each], arm, repeat, by_place.get((each, arm, repeat), []))
         if mark.status == "not_run":
             return mark.model_copy(update={"why": refused.get(each, {}).get(arm, mark.why)})
+        mark = mark.model_copy(update={"delegations": delegations(await workspace.events(mark.run_id))})
         if mark.status != "ok":
             return mark
         async with slots:

@@ -261,7 +261,7 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
     """Print the results as Markdown. Needs scores: `agentorchestra eval score NAME`."""
     from agentorchestra.evaluation import report as writing
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import points, tables
+    from agentorchestra.evaluation.results import tables
     from agentorchestra.evaluation.scores import judged_usd, kept_scores
 
     plan = read(folder, name)
@@ -271,7 +271,7 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
         async with opened(folder, app=False) as workspace:
             found = tables(plan, scores, await judged_usd(workspace, plan))
         if page is not None:
-            page.write_text(writing.html(plan, found, points(plan, scores)), encoding="utf-8")
+            page.write_text(writing.html(plan, found, writing.figures(plan, scores)), encoding="utf-8")
         if latex is not None:
             short = [one for one in found if one.title not in ("Questions", "Settings")]
             latex.write_text("\n".join(map(writing.latex, short)), encoding="utf-8")

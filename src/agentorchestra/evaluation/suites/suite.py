@@ -39,7 +39,7 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
         set: of the questions asked here.
         about: what is compared, and in what this differs from the paper.
         columns: published columns by what is beside them: `all` questions, a group, `pass@K`, `cost` (dollars for an
-            answer), `gain` (points over the first arm).
+            answer), `gain` (points over the first arm), `agents>N` (solved by more than N agents that were asked).
         repeats, ask_again: as in the paper.
         arms, left_out: its rows.
     """
@@ -63,8 +63,7 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
     @property
     def source(self) -> str:
         """Return where the cells were published."""
-        number = self.table if self.table.startswith("figure") else f"table {self.table}"
-        return f"{published(self.paper).title}, {number}"
+        return f"{published(self.paper).title}, {self.cells.place}"
 
     def rows(self, arm: str) -> tuple[str, ...]:
         """Return the published rows beside an arm."""
