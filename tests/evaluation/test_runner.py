@@ -206,7 +206,7 @@ def test_an_arm_has_its_settings_and_learns_nothing() -> None:
     made = arm.settled(settings)
     assert (made.generator.keep, made.parts.tips, made.parts.plan, made.max_steps) == ("run", False, "none", 7)
     assert "huggingface.co/datasets" in made.web.deny
-    with pytest.raises(EvaluationError, match=r"the arm one sets parts\.tips = true, and one question must not learn"):
+    with pytest.raises(EvaluationError, match=r"the arm one sets parts\.tips = true, and the evaluation says what one"):
         Arm(name="one", settings={"parts.tips": True}).settled(settings)
     with pytest.raises(EvaluationError, match=r"the arm one sets web.user_agent\.x, and user_agent holds no further"):
         Arm(name="one", settings={"web.user_agent.x": 3}).settled(Settings.model_validate({"web": {"user_agent": "a"}}))

@@ -25,6 +25,8 @@ FOLDER = "evaluations"
 PLAN = "plan.json"
 ISOLATED: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
 """Settings under which a question learns nothing from another one; no arm can set them otherwise."""
+REUSE: dict[str, JsonValue] = {**ISOLATED, "generator.keep": "workspace"}
+"""The same where tools that were generated stay for the questions that come after (000, sec. 5.2)."""
 
 
 class Arm(BaseModel, frozen=True, extra="forbid"):
@@ -35,6 +37,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
         system, model, preset: as for `run`; None for what the settings say.
         environments: packaged environments that its top agent works in.
         settings: other settings, by dotted name: `{"parts.plan": "none"}`.
+        reuse: whether generated tools stay for the questions that come after.
     """
 
     name: str
@@ -43,6 +46,12 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
     preset: str | None = None
     environments: tuple[str, ...] = ()
     settings: dict[str, JsonValue] = {}
+    reuse: bool = False
+
+    @property
+    def kept_apart(self) -> dict[str, JsonValue]:
+        """The settings under which its questions learn no more from each other than they are meant to."""
+        return REUSE if self.reuse else ISOLATED
 
     def settled(self, settings: Settings) -> Settings:
         """Return settings with those of the arm over them, its questions kept apart and answer pages closed.
@@ -53,11 +62,11 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
             EvaluationError: a setting that there is not, that does not fit, or that would carry over what was learnt.
         """
         values = settings.model_dump(exclude_unset=True)
-        for name, value in {**self.settings, **ISOLATED}.items():
+        for name, value in {**self.settings, **self.kept_apart}.items():
             if name in ISOLATED and self.settings.get(name, value) != value:
                 raise EvaluationError(
-                    f"the arm {self.name} sets {name} = {json.dumps(self.settings[name])}, and one question must not "
-                    f"learn from another; leave it out, it is {json.dumps(value)} in evaluations"
+                    f"the arm {self.name} sets {name} = {json.dumps(self.settings[name])}, and the evaluation says "
+                    f"what one question may learn from another; leave it out, it is {json.dumps(value)} here"
                 )
             place: Any = values
             *tables, last = name.split(".")
@@ -121,6 +130,11 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     created: str = ""
     distribution: str = ""
 
+    @property
+    def reuse(self) -> bool:
+        """Whether generated tools stay for the questions that come after: these are asked one after another."""
+        return any(one.reuse for one in self.arms)
+
     def labels(self, question: str, arm: str, repeat: int, attempt: int) -> dict[str, str]:
         """Return the labels by which a run is found again."""
         return {
@@ -176,7 +190,8 @@ def planned(
         limits: the further fields of `Plan`.
 
     Raises:
-        EvaluationError: no arm, a name twice or of other characters, a judge that is missing, a limit below one block.
+        EvaluationError: no arm, a name twice or of other characters, a judge that is missing, a limit below one block,
+            reuse with several arms or repeats.
     """
     names = [one.name for one in arms]
     if not arms or len({*names}) < len(names):
@@ -197,10 +212,18 @@ def planned(
         first = exc.errors()[0]
         raise EvaluationError(f"{first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
     content = plan.model_dump(mode="json", exclude={"name", "version", "suite", "created", "distribution"})
+    for arm in content["arms"]:
+        if not arm["reuse"]:  # as before there was such a thing, so that the same command finds the same evaluation
+            del arm["reuse"]
     plan = plan.model_copy(update={"name": name or f"{plan.set}-{sha256_json(content)[:8]}"})
     for one in [plan.name, *names]:
         if not re.fullmatch(r"\w[\w.-]*", one):
             raise EvaluationError(f"the name {one!r} is not made of letters, digits, -, _ and .; choose another one")
+    if plan.reuse and (len(arms) > 1 or plan.repeats > 1):
+        raise EvaluationError(
+            f"{plan.name} measures reuse with {len(arms)} arms and {plan.repeats} repeats, and tools that one of them "
+            "made would serve the others; give each arm an evaluation in a workspace of its own, without repeats"
+        )
     if not plan.judge:
         for each in chosen:
             if questions.scorer_of(questions.by_id[each]).judged:

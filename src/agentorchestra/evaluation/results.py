@@ -11,7 +11,7 @@ from statistics import fmean, quantiles, stdev
 
 from agentorchestra.core.errors import EvaluationError, MissingExtraError
 from agentorchestra.evaluation.answers import plain
-from agentorchestra.evaluation.plan import ISOLATED, Plan, run_usd
+from agentorchestra.evaluation.plan import Plan, run_usd
 from agentorchestra.evaluation.scores import Score, total
 from agentorchestra.evaluation.statistics import (
     Difference,
@@ -127,6 +127,8 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
         found.append(_asked(plan, scores))
     if plan.repeats > 1:
         found.append(_repeats(plan, scores))
+    if plan.reuse:
+        found.append(_reuse(plan, scores))
     if len(plan.arms) > 1:
         found.append(_pairs(plan, scores))
     return [*found, _questions(plan, scores), _settings(plan)]
@@ -332,7 +334,7 @@ def _beside(plan: Plan, scores: Sequence[Score]) -> Table:
 
 def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
     """Return what stands beside a published column, see `Suite.columns`."""
-    whole_set = column in ("all", "cost", "gain") or column.startswith(("pass@", "agents>"))
+    whole_set = column in ("all", "cost", "gain", "reuse") or column.startswith(("pass@", "agents>"))
     mine = [one for one in scores if one.arm == arm and (whole_set or one.group == column)]
     each = values(mine, arm)
     if not each:
@@ -340,6 +342,9 @@ def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
     if column == "cost":
         cost = total(one.cost_usd for one in mine if one.run_id)
         return usd(None if cost is None else cost / sum(bool(one.run_id) for one in mine))
+    if column == "reuse":
+        made, again = reused(mine, arm)
+        return f"{100 * len(again) / len(made):.1f} of {len(made)} tools" if made else "-"
     if column == "gain":
         first = values(scores, plan.arms[0].name)
         return "-" if arm == plan.arms[0].name or not {*each} & {*first} else by_points(difference(each, first))
@@ -419,6 +424,37 @@ def _asked(plan: Plan, scores: Sequence[Score]) -> Table:
     return Table(ATTEMPTS, head, tuple(rows), note)
 
 
+def reused(scores: Sequence[Score], arm: str) -> tuple[set[str], set[str]]:
+    """Return the tools that the questions of an arm made, and those of them that a later question called."""
+    mine = [one for one in scores if one.arm == arm]
+    made = {name for one in mine for name in one.made}
+    return made, made & {name for one in mine for name in one.reused}
+
+
+def _reuse(plan: Plan, scores: Sequence[Score]) -> Table:
+    """Return how many generated tools were of use to later questions (000, sec. 5.2)."""
+    rows = []
+    for arm in plan.arms:
+        mine = [one for one in scores if one.arm == arm.name]
+        made, again = reused(scores, arm.name)
+        rate = f"{100 * len(again) / len(made):.1f}" if made else "-"
+        counts = (
+            len(made),
+            len(again),
+            rate,
+            sum(bool(one.reused) for one in mine),
+            sum(bool(one.found) for one in mine),
+        )
+        rows.append((arm.name, *map(str, counts)))
+    head = ("arm", "tools made", "reused", "percent", "questions that reused", "found by the generator")
+    note = (
+        "A tool is reused if a later question called it. The questions were asked one after another, in the order in "
+        "which they stand below; what one of them made, the later ones had. Found: the generator found a tool that "
+        "fits in place of making one."
+    )
+    return Table("Reuse", head, tuple(rows), note)
+
+
 def _repeats(plan: Plan, scores: Sequence[Score]) -> Table:
     head = ("arm", *(f"pass@{k}" for k in range(1, plan.repeats + 1)), f"maj@{plan.repeats}")
     rows = []
@@ -493,7 +529,7 @@ def _settings(plan: Plan) -> Table:
             "limits",
             ", ".join(f"{name} {one:g}" for name, one in limits.items()) or "as the settings",
         ),
-        ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in ISOLATED.items())),
+        ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in plan.arms[0].kept_apart.items())),
         ("kept from", "pages with answers of benchmarks (`evaluation.benchmarks.pages`)"),
         *([("judge", plan.judge)] if plan.judge else []),
         ("package", plan.distribution),

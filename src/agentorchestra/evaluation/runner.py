@@ -135,7 +135,7 @@ class Runner:
         plan: the evaluation; `keep` has written it.
         questions: of the plan, see `Plan.load`.
         workspaces: makes the workspace of an arm; arms that are alike but for system and model share one.
-        at_once: runs at the same time.
+        at_once: runs at the same time; one where later questions reuse what earlier ones made.
         progress: is told of every run that ended.
         again: whether runs that failed are tried again.
     """
@@ -152,8 +152,8 @@ class Runner:
         again: bool = False,
     ) -> None:
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
-        self._at_once, self._progress, self._again = at_once, progress, again
-        self._slots = asyncio.Semaphore(at_once)
+        self._at_once, self._progress, self._again = 1 if plan.reuse else at_once, progress, again
+        self._slots = asyncio.Semaphore(self._at_once)
         self._freed = asyncio.Condition()
         self._held = 0.0
         self._records: dict[Place, RunRecord] = {}
@@ -170,6 +170,7 @@ class Runner:
 
         Raises:
             UsageError: an arm cannot be run at all: its system, model, preset or key is not there. Nothing is spent.
+            EvaluationError: another process asks; or tools are reused, and some there are come from elsewhere.
         """
         plan = self._plan
         async with AsyncExitStack() as stack:
@@ -177,6 +178,8 @@ class Runner:
             opened = await self._opened(stack)
             any_workspace = opened[plan.arms[0].name]
             self._records = await found_runs(any_workspace, plan)
+            if plan.reuse:
+                await self._check_reuse(any_workspace)
             for place, record in self._records.items():
                 self._take(place, record.id, await any_workspace.result(record.id))
             for arm in plan.arms:
@@ -188,6 +191,21 @@ class Runner:
             refused.setdefault(question, {})[name] = why
         write(self._folder, plan.name, REFUSED, json.dumps(refused, indent=1) + "\n")
         return Ending(self._asked, self._refused, tuple(left_out))
+
+    async def _check_reuse(self, workspace: Workspace[Any]) -> None:
+        """Raise EvaluationError where the reuse of tools could not be counted."""
+        if self._again:
+            raise EvaluationError(
+                f"{self._plan.name} measures reuse, and a question that is tried again would have the tools of later "
+                "ones; go on without --failed"
+            )
+        own = {one.id for one in self._records.values()}
+        for one in await workspace.tcp.stats():
+            if one.generated and one.made_in not in own:
+                raise EvaluationError(
+                    f"the workspace has the generated tool {one.name!r} of {one.made_in or 'an unknown run'}, which is "
+                    f"none of {self._plan.name}; measure reuse in a workspace of its own (--workspace DIR)"
+                )
 
     async def _opened(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
         """Open the workspaces of the arms."""

@@ -27,7 +27,7 @@ from agentorchestra.evaluation.questions import (
     read_lines,
 )
 from agentorchestra.evaluation.runner import ENDED, REFUSED, found_runs, is_answer, paid
-from agentorchestra.evaluation.trajectories import delegations
+from agentorchestra.evaluation.trajectories import Course, course
 from agentorchestra.workspace import Workspace
 
 SCORES = "scores.jsonl"
@@ -63,6 +63,8 @@ class Score(BaseModel, frozen=True):
         status, score, why: see `Scored`.
         cost_usd, tokens, duration_s, steps: of all attempts together; cost is None where a price is unknown.
         delegations: agents that its top agent asked, in the run whose answer counts.
+        made, found: tools that were generated, and that the generator found in place of making one, in all attempts.
+        reused: tools that were called and that an earlier question of the arm made.
     """
 
     question: str
@@ -80,6 +82,9 @@ class Score(BaseModel, frozen=True):
     duration_s: float = 0.0
     steps: int = 0
     delegations: int = 0
+    made: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    reused: tuple[str, ...] = ()
 
 
 class ModelJudge:
@@ -161,12 +166,14 @@ async def score(workspace: Workspace[Any], plan: Plan, questions: QuestionSet, *
         by_place.setdefault((one.question, one.arm, one.repeat), []).append(one)
     asked, refused = await judged(workspace, plan), _refused(workspace.folder, plan)
     slots = asyncio.Semaphore(at_once)
+    courses: dict[tuple[str, str, int], list[Course]] = {}
 
     async def marked(each: str, arm: str, repeat: int) -> Score:
         mark = _unscored(questions.by_id[each], arm, repeat, by_place.get((each, arm, repeat), []))
         if mark.status == "not_run":
             return mark.model_copy(update={"why": refused.get(each, {}).get(arm, mark.why)})
-        mark = mark.model_copy(update={"delegations": delegations(await workspace.events(mark.run_id))})
+        tries = by_place[each, arm, repeat]
+        courses[each, arm, repeat] = [course(await workspace.events(one.result.run_id)) for one in tries]
         if mark.status != "ok":
             return mark
         async with slots:
@@ -175,8 +182,26 @@ async def score(workspace: Workspace[Any], plan: Plan, questions: QuestionSet, *
         return mark.model_copy(update={"status": said.status, "score": said.score, "why": said.why})
 
     places = product(plan.ids, [arm.name for arm in plan.arms], range(plan.repeats))
-    scores = await asyncio.gather(*(marked(*place) for place in places))
+    marks = await asyncio.gather(*(marked(*place) for place in places))
+    scores = _with_courses(marks, courses)
     write(workspace.folder, plan.name, SCORES, "".join(one.model_dump_json() + "\n" for one in scores))
+    return scores
+
+
+def _with_courses(marks: Iterable[Score], courses: Mapping[tuple[str, str, int], list[Course]]) -> list[Score]:
+    """Return scores, in the order in which their questions were asked, with what the logs say of them."""
+    before: dict[str, set[str]] = {}
+    scores = []
+    for mark in marks:
+        tries = courses.get((mark.question, mark.arm, mark.repeat), [])
+        known = before.setdefault(mark.arm, set())
+        made, found, called = (
+            {name for one in tries for name in getattr(one, which)} for which in ("made", "found", "called")
+        )
+        said = {name: tuple(sorted(each)) for name, each in (("made", made), ("found", found))}
+        said["reused"] = tuple(sorted(called & known))
+        known |= made
+        scores.append(mark.model_copy(update={**said, "delegations": tries[-1].delegations if tries else 0}))
     return scores
 
 

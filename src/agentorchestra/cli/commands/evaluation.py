@@ -113,6 +113,7 @@ def _set_options(function: F) -> F:
             metavar="N",
             help='How often to ask again where the answer is empty or "Unable to determine".',
         ),
+        click.option("--reuse", is_flag=True, help="Ask one by one, and keep generated tools for later questions."),
         _limit_options,
     ]
     for one in reversed(options):
@@ -183,14 +184,16 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
 def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **given: Any) -> int:
     """Begin an evaluation with a pilot; nothing else is asked until `eval resume`.
 
-    The pilot is a sample of the questions; it counts, and is not asked again. What the whole will cost is printed with
-    the interval that holds it in 95 of 100 evaluations.
+    The pilot is a sample of the questions, with --reuse the first ones; it counts, and is not asked again. What the
+    whole will cost is printed with the interval that holds it in 95 of 100 evaluations.
     """
     from agentorchestra.evaluation.plan import sampled
 
     plan = _begun(folder, given, _arms(folder, given))
     known = plan.load().by_id
-    ids = sampled([known[one] for one in plan.ids], min(pilot, len(plan.ids)), plan.seed)
+    count = min(pilot, len(plan.ids))
+    # Where later questions reuse what earlier ones made, the first ones come first.
+    ids = plan.ids[:count] if plan.reuse else sampled([known[one] for one in plan.ids], count, plan.seed)
 
     async def work() -> int:
         from agentorchestra.evaluation.results import forecast, power_lines
@@ -449,6 +452,8 @@ def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str 
     settings = load_settings(folder)
     common = {"model": given["model"], "preset": given["preset"]}
     arms = [one.model_copy(update={k: v for k, v in common.items() if getattr(one, k) is None}) for one in arms]
+    if given.get("reuse"):
+        arms = [one.model_copy(update={"reuse": True}) for one in arms]
     question_usd = given["question_usd"]
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = settings.budget.cost_usd or DEFAULT_COST_USD

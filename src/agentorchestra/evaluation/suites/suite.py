@@ -39,7 +39,8 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
         set: of the questions asked here.
         about: what is compared, and in what this differs from the paper.
         columns: published columns by what is beside them: `all` questions, a group, `pass@K`, `cost` (dollars for an
-            answer), `gain` (points over the first arm), `agents>N` (solved by more than N agents that were asked).
+            answer), `gain` (points over the first arm), `reuse` (of generated tools, by later questions), `agents>N`
+            (solved after more than N agents were asked).
         repeats, ask_again: as in the paper.
         arms, left_out: its rows.
     """
