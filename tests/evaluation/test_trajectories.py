@@ -7,11 +7,14 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import Price
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.report import bars, distribution, figures, html, plot
-from agentorchestra.evaluation.results import ATTEMPTS, Point, published_points, tables, tokens
+from agentorchestra.evaluation.results import ATTEMPTS, PARTED, Point, published_points, report_tables, tables, tokens
+from agentorchestra.testing import call, decide
+from tests.cli.support import Folder
 from tests.evaluation.support import Trial, adds, adds_small, sums
 
 
@@ -95,3 +98,36 @@ def test_a_bar_is_as_high_as_its_number() -> None:
     svg = bars({"one": Counter({0: 4, 2: 1}), "two": Counter({2: 2})})
     heights = {title: float(height) for height, title in re.findall(r'height="([\d.]+)"[^>]*><title>([^<]*)', svg)}
     assert heights == {"one: 4 after 0": 290, "one: 1 after 2": 72.5, "two: 2 after 2": 145}
+
+
+def by_the_prompt(request: ModelRequest) -> Any:
+    """A model that adds, and is wrong on 2 where the prompt asks for fields of reasoning."""
+    text = "\n".join(one.text for one in request.messages)
+    first, other = map(int, re.findall(r"What is (\d+) \+ (\d+)\?", text)[0])
+    wrong = first == 2 and "evaluation" in text
+    return decide(calls=[call("done", answer=str(other if wrong else first + other))])
+
+
+async def test_where_two_settings_of_one_system_first_differ_is_said_of_each_question(tmp_path: Path) -> None:
+    sums(tmp_path / "data", 4)
+    trial = Trial(tmp_path, {"m": by_the_prompt})
+    fields = {"reasoning": "fields"}
+    arms = [Arm(name=name, system="react") for name in ("plain", "again")]
+    plan = trial.plan(*arms, Arm(name="fields", system="react", settings=fields), Arm(name="direct", system="direct"))
+    await trial.run(plan)
+    scores = await trial.score(plan)
+    async with trial.workspace(trial.folder) as workspace:
+        found = {one.title: one for one in await report_tables(workspace, plan, scores)}
+    parted = found[PARTED]
+    assert parted.head == ("id", "plain and again", "plain and fields")
+    assert [row[1] for row in parted.rows] == ["equal"] * 4
+    assert [row[2].partition(": ")[0] for row in parted.rows] == ["/1.react#2"] * 4
+    folder = Folder(tmp_path)
+    words = ("eval", "compare", "trial", "--workspace", str(trial.folder))
+    said = folder.run(*words[:3], "plain", "fields", *words[3:]).out
+    assert said.count("first differ at /1.react#2: ") == 4
+    assert "q2, repeat 1\n  plain: right: " in said
+    assert "q1, repeat 1: the same came of it; first differ at /1.react#2: " in said
+    said = folder.run(*words[:3], "plain", "again", *words[3:]).out
+    assert said.count("the same came of it; the runs are equal") == 4
+    assert "the same came of it" not in folder.run(*words[:3], "plain", "direct", *words[3:]).out

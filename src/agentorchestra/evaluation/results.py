@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
 from statistics import fmean, quantiles, stdev
+from typing import Any
 
 from agentorchestra.core.errors import EvaluationError, MissingExtraError
 from agentorchestra.evaluation.answers import plain
 from agentorchestra.evaluation.plan import Plan, run_usd
-from agentorchestra.evaluation.scores import Score, total
+from agentorchestra.evaluation.scores import Score, judged_usd, total
 from agentorchestra.evaluation.statistics import (
     Difference,
     Estimate,
@@ -28,12 +29,15 @@ from agentorchestra.evaluation.statistics import (
     spread_of,
 )
 from agentorchestra.evaluation.suites.suite import suite
+from agentorchestra.workspace import Workspace
 
 OUTCOMES = ("right", "partly", "wrong", "unanswered", "error", "out of limits", "undecided", "not run")
 COUNTED = OUTCOMES[:6]
 """Outcomes that are in the denominator; what got no answer counts as 0."""
 
 SPENT = "Cost, tokens, time, steps"
+QUESTIONS = "Questions"
+PARTED = "Where runs first differ"
 ATTEMPTS = "Agents asked for a solved question"
 _FEW = 5
 
@@ -132,6 +136,59 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
     if len(plan.arms) > 1:
         found.append(_pairs(plan, scores))
     return [*found, _questions(plan, scores), _settings(plan)]
+
+
+async def report_tables(workspace: Workspace[Any], plan: Plan, scores: Sequence[Score]) -> list[Table]:
+    """Return all tables of a report, with what only the logs of the runs say.
+
+    Args:
+        workspace: open; it has the runs.
+        plan, scores: as for `tables`.
+
+    Raises:
+        EvaluationError: nothing was answered yet.
+    """
+    found = tables(plan, scores, await judged_usd(workspace, plan))
+    if pairs := settings_of_one_system(plan):
+        place = next(number for number, one in enumerate(found) if one.title == QUESTIONS)
+        found.insert(place, await _first_differences(workspace, plan, scores, pairs))
+    return found
+
+
+def settings_of_one_system(plan: Plan) -> list[tuple[str, str]]:
+    """Return pairs of arms that are one system and model with other settings: the first such arm and each other."""
+    first: dict[tuple[str | None, str | None], str] = {}
+    pairs = [(first.setdefault((arm.system, arm.model), arm.name), arm.name) for arm in plan.arms]
+    return [(one, other) for one, other in pairs if one != other]
+
+
+async def first_differences(
+    workspace: Workspace[Any], scores: Sequence[Score], first: str, second: str
+) -> dict[tuple[str, int], str]:
+    """Return where the runs of two arms first differ, "" for equal ones, by question and repeat; where both ran."""
+    runs = {(one.question, one.repeat): one.run_id for one in scores if one.arm == second and one.run_id}
+    found = {}
+    for one in scores:
+        place = (one.question, one.repeat)
+        if one.arm == first and one.run_id and place in runs:
+            parted = (await workspace.compare(one.run_id, runs[place])).difference
+            found[place] = f"{parted.key}: {parted.what}" if parted else ""
+    return found
+
+
+async def _first_differences(
+    workspace: Workspace[Any], plan: Plan, scores: Sequence[Score], pairs: Sequence[tuple[str, str]]
+) -> Table:
+    found = [await first_differences(workspace, scores, *pair) for pair in pairs]
+    rows = []
+    for each in plan.ids:
+        cells = ["; ".join(one.get((each, repeat), "-") or "equal" for repeat in range(plan.repeats)) for one in found]
+        rows.append((each, *cells))
+    note = (
+        "Settings of one system: the first effect of the two runs that is not the same, by its place in the tree of "
+        "agents; one for each repeat."
+    )
+    return Table(PARTED, ("id", *(f"{one} and {other}" for one, other in pairs)), tuple(rows), note)
 
 
 def points(plan: Plan, scores: Sequence[Score]) -> list[Point]:
@@ -505,7 +562,7 @@ def _questions(plan: Plan, scores: Sequence[Score]) -> Table:
             said = [(outcome(one), _short(one.answer or one.why), one.run_id) for one in mine if one.arm == arm.name]
             cells.append("; ".join(f"{what}: {words}" + (f" ({run})" if run else "") for what, words, run in said))
         rows.append((each, mine[0].group if mine else "", *cells))
-    return Table("Questions", ("id", "group", *(arm.name for arm in plan.arms)), tuple(rows), "With the run of each.")
+    return Table(QUESTIONS, ("id", "group", *(arm.name for arm in plan.arms)), tuple(rows), "With the run of each.")
 
 
 def _short(text: str, most: int = 60) -> str:

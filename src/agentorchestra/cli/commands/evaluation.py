@@ -264,19 +264,19 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
     """Print the results as Markdown. Needs scores: `agentorchestra eval score NAME`."""
     from agentorchestra.evaluation import report as writing
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import tables
-    from agentorchestra.evaluation.scores import judged_usd, kept_scores
+    from agentorchestra.evaluation.results import PARTED, QUESTIONS, report_tables
+    from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
     scores = kept_scores(folder, plan)
 
     async def work() -> int:
         async with opened(folder, app=False) as workspace:
-            found = tables(plan, scores, await judged_usd(workspace, plan))
+            found = await report_tables(workspace, plan, scores)
         if page is not None:
             page.write_text(writing.html(plan, found, writing.figures(plan, scores)), encoding="utf-8")
         if latex is not None:
-            short = [one for one in found if one.title not in ("Questions", "Settings")]
+            short = [one for one in found if one.title not in (QUESTIONS, PARTED, "Settings")]
             latex.write_text("\n".join(map(writing.latex, short)), encoding="utf-8")
         if page is None and latex is None:
             emit(clean(writing.markdown(plan, found)).rstrip("\n"))
@@ -291,14 +291,23 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
 @click.argument("second", metavar="ARM", type=WORDS)
 @workspace_option
 def compare(name: str, first: str, second: str, folder: Path) -> int:
-    """Show the difference of two arms with its interval, and each question on which they differ."""
+    """Show the difference of two arms with its interval, and each question on which they differ.
+
+    Of two settings of one system, where the runs of the other questions first differ is shown too.
+    """
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import by_points, compared, outcome, stop_after
+    from agentorchestra.evaluation.results import (
+        by_points,
+        compared,
+        first_differences,
+        outcome,
+        stop_after,
+    )
     from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
-    for one in (first, second):
-        plan.arm(one)
+    arms = [plan.arm(one) for one in (first, second)]
+    one_system = len({(one.system, one.model) for one in arms}) == 1
     scores = kept_scores(folder, plan)
     gain, pairs = compared(scores, first, second)
     stop = stop_after(plan, scores, first, second)
@@ -314,13 +323,20 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
             else f"one may not stop yet, by the sequential test over {plural(len(plan.ids), 'block')}"
         )
         async with opened(folder, app=False) as workspace:
+            of = scores if one_system else [side for pair in pairs for side in pair]
+            parted = await first_differences(workspace, of, first, second)
             for one, other in pairs:
                 emit(clean(f"\n{one.question}, repeat {one.repeat + 1}"))
                 for side in (one, other):
                     emit(f"  {side.arm}: {outcome(side)}: {one_line(side.answer or side.why)}  {side.run_id}")
-                if one.run_id and other.run_id:
-                    found = (await workspace.compare(one.run_id, other.run_id)).difference
-                    emit(clean(f"  first differ at {found.key}: {found.what}" if found else "  the runs are equal"))
+                where = parted.get((one.question, one.repeat))
+                if where is not None:
+                    emit(clean(f"  first differ at {where}" if where else "  the runs are equal"))
+            shown = {(one.question, one.repeat) for one, _ in pairs}
+            for question, repeat in [one for one in parted if one not in shown]:
+                where = parted[question, repeat]
+                said = f"first differ at {where}" if where else "the runs are equal"
+                emit(clean(f"\n{question}, repeat {repeat + 1}: the same came of it; {said}"))
         return 0
 
     return run_async(work())
