@@ -111,9 +111,9 @@ def by_the_prompt(request: ModelRequest) -> Any:
 async def test_where_two_settings_of_one_system_first_differ_is_said_of_each_question(tmp_path: Path) -> None:
     sums(tmp_path / "data", 4)
     trial = Trial(tmp_path, {"m": by_the_prompt})
-    fields = {"reasoning": "fields"}
+    fields = Arm(name="fields", system="react", settings={"reasoning": "fields"})
     arms = [Arm(name=name, system="react") for name in ("plain", "again")]
-    plan = trial.plan(*arms, Arm(name="fields", system="react", settings=fields), Arm(name="direct", system="direct"))
+    plan = trial.plan(*arms, fields, Arm(name="direct", system="direct"))
     await trial.run(plan)
     scores = await trial.score(plan)
     async with trial.workspace(trial.folder) as workspace:

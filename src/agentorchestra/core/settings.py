@@ -416,6 +416,7 @@ class SearchSettings(BaseModel, frozen=True, extra="forbid"):
         choice: who chooses among them for a question: the documented `rules`, or the model of the role `search`.
         most: engines that are asked for one question, at most.
         timeout_s: seconds each of them has.
+        cache_s: for how many seconds what an engine gave is given again where it is asked the same; 0 asks each time.
         folders: that `local` searches.
         engine: what single engines need, by name.
     """
@@ -424,6 +425,7 @@ class SearchSettings(BaseModel, frozen=True, extra="forbid"):
     choice: Literal["rules", "model"] = "rules"
     most: int = Field(default=5, ge=1)
     timeout_s: float = Field(default=10.0, gt=0)
+    cache_s: float = Field(default=0.0, ge=0)
     folders: tuple[SearchFolder, ...] = ()
     engine: dict[str, SearchEngineSettings] = {}
 

@@ -25,6 +25,8 @@ FOLDER = "evaluations"
 PLAN = "plan.json"
 ISOLATED: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
 """Settings under which a question learns nothing from another one; no arm can set them otherwise."""
+SAME_WEB: dict[str, JsonValue] = {"search.cache_s": 31_536_000, "web.cache_s": 31_536_000, "web.cache_mib": 4096}
+"""Settings under which what one run was given by a search engine or a site is given to all later ones, for a year."""
 REUSE: dict[str, JsonValue] = {**ISOLATED, "generator.keep": "workspace"}
 """The same where tools that were generated stay for the questions that come after (000, sec. 5.2)."""
 

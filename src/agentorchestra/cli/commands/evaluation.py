@@ -72,6 +72,9 @@ def _limit_options(function: F) -> F:
         click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
         click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
         click.option("--judge", metavar="M", type=WORDS, default="", help="The model of scorers that ask one."),
+        click.option(
+            "--same-web", is_flag=True, help="Give all arms the pages and results of searches that one was given."
+        ),
         at_once_option,
     ]
     for one in reversed(options):
@@ -461,13 +464,15 @@ def import_(file: Path, data: Path | None, folder: Path) -> int:
 
 def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> Plan:
     """Return the plan that the options say, written into the workspace."""
-    from agentorchestra.evaluation.plan import keep, planned
+    from agentorchestra.evaluation.plan import SAME_WEB, keep, planned
     from agentorchestra.evaluation.questions import load_set
 
     data: Path | None = given["data"]
     settings = load_settings(folder)
     common = {"model": given["model"], "preset": given["preset"]}
     arms = [one.model_copy(update={k: v for k, v in common.items() if getattr(one, k) is None}) for one in arms]
+    if given["same_web"]:
+        arms = [one.model_copy(update={"settings": {**SAME_WEB, **one.settings}}) for one in arms]
     if given.get("reuse"):
         arms = [one.model_copy(update={"reuse": True}) for one in arms]
     question_usd = given["question_usd"]
