@@ -115,4 +115,4 @@ def test_a_suite_that_cannot_begin_says_why(tmp_path: Path) -> None:
     assert (done.code, "there is no suite '004-tabel7'; the suites: 000-table2" in done.err) == (2, True)
     done = folder.run("eval", "suite", "list")
     assert done.out.count("\n") == len(SUITES)
-    assert "004-table7  gaia-validation; reviewed, static, subtasks. Plans: reviewed" in done.out
+    assert "004-table7  gaia-validation; reviewed, static, subtasks, tips. Plans: reviewed" in done.out

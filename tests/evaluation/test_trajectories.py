@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections import Counter
 from pathlib import Path
@@ -123,11 +124,16 @@ async def test_where_two_settings_of_one_system_first_differ_is_said_of_each_que
     assert [row[1] for row in parted.rows] == ["equal"] * 4
     assert [row[2].partition(": ")[0] for row in parted.rows] == ["/1.react#2"] * 4
     folder = Folder(tmp_path)
-    words = ("eval", "compare", "trial", "--workspace", str(trial.folder))
-    said = folder.run(*words[:3], "plain", "fields", *words[3:]).out
+
+    def compared(*arms: str) -> str:
+        done = folder.run("eval", "compare", "trial", *arms, "--workspace", str(trial.folder))
+        assert done.code == 0, done.err
+        return done.out
+
+    said = await asyncio.to_thread(compared, "plain", "fields")
     assert said.count("first differ at /1.react#2: ") == 4
     assert "q2, repeat 1\n  plain: right: " in said
     assert "q1, repeat 1: the same came of it; first differ at /1.react#2: " in said
-    said = folder.run(*words[:3], "plain", "again", *words[3:]).out
+    said = await asyncio.to_thread(compared, "plain", "again")
     assert said.count("the same came of it; the runs are equal") == 4
-    assert "the same came of it" not in folder.run(*words[:3], "plain", "direct", *words[3:]).out
+    assert "the same came of it" not in await asyncio.to_thread(compared, "plain", "direct")

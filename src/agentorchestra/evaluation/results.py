@@ -12,7 +12,7 @@ from typing import Any
 
 from agentorchestra.core.errors import EvaluationError, MissingExtraError
 from agentorchestra.evaluation.answers import plain
-from agentorchestra.evaluation.plan import Plan, run_usd
+from agentorchestra.evaluation.plan import SAME_WEB, Plan, run_usd
 from agentorchestra.evaluation.scores import Score, judged_usd, total
 from agentorchestra.evaluation.statistics import (
     Difference,
@@ -570,6 +570,13 @@ def _short(text: str, most: int = 60) -> str:
     return line if len(line) <= most else line[: most - 3] + "..."
 
 
+def _web(plan: Plan) -> str:
+    """Say whether all arms are given the pages and results that one was given."""
+    if all(SAME_WEB.items() <= arm.settings.items() for arm in plan.arms):
+        return "the same for all arms: what one was given is given to the others"
+    return "as the settings of each arm say (web.cache_s, search.cache_s)"
+
+
 def _settings(plan: Plan) -> Table:
     again = f"up to {plan.ask_again} times, where there was no answer" if plan.ask_again else "no question"
     limits = plan.model_dump(include={"budget_usd", "question_usd", "question_s"}, exclude_none=True)
@@ -579,6 +586,7 @@ def _settings(plan: Plan) -> Table:
         *([("suite", plan.suite)] if plan.suite else []),
         ("set", f"{plan.set}, version {plan.version}"),
         ("questions", f"{len(plan.ids)} ({chosen}): {', '.join(plan.ids)}"),
+        *([("tips from", f"{len(plan.tips)} other questions: {', '.join(plan.tips)}")] if plan.tips else []),
         *((f"arm {arm.name}", arm.model_dump_json(exclude={"name"}, exclude_defaults=True)) for arm in plan.arms),
         ("repeats", str(plan.repeats)),
         ("asked again", again),
@@ -588,6 +596,7 @@ def _settings(plan: Plan) -> Table:
         ),
         ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in plan.arms[0].kept_apart.items())),
         ("kept from", "pages with answers of benchmarks (`evaluation.benchmarks.pages`)"),
+        ("pages and searches", _web(plan)),
         *([("judge", plan.judge)] if plan.judge else []),
         ("package", plan.distribution),
     ]

@@ -53,7 +53,7 @@ class Progress:
     """How far an evaluation is, each time a run ended.
 
     Attributes:
-        done, total: answered places (question, arm, repeat), and all of them.
+        done, total: answered places (question, arm, repeat), and all of them; questions that give tips count, too.
         failed: runs that ended with an error, here.
         spent_usd: of all its runs; None where a price is unknown.
         left_usd: of its budget, None without one.
@@ -182,9 +182,13 @@ class Runner:
                 await self._check_reuse(any_workspace)
             for place, record in self._records.items():
                 self._take(place, record.id, await any_workspace.result(record.id))
+            if plan.teacher is not None:
+                await self._check_tips(any_workspace)
             for arm in plan.arms:
                 await opened[arm.name].foresee(self._spec(self._questions[plan.ids[0]], arm, 0, 0))
             self._began = time.monotonic()
+            if plan.teacher is not None:
+                await self._learn(plan.teacher, opened[plan.teacher.name])
             left_out = await self._blocks([*(plan.ids if ids is None else ids)], opened)
         refused: dict[str, dict[str, str]] = {}
         for (question, name), why in self._refused.items():
@@ -206,6 +210,28 @@ class Runner:
                     f"the workspace has the generated tool {one.name!r} of {one.made_in or 'an unknown run'}, which is "
                     f"none of {self._plan.name}; measure reuse in a workspace of its own (--workspace DIR)"
                 )
+
+    async def _check_tips(self, workspace: Workspace[Any]) -> None:
+        """Raise EvaluationError where other runs would give tips, too."""
+        own = {one.id for place, one in self._records.items() if place[0] in self._plan.tips}
+        for one in await workspace.remembered(kinds=("insight",)):
+            if one.task not in own:
+                raise EvaluationError(
+                    f"the workspace remembers insights of {one.task}, which gives no tips in {self._plan.name}; ask in "
+                    "a workspace of its own (--workspace DIR)"
+                )
+
+    async def _learn(self, arm: Arm, workspace: Workspace[Any]) -> None:
+        """Ask the questions that give tips, one after another, with the memory that they come from."""
+        for each in self._plan.tips:
+            record = self._records.get((each, arm.name, 0, 0))
+            if record is not None and record.status in ENDED:  # also after an error: later questions had no tip of it
+                continue
+            hold = run_usd(self._plan)
+            if not await self._room(hold):
+                return
+            await self._answer(self._questions[each], arm, 0, workspace)
+            self._held -= hold
 
     async def _opened(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
         """Open the workspaces of the arms."""
@@ -310,7 +336,7 @@ class Runner:
             on_ask="deny",
             labels=plan.labels(question.id, arm.name, repeat, attempt),
             seed=sha256_json([plan.seed, question.id, repeat, attempt])[:16],
-            memory="none",
+            memory="workflow" if question.id in plan.tips else "none",
             environments=arm.environments,
         )
 
@@ -325,7 +351,7 @@ class Runner:
         if self._progress is None:
             return
         plan, spent = self._plan, self._spent()
-        total = len(plan.ids) * len(plan.arms) * plan.repeats
+        total = len(plan.ids) * len(plan.arms) * plan.repeats + len(plan.tips)
         each = (time.monotonic() - self._began) / max(1, self._asked)
         self._progress(
             Progress(

@@ -87,9 +87,8 @@ async def test_what_an_engine_gave_is_given_again_for_a_while_and_costs_nothing(
         if one.is_file():
             one.write_bytes(b"{broken")
     async with workspace(tmp_path, kept) as ws:
-        found = (await ws.tcp.invoke("search", asked)).result()
-    assert titles(found)[0] == "Lighthouse to be automated"
-    assert len(site.asked("/engines/serper")) == 4
+        await ws.tcp.invoke("search", asked)
+    assert len(site.asked("/engines/serper")) == 4, "what cannot be read is asked again"
 
 
 async def test_engines_are_asked_at_the_same_time(site: Site, tmp_path: Path) -> None:

@@ -73,6 +73,13 @@ def _limit_options(function: F) -> F:
         click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
         click.option("--judge", metavar="M", type=WORDS, default="", help="The model of scorers that ask one."),
         click.option(
+            "--tips",
+            type=click.IntRange(min=1),
+            default=None,
+            metavar="K",
+            help="Ask K other questions first, and show what they taught to arms with parts.tips=true.",
+        ),
+        click.option(
             "--same-web", is_flag=True, help="Give all arms the pages and results of searches that one was given."
         ),
         at_once_option,
@@ -172,7 +179,7 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
     for each in found.left_out:
         say(f"not here: {', '.join(each.rows)}: {each.why}")
     given |= {"questions": found.set, "preset": None, "repeats": found.repeats, "ask_again": found.ask_again}
-    given["name"] = given["name"] or found.name
+    given["name"], given["tips"] = given["name"] or found.name, given["tips"] or found.tips
     plan = _begun(folder, given, [one.arm for one in found.arms], suite=found.name)
     return run_async(_drive(folder, plan, at_once))
 
@@ -488,6 +495,7 @@ def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str 
         distribution=metadata.version("agentorchestra"),
         **{one: given[one] for one in ("name", "sample", "seed", "repeats", "ask_again", "budget_usd", "question_s")},
         judge=given["judge"],
+        tips=given["tips"] or 0,
         suite=suite,
     )
     return keep(folder, plan)
@@ -542,6 +550,8 @@ async def _drive(
         say(clean(_line(one)))
 
     say(f"evaluation {plan.name}: {plural(len(plan.ids), 'question')}, {plural(len(plan.arms), 'arm')}")
+    if plan.tips:
+        say(clean(f"tips from {plural(len(plan.tips), 'other question')}: {', '.join(plan.tips)}"))
     ending = await Runner(folder, plan, plan.load(), at_once=at_once, progress=told, again=again).run(ids)
     for line in _left(plan, ending):
         say(clean(line))

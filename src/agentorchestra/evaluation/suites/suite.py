@@ -42,6 +42,7 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
             answer), `gain` (points over the first arm), `reuse` (of generated tools, by later questions), `agents>N`
             (solved after more than N agents were asked).
         repeats, ask_again: as in the paper.
+        tips: questions that give tips, see `Plan`; 0 where no arm takes them.
         arms, left_out: its rows.
     """
 
@@ -53,6 +54,7 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
     columns: dict[str, str]
     repeats: int = Field(default=1, ge=1)
     ask_again: int = Field(default=0, ge=0)
+    tips: int = Field(default=0, ge=0)
     arms: tuple[SuiteArm, ...]
     left_out: tuple[LeftOut, ...] = ()
 
