@@ -46,7 +46,7 @@ async def test_a_split_apart_teaches_the_arms_that_take_tips(tmp_path: Path) -> 
     right = {arm: {one.question for one in scores if one.arm == arm and one.score} for arm in ("plain", "tipped")}
     assert right["tipped"] == {*plan.ids}
     assert right["plain"] <= {"q0"}, "no tip reaches it"
-    settings = dict(tables(plan, scores)[-1].rows)
+    settings = {what: value for what, value in tables(plan, scores)[-1].rows}  # noqa: C416
     assert settings["tips from"] == f"3 other questions: {', '.join(plan.tips)}"
     before = len(trial.requests)
     assert (await trial.run(plan)).asked == 0

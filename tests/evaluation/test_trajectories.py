@@ -13,7 +13,16 @@ from agentorchestra.core.settings import Price
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.report import bars, distribution, figures, html, plot
-from agentorchestra.evaluation.results import ATTEMPTS, PARTED, Point, published_points, report_tables, tables, tokens
+from agentorchestra.evaluation.results import (
+    ATTEMPTS,
+    PARTED,
+    Point,
+    Table,
+    published_points,
+    report_tables,
+    tables,
+    tokens,
+)
 from agentorchestra.testing import call, decide
 from tests.cli.support import Folder
 from tests.evaluation.support import Trial, adds, adds_small, sums
@@ -109,17 +118,20 @@ def by_the_prompt(request: ModelRequest) -> Any:
     return decide(calls=[call("done", answer=str(other if wrong else first + other))])
 
 
-async def test_where_two_settings_of_one_system_first_differ_is_said_of_each_question(tmp_path: Path) -> None:
+def test_where_two_settings_of_one_system_first_differ_is_said_of_each_question(tmp_path: Path) -> None:
     sums(tmp_path / "data", 4)
     trial = Trial(tmp_path, {"m": by_the_prompt})
     fields = Arm(name="fields", system="react", settings={"reasoning": "fields"})
     arms = [Arm(name=name, system="react") for name in ("plain", "again")]
     plan = trial.plan(*arms, fields, Arm(name="direct", system="direct"))
-    await trial.run(plan)
-    scores = await trial.score(plan)
-    async with trial.workspace(trial.folder) as workspace:
-        found = {one.title: one for one in await report_tables(workspace, plan, scores)}
-    parted = found[PARTED]
+
+    async def evaluated() -> dict[str, Table]:
+        await trial.run(plan)
+        scores = await trial.score(plan)
+        async with trial.workspace(trial.folder) as workspace:
+            return {one.title: one for one in await report_tables(workspace, plan, scores)}
+
+    parted = asyncio.run(evaluated())[PARTED]
     assert parted.head == ("id", "plain and again", "plain and fields")
     assert [row[1] for row in parted.rows] == ["equal"] * 4
     assert [row[2].partition(": ")[0] for row in parted.rows] == ["/1.react#2"] * 4
@@ -130,10 +142,9 @@ async def test_where_two_settings_of_one_system_first_differ_is_said_of_each_que
         assert done.code == 0, done.err
         return done.out
 
-    said = await asyncio.to_thread(compared, "plain", "fields")
+    said = compared("plain", "fields")
     assert said.count("first differ at /1.react#2: ") == 4
     assert "q2, repeat 1\n  plain: right: " in said
     assert "q1, repeat 1: the same came of it; first differ at /1.react#2: " in said
-    said = await asyncio.to_thread(compared, "plain", "again")
-    assert said.count("the same came of it; the runs are equal") == 4
-    assert "the same came of it" not in await asyncio.to_thread(compared, "plain", "direct")
+    assert compared("plain", "again").count("the same came of it; the runs are equal") == 4
+    assert "the same came of it" not in compared("plain", "direct")
