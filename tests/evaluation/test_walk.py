@@ -24,6 +24,7 @@ HARD = {"q4", "q9", "q14", "q19"}
 
 
 @pytest.mark.long
+@pytest.mark.timeout(900)  # 180 runs, on a machine that may be busy
 def test_twenty_questions_through_every_system(tmp_path: Path) -> None:
     usable("bubblewrap")
     gaia_over_files(tmp_path / "data", 20)
