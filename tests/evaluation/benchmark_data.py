@@ -174,6 +174,67 @@ def aime_2025(folder: Path) -> Path:
     return table(folder / "test.jsonl", rows)
 
 
+def terminal_bench(folder: Path) -> Path:
+    """Write three tasks: two that run on any machine, and one that lies on an image, as most of the real ones do."""
+    tasks = {
+        "sort-jars": ("easy", "Sort the lines of jars.txt into sorted.txt.", "sort jars.txt | cmp - sorted.txt"),
+        "count-jars": ("medium", "Write the number of lines of jars.txt into count.txt.", "grep -qx 3 count.txt"),
+        "rebuild-kernel": ("hard", "Build the kernel in /kernel.", "test -f /kernel/built"),
+    }
+    for name, (difficulty, instruction, test) in tasks.items():
+        lines = ['version = "1.0"', "[metadata]", f'difficulty = "{difficulty}"', "[agent]", "timeout_sec = 90.0"]
+        lines += ["[verifier]", "timeout_sec = 60.0", "[environment]", "cpus = 1", 'memory = "2G"']
+        machine = "FROM debian:12\nWORKDIR /app\nCOPY jars.txt ./\n"
+        if name == "rebuild-kernel":
+            lines.append('docker_image = "varn/rebuild-kernel:20251031"')
+            machine = "FROM debian:12\nRUN apt-get install make\nWORKDIR /app\n"
+        texts = {
+            "task.toml": "\n".join(lines) + "\n",
+            "instruction.md": f"{instruction}\n",
+            "environment/Dockerfile": machine,
+            "environment/jars.txt": "plum\napple\nfig\n",
+            "solution/solve.sh": "echo CANARY\n",
+            "tests/test.sh": f"{test} && echo 1 > /logs/verifier/reward.txt || echo 0 > /logs/verifier/reward.txt\n",
+        }
+        for path, text in texts.items():
+            (folder / name / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / name / path).write_text(text, encoding="utf-8")
+    return folder
+
+
+BASE = "0" * 40
+"""The commit of an issue where no repository is made."""
+
+
+def swe_bench(folder: Path, base: str = BASE, suffix: str = ".parquet") -> Path:
+    """Write the table of three issues; their images are left to the test."""
+    issues = [
+        ("varn__jars-17", "Jars are counted twice", "<15 min fix"),
+        ("varn__jars-18", "An empty shelf is an error", "15 min - 1 hour"),
+        ("varn__mill-3", "The gate has no colour", "<15 min fix"),
+    ]
+    rows = [
+        {
+            "instance_id": name,
+            "repo": name.rpartition("-")[0].replace("__", "/"),
+            "base_commit": base,
+            "patch": "CANARY",
+            "test_patch": "CANARY",
+            "problem_statement": f"{issue}\n\n`count()` gives {{n}}.",
+            "hints_text": "CANARY",
+            "created_at": "2020-01-01T00:00:00Z",
+            "version": "1.0",
+            "FAIL_TO_PASS": '["test_count"]',
+            "PASS_TO_PASS": "[]",
+            "environment_setup_commit": base,
+            "difficulty": difficulty,
+        }
+        for name, issue, difficulty in issues
+    ]
+    table(folder / f"test-00000-of-00001{suffix}", rows)
+    return folder
+
+
 WRITERS = {
     "gaia-validation": gaia,
     "gaia-test": lambda folder: gaia(folder, "test"),
@@ -183,5 +244,7 @@ WRITERS = {
     "gpqa-diamond": gpqa,
     "aime-2024": aime_2024,
     "aime-2025": aime_2025,
+    "terminal-bench-2": terminal_bench,
+    "swe-bench-verified": swe_bench,
 }
 """What writes each set; it returns what `--data` is."""

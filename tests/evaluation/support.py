@@ -188,8 +188,8 @@ class Trial:
         self.requests: list[tuple[str, str]] = []
         self.progress: list[Progress] = []
 
-    def plan(self, *arms: Arm, **fields: Any) -> Plan:
-        made = planned(load_set("local", self.data), arms, data=str(self.data), name="trial", **fields)
+    def plan(self, *arms: Arm, set_: str = "local", **fields: Any) -> Plan:
+        made = planned(load_set(set_, self.data), arms, source=set_, data=str(self.data), name="trial", **fields)
         return keep(self.folder, made)
 
     def workspace(self, folder: Path, arm: Arm | None = None) -> Workspace[Any]:
@@ -207,7 +207,7 @@ class Trial:
             return self.models[name](request)
 
         price = self.price or Price(input=0, output=0)
-        return ScriptedModel(reply, profile=ModelProfile(model=name, price=price))
+        return ScriptedModel(reply, name=name, profile=ModelProfile(model=name, price=price))
 
     async def run(self, plan: Plan, *, at_once: int = 4, again: bool = False) -> Ending:
         runner = Runner(
@@ -223,7 +223,7 @@ class Trial:
 
     async def score(self, plan: Plan) -> list[Score]:
         async with self.workspace(self.folder) as workspace:
-            return await score(workspace, plan, plan.load())
+            return await score(workspace, plan, plan.load(), workspaces=self.workspace)
 
 
 class Asks:

@@ -21,6 +21,9 @@ from tests.evaluation import benchmark_data
 
 pytestmark = pytest.mark.long  # inspect-evals takes seconds to import
 
+ON_A_MACHINE = {"terminal-bench-2", "swe-bench-verified"}
+"""Sets that are worked on with the terminal: test_task_sets.py."""
+
 KNOWN = {
     "How many jars": "17",
     "Which colour has the gate": "Sea Green",
@@ -66,7 +69,7 @@ def judges(request: ModelRequest) -> str:
     return f"reasoning: compared\n\ncorrect: {'yes' if truth in answer else 'no'}\n\nconfidence: 100"
 
 
-@pytest.mark.parametrize("name", sorted(benchmark_data.WRITERS))
+@pytest.mark.parametrize("name", sorted({*benchmark_data.WRITERS} - ON_A_MACHINE))
 async def test_a_benchmark_from_its_data_to_its_scores(
     name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -94,7 +97,8 @@ async def test_a_benchmark_from_its_data_to_its_scores(
         scores = await score(ws, plan, plan.load())
         cost = await judged_usd(ws, plan)
     if name == "gaia-test":
-        assert [(one.status, one.why) for one in scores] == [("judge_failed", "the true answer is not public")] * 3
+        assert [(one.status, one.score) for one in scores] == [("missing", None)] * 3
+        assert {one.why.partition(";")[0] for one in scores} == {"the true answer is not public"}
     else:
         assert [one.status for one in scores] == ["ok", "ok", "wrong"]
     assert (cost or 0) > 0 if name in ("simpleqa", "hle", "browsecomp") else cost == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ import pytest
 from agentorchestra.core.errors import EvaluationError, MissingExtraError
 from agentorchestra.evaluation.benchmarks import gpqa
 from agentorchestra.evaluation.benchmarks.data import need, rows
+from agentorchestra.evaluation.plan import Arm, planned
 from agentorchestra.evaluation.questions import SOURCES, QuestionSet, load_set
 from tests.evaluation import benchmark_data
 
@@ -34,7 +36,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def read(tmp_path: Path) -> Callable[[str], QuestionSet]:
     def load(name: str) -> QuestionSet:
-        return load_set(name, benchmark_data.WRITERS[name](tmp_path))
+        return load_set(name, benchmark_data.WRITERS[name](tmp_path / name))
 
     return load
 
@@ -103,6 +105,20 @@ def test_the_choices_of_gpqa_are_shuffled_and_the_order_recorded(read: Callable[
     assert f"{first.truth}) 3 s\n" in f"{first.task}\n" and "{in vacuum}" in first.task
 
 
+def test_another_seed_is_another_order_and_another_version(tmp_path: Path) -> None:
+    data = benchmark_data.gpqa(tmp_path)
+    usual, other = load_set("gpqa-diamond", data), load_set("gpqa-diamond", data, 7)
+    assert [one.metadata["seed"] for one in other.questions] == [7] * 3
+    assert [one.metadata["order"] for one in other.questions] != [one.metadata["order"] for one in usual.questions]
+    assert other.version != usual.version == load_set("gpqa-diamond", data, gpqa.SEED).version
+    plan = planned(other, [Arm(name="a")], data=str(data), choices_seed=7)
+    assert plan.load().version == other.version
+    with pytest.raises(
+        EvaluationError, match="aime-2024 has no choices to shuffle; leave --choices-seed out, which is"
+    ):
+        load_set("aime-2024", data, 7)
+
+
 @pytest.mark.parametrize(("name", "truths"), [("aime-2024", ["41", "42", "43"]), ("aime-2025", ["90", "91", "92"])])
 def test_aime(name: str, truths: list[str], read: Callable[[str], QuestionSet]) -> None:
     found = read(name)
@@ -115,9 +131,14 @@ def test_aime(name: str, truths: list[str], read: Callable[[str], QuestionSet]) 
 
 def test_a_missing_attachment_is_named(tmp_path: Path) -> None:
     top = benchmark_data.gaia(tmp_path)
+    whole = load_set("gaia-validation", top)
+    before = whole.version
     (top / "2023/validation/00000001-aaaa-4aaa-8aaa-000000000001.csv").unlink()
-    with pytest.raises(EvaluationError, match=r"000000000001\.csv of the question '00000001-.*' is not there; put it"):
-        load_set("gaia-validation", top)
+    found = load_set("gaia-validation", top)
+    ((name, why),) = found.faults.items()
+    assert name == whole.questions[0].id
+    assert re.search(r"000000000001\.csv of the question '00000001-.*' is not there, or cannot be read; put it", why)
+    assert found.version != before
 
 
 def test_an_attachment_outside_of_the_folder_is_not_read(tmp_path: Path) -> None:
@@ -125,8 +146,8 @@ def test_an_attachment_outside_of_the_folder_is_not_read(tmp_path: Path) -> None
     records[0]["file_name"] = "../secret.csv"
     (tmp_path / "secret.csv").write_text("x", encoding="utf-8")
     benchmark_data.table(tmp_path / "set" / "metadata.jsonl", records)
-    with pytest.raises(EvaluationError, match=r"set/secret\.csv of the question"):
-        load_set("gaia-validation", tmp_path / "set")
+    (why, *_) = load_set("gaia-validation", tmp_path / "set").faults.values()
+    assert "set/secret.csv of the question" in why
 
 
 def test_metadata_of_another_version_are_refused(tmp_path: Path) -> None:
@@ -147,12 +168,14 @@ def test_a_folder_without_the_set_is_refused(tmp_path: Path) -> None:
         load_set("hle", tmp_path / "nowhere")
 
 
-def test_an_id_twice_is_refused(tmp_path: Path) -> None:
+def test_of_questions_with_one_id_the_first_is_asked(tmp_path: Path) -> None:
     records = benchmark_data.gaia_records()
     records[2]["task_id"] = records[1]["task_id"]
     benchmark_data.table(tmp_path / "metadata.jsonl", [{**one, "file_name": ""} for one in records])
-    with pytest.raises(EvaluationError, match=r"gaia-validation has the id '00000002-.*' twice"):
-        load_set("gaia-validation", tmp_path)
+    found = load_set("gaia-validation", tmp_path)
+    second, third = [one.id for one in found.questions][1:]
+    assert third == f"{second}~2"
+    assert found.faults == {third: f"the id {second!r} stands in the set before; give each question its own id"}
 
 
 def test_an_empty_set_is_refused(tmp_path: Path) -> None:
@@ -176,7 +199,13 @@ def test_a_damaged_row_is_named(name: str, field: str, value: str, tmp_path: Pat
     written = benchmark_data.WRITERS[name](tmp_path)
     records = rows(written, (), name=name) if written.suffix != ".parquet" else _parquet(written)
     records[1][field] = value
-    with pytest.raises(EvaluationError, match=rf"row 2 of {name} cannot be read \(.*\); it is damaged, or of another"):
+    found = load_set(name, benchmark_data.table(written, records))
+    assert found.questions[1].id == "row 2"
+    ((_, why),) = found.faults.items()
+    assert re.match(rf"row 2 of {name} cannot be read \(.*\); it is damaged, or of another", why)
+    for one in records:
+        one[field] = value
+    with pytest.raises(EvaluationError, match=rf"row 1 of {name} cannot be read \(.*\); it is damaged, or of another"):
         load_set(name, benchmark_data.table(written, records))
 
 

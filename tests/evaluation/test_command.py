@@ -138,6 +138,55 @@ def test_what_cannot_be_is_refused_in_a_sentence(tmp_path: Path) -> None:
     assert (done.code, "there is no arm 'other'; the arms: direct" in done.err) == (2, True)
 
 
+def test_what_cannot_be_asked_is_said_before_the_rest_is_asked(tmp_path: Path) -> None:
+    data = sums(tmp_path / "data", 3) / "questions.jsonl"
+    lines = data.read_text(encoding="utf-8").splitlines()
+    data.write_text(
+        "\n".join([*lines[:2], json.dumps({**json.loads(lines[2]), "files": ["gone.pdf"]})]), encoding="utf-8"
+    )
+    folder = Folder(tmp_path)
+    begun = ("local", "--data", "data", "--arm", "one system=direct roles.judge=offline", "--name", "first")
+    done = folder.run("eval", "run", *begun)
+    assert done.code == 3
+    said = done.err.splitlines()
+    assert said[1].startswith("missing: q2: the file ") and "gone.pdf of the question 'q2' is not there" in said[1]
+    assert said[2] == "1 question of 3 cannot be asked; the report names them"
+    assert done.err.count(": completed") == 2
+    done = folder.run("eval", "score", "first")
+    assert done.out.strip() == "2 wrong, 1 missing"
+    assert done.err.startswith("missing: q2 one: the file ")
+    assert '"roles":{"judge":"offline"}' in folder.run("eval", "report", "first").out
+    done = folder.run("eval", "plan", *begun, "--pilot", "2")
+    assert "cost of all 2 questions, after 2: " in done.out, done.err
+    for words, why in (
+        (("run", "local", "--data", "data", "--choices-seed", "7"), "the set local has no choices to shuffle"),
+        (("run", *begun[:3], "--arm", "one roles.judge=nobody"), "nobody"),
+        (("score", "first", "--data", "gone"), "gone"),
+        (("score", "first", "--verdicts", "one=gone.json"), "gone.json is no report of SWE-bench's harness"),
+        (("score", "first", "--verdicts", "two=gone.json"), "there is no arm 'two'; the arms: one"),
+        (("export", "first", "--as", "swe-bench"), "what the runs of one changed was not looked at yet"),
+    ):
+        done = folder.run("eval", *words)
+        assert (done.code, why in done.err) == (2, True), done.err
+
+
+@pytest.mark.long
+def test_an_imported_evaluation_is_scored_with_the_data_there(tmp_path: Path) -> None:
+    sums(tmp_path / "data", 2)
+    folder = Folder(tmp_path)
+    assert folder.run("eval", "run", "local", "--data", "data", "--system", "direct", "--name", "first").code == 0
+    assert folder.run("eval", "export", "first", "--bundle", "first.zip").code == 0
+    there = ("--workspace", "there")
+    assert folder.run("eval", "import", "first.zip", *there).code == 0
+    done = folder.run("eval", "score", "first", *there)
+    assert (done.code, "the set local needs --data" in done.err) == (2, True)
+    sums(tmp_path / "other", 2, seed=2)
+    done = folder.run("eval", "score", "first", "--data", "other", *there)
+    assert (done.code, "bring the former data back" in done.err) == (2, True)
+    assert folder.run("eval", "score", "first", "--data", "data", *there).out.strip() == "2 wrong"
+    assert folder.run("eval", "score", "first", *there).out.strip() == "2 wrong"
+
+
 @pytest.mark.long
 def test_a_log_of_inspect_and_a_bundle_that_another_workspace_reports(tmp_path: Path) -> None:
     sums(tmp_path / "data", 3)

@@ -43,14 +43,11 @@ def test_the_version_is_that_of_the_content(tmp_path: Path) -> None:
     ("lines", "words"),
     [
         ([], "the set local holds no question"),
-        ([LINE, LINE], "has the id 'a' twice"),
-        ([{**LINE, "files": ["gone.pdf"]}], "gone.pdf of the question 'a' is not there; put it beside the questions"),
         ([{**LINE, "files": ["../secret.txt"]}], "'../secret.txt' lies outside"),
         ([{**LINE, "truth": "so"}], "line 1: unknown field 'truth'; a line has answer"),
         ([{"id": "a", "question": "Why?"}], "line 1: give `question` as text, `answer`"),
         ([{**LINE, "answer": {"a": 1}}], "line 1: the answer"),
         ([{**LINE, "answer": []}], "line 1: the answer"),
-        ([{**LINE, "question": " "}], "the question 'a' of the set local lacks its id or its text"),
         ([{**LINE, "scorer": "vibes"}], "there is no scorer 'vibes'; the scorers: "),
     ],
 )
@@ -59,6 +56,36 @@ def test_a_set_that_cannot_be_used_is_refused(tmp_path: Path, lines: list[dict[s
     with pytest.raises(EvaluationError) as caught:
         load_set("local", tmp_path)
     assert words in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "words"),
+    [
+        (LINE, "a~2", "the id 'a' stands in the set before; give each question its own id"),
+        ({**LINE, "id": " "}, "question 2", "question 2 of the set has no id; give it one"),
+        ({**LINE, "id": "b", "question": " "}, "b", "the question 'b' has no text; write down what is asked"),
+        (
+            {**LINE, "id": "b", "files": ["gone.pdf"]},
+            "b",
+            "gone.pdf of the question 'b' is not there, or cannot be read",
+        ),
+        ({**LINE, "id": "b", "files": ["folder"]}, "b", "folder of the question 'b' is not there, or cannot be read"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_is_a_fault_of_its_own(
+    tmp_path: Path, line: dict[str, Any], name: str, words: str
+) -> None:
+    write_set(tmp_path, [LINE, line])
+    (tmp_path / "folder").mkdir()
+    found = load_set("local", tmp_path)
+    assert [one.id for one in found.questions] == ["a", name]
+    assert [*found.faults] == [name]
+    assert words in found.faults[name]
+    write_set(tmp_path, [{**LINE, "files": ["gone.pdf"]}])
+    with pytest.raises(
+        EvaluationError, match=r"none of the 1 chosen questions of local can be asked; the first: the f"
+    ):
+        planned(load_set("local", tmp_path), [Arm(name="one")])
 
 
 def test_data_that_are_not_there_or_no_lines_of_json_are_refused(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import EvaluationError, MissingExtraError, ModelRequestError, UnknownModelError
-from agentorchestra.core.messages import ModelRequest
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Price, Settings
 from agentorchestra.core.spec import AgentResult
 from agentorchestra.evaluation.export import gaia_lines
 from agentorchestra.evaluation.plan import Arm, amend, read
-from agentorchestra.evaluation.questions import SCORERS
+from agentorchestra.evaluation.questions import SCORERS, Answer, EvalQuestion, Judge, Scored
 from agentorchestra.evaluation.report import figures, html, latex, markdown
 from agentorchestra.evaluation.results import (
     compared,
@@ -278,6 +278,129 @@ async def test_a_judge_is_asked_once_and_what_it_cannot_say_is_neither_right_nor
     assert cost > 0
     note = tables(plan, scores, cost)[2].note
     assert f"The judge judge cost ${cost:.4f} besides." in note
+
+
+async def test_a_refusal_and_a_scorer_that_fails_are_told_apart_from_wrong_answers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def picky(request: ModelRequest) -> Any:
+        """Be stopped by the provider's filter at 1, be refused by the provider at 2, and add else."""
+        first, _ = asked(request)
+        if first == 1:
+            return ModelResponse(text="", finish_reason="content_filter")
+        return ModelRequestError("the provider refused the request (400)") if first == 2 else adds(request)
+
+    class Odd:
+        """Fail at 3, and give 7 for a score at 4."""
+
+        judged = False
+
+        async def score(self, question: EvalQuestion, answer: Answer, judge: Judge | None) -> Scored:
+            if question.id == "q3":
+                raise ValueError("no such table")
+            return Scored(7.0, "ok") if question.id == "q4" else Scored.of(answer.text == question.truth)
+
+    monkeypatch.setattr("tests.evaluation.support.ASKS", Odd())
+    monkeypatch.setitem(SCORERS, "number", "tests.evaluation.support:ASKS")
+    sums(tmp_path / "data", 6)
+    trial = Trial(tmp_path, {"picky": picky})
+    plan = trial.plan(Arm(name="picky"))
+    ending = await trial.run(plan)
+    assert (ending.asked, ending.refused) == (6, {})
+    scores = await trial.score(plan)
+    assert [outcome(one) for one in scores] == ["right", "unanswered", "error", "undecided", "undecided", "right"]
+    assert scores[2].why == "the provider refused the request (400)"
+    assert (scores[3].why, scores[4].why) == ("ValueError: no such table", "the scorer gave 7.0 as 'ok'")
+    assert tables(plan, scores)[0].rows[0][1].endswith("of 4")
+
+
+async def test_a_question_that_cannot_be_asked_is_missing_and_the_rest_goes_on(tmp_path: Path) -> None:
+    data = sums(tmp_path / "data", 4)
+    lines = [json.loads(one) for one in (data / "questions.jsonl").read_text(encoding="utf-8").splitlines()]
+    write_set(data, [lines[0], {**lines[1], "files": ["gone.pdf"]}, {**lines[2], "id": "q0"}, lines[3]])
+    trial = Trial(tmp_path, {"good": adds})
+    plan = trial.plan(GOOD, repeats=2)
+    ending = await trial.run(plan)
+    assert (ending.asked, [*ending.missing]) == (4, ["q1", "q0~2"])
+    assert (trial.progress[-1].done, trial.progress[-1].total) == (4, 4)
+    scores = await trial.score(plan)
+    by_question = {one.question: (outcome(one), one.status, one.score) for one in scores}
+    left = ("left out", "missing", None)
+    assert by_question == {"q0": ("right", "ok", 1.0), "q1": left, "q0~2": left, "q3": ("right", "ok", 1.0)}
+    assert "gone.pdf of the question 'q1' is not there" in scores[2].why
+    found = tables(plan, scores)
+    assert "Left out, as they cannot be asked or have no public answer: q0~2, q1." in found[0].note
+    assert found[0].rows[0][1].endswith("of 2")
+    counts = dict(zip(found[1].head, found[1].rows[0], strict=True))
+    assert (counts["right"], counts["left out"], counts["counted"], counts["all"]) == ("4", "4", "4", "8")
+
+
+async def test_the_judge_stands_inside_the_budget_and_goes_on_with_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def judge(request: ModelRequest) -> str:
+        ((truth, answer),) = re.findall(r"True answer: (\d+) Answer: (\d+)", request.messages[-1].text)
+        return "yes" if truth == answer else "no"
+
+    monkeypatch.setitem(SCORERS, "number", "tests.evaluation.support:ASKS")
+    sums(tmp_path / "data", 8)
+    # A request to the judge costs some two cents: its input has about 20 tokens at $1,000 for a million.
+    trial = Trial(tmp_path, {"good": adds, "judge": judge}, price=Price(input=1000, output=1))
+    plan = trial.plan(GOOD, judge="judge", budget_usd=100, question_usd=10)
+    await trial.run(plan)
+    async with trial.workspace(trial.folder) as workspace:
+        runs = sum(one.result.cost_usd or 0 for one in await attempts(workspace, plan))
+    # The runs leave room for some requests to the judge, and not for all.
+    plan = amend(trial.folder, "trial", runs + 0.1)
+    scores = await trial.score(plan)
+    by_outcome = [outcome(one) for one in scores]
+    assert {*by_outcome} == {"right", "undecided"}
+    why = {one.why for one in scores if one.status == "judge_failed"}
+    assert all("the judge was not asked: $" in one and "of the budget of $" in one for one in why), why
+    assert all("`agentorchestra eval score trial --budget-usd X` goes on" in one for one in why)
+    async with trial.workspace(trial.folder) as workspace:
+        cost = await judged_usd(workspace, plan)
+    assert cost is not None
+    assert 0 < cost <= 0.1
+    before = len(trial.requests)
+    scores = await trial.score(amend(trial.folder, "trial", runs + 1000))
+    assert [outcome(one) for one in scores] == ["right"] * 8
+    assert len(trial.requests) - before == by_outcome.count("undecided")
+    # What the judge cost is spent for the runs too.
+    again = Trial(tmp_path / "second", trial.models, price=trial.price)
+    sums(again.data, 2)
+    plan = again.plan(GOOD, judge="judge", budget_usd=100, question_usd=10)
+    await again.run(plan.model_copy(update={"ids": plan.ids[:1]}))
+    await again.score(plan)
+    await again.run(plan)
+    async with again.workspace(again.folder) as workspace:
+        cost = await judged_usd(workspace, plan)
+        runs = sum(one.result.cost_usd or 0 for one in await attempts(workspace, plan))
+    assert cost
+    assert again.progress[-1].spent_usd == pytest.approx(runs + cost)
+
+
+async def test_an_arm_names_models_by_role_and_the_cost_is_that_of_each(tmp_path: Path) -> None:
+    async def pair(spec: Any, session: Any, kit: Any) -> AgentResult:
+        """Answer, then have it answered once more by the model of the role `judge`, whose answer counts."""
+        await direct(spec, session, kit)
+        return await direct(spec.model_copy(update={"role": "judge"}), session, kit)
+
+    sums(tmp_path / "data", 3)
+    trial = Trial(tmp_path, BOTH, systems={"pair": pair}, price=Price(input=100, output=100))
+    mixed = Arm(name="mixed", system="pair", model="poor", roles={"judge": "good"})
+    plan = trial.plan(mixed, Arm(name="same", system="pair", model="poor"))
+    await trial.run(plan)
+    scores = await trial.score(plan)
+    assert [name for name, _ in trial.requests].count("good") == 3
+    for one in scores:
+        assert [*one.usd_by_model] == (["good", "poor"] if one.arm == "mixed" else ["poor"])
+        assert sum(cost or 0 for cost in one.usd_by_model.values()) == pytest.approx(one.cost_usd)
+    (table,) = [one for one in tables(plan, scores) if one.title.startswith("Cost")]
+    assert re.search(r" mixed by model: good \$0\.\d+, poor \$0\.\d+\.$", table.note)
+    with pytest.raises(UnknownModelError, match="nobody"):
+        other = Arm(name="other", system="pair", model="poor", roles={"judge": "nobody"})
+        await trial.run(plan.model_copy(update={"arms": (other,), "name": "second"}))
 
 
 async def test_what_cannot_be_made_into_a_run_is_reported_with_its_question(tmp_path: Path) -> None:

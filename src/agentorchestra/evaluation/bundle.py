@@ -3,6 +3,7 @@
 A ZIP file with members of these names only, stored as they are (runs are packed already):
 
     evaluation.json   kind, format, the version of this package
+    checks.jsonl      what was found on the machines that runs left, where questions had some
     plan.json         the evaluation: ids, arms, limits, version of the set
     refused.json      why runs could not be made, where there were such
     report.md         as `agentorchestra eval report` prints it, where an answer has a score
@@ -12,7 +13,7 @@ A ZIP file with members of these names only, stored as they are (runs are packed
 The data of the set are not in it: they may not be shared, or have true answers. History of the format (a line each,
 newest last):
 
-- 1: first version.
+- 1: first version. `checks.jsonl` came later; bundles of questions that are answered in words are as before.
 """
 
 from __future__ import annotations
@@ -28,7 +29,9 @@ from typing import Any
 from pydantic import ValidationError
 
 from agentorchestra.core.errors import BundleError, EvaluationError
+from agentorchestra.evaluation.checks import CHECKS
 from agentorchestra.evaluation.plan import PLAN, Plan, folder_of, read, write
+from agentorchestra.evaluation.questions import Check
 from agentorchestra.evaluation.report import markdown
 from agentorchestra.evaluation.results import COUNTED, outcome, report_tables
 from agentorchestra.evaluation.runner import REFUSED, found_runs
@@ -40,7 +43,7 @@ KIND = "agentorchestra evaluation"
 FORMAT = 1
 HEADER, REPORT = "evaluation.json", "report.md"
 _RUN = re.compile(r"runs/run_[0-9A-Z]{26}\.zip")
-_TEXTS = (HEADER, PLAN, REFUSED, REPORT, SCORES)
+_TEXTS = (CHECKS, HEADER, PLAN, REFUSED, REPORT, SCORES)
 _MAX_TEXT_BYTES = 256 * 1024**2
 """Of a member that is read whole."""
 
@@ -90,8 +93,9 @@ async def _texts(workspace: Workspace[Any], plan: Plan) -> dict[str, str]:
     header = {"kind": KIND, "format": FORMAT, "distribution": plan.distribution}
     texts = {HEADER: json.dumps(header) + "\n", PLAN: plan.model_dump_json(indent=1) + "\n"}
     folder = folder_of(workspace.folder, plan.name)
-    if (folder / REFUSED).is_file():
-        texts[REFUSED] = (folder / REFUSED).read_text(encoding="utf-8")
+    for name in (REFUSED, CHECKS):
+        if (folder / name).is_file():
+            texts[name] = (folder / name).read_text(encoding="utf-8")
     if scored(workspace.folder, plan):
         scores = kept_scores(workspace.folder, plan)
         texts[SCORES] = (folder / SCORES).read_text(encoding="utf-8")
@@ -128,11 +132,11 @@ async def read_bundle(workspace: Workspace[Any], path: Path, data: Path | None =
                 taken.unlink()
     except (OSError, zipfile.BadZipFile) as exc:
         raise BundleError(f"{path} cannot be read: {exc}; give the file that `eval export --bundle` wrote") from None
-    there = (folder_of(workspace.folder, plan.name) / PLAN).exists()
-    if not there:
-        for name in (SCORES, REFUSED):
-            if name in texts:
-                write(workspace.folder, plan.name, name, texts[name])
+    here = folder_of(workspace.folder, plan.name)
+    there = (here / PLAN).exists()
+    for name in (SCORES, REFUSED, CHECKS):
+        if name in texts and not (there and (here / name).exists()):
+            write(workspace.folder, plan.name, name, texts[name])
     if not there or data is not None:
         write(workspace.folder, plan.name, PLAN, plan.model_dump_json(indent=1) + "\n")
     return plan, len(runs)
@@ -175,6 +179,8 @@ def _plan(path: Path, texts: dict[str, str]) -> Plan:
         plan = Plan.model_validate_json(texts[PLAN])
         for line in texts.get(SCORES, "").splitlines():
             Score.model_validate_json(line)
+        for line in texts.get(CHECKS, "").splitlines():
+            Check.model_validate_json(line)
         json.loads(texts.get(REFUSED, "{}"))
     except (ValidationError, ValueError) as exc:
         raise BundleError(f"{path}: the plan or the scores do not fit: {str(exc).splitlines()[0]}") from None

@@ -1,12 +1,16 @@
-"""What leaves an evaluation for other programs: all attempts, and the file that GAIA's leaderboard takes."""
+"""What leaves an evaluation for other programs: all attempts, and what GAIA and SWE-bench score."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from agentorchestra.core.errors import EvaluationError
+from agentorchestra.core.spec import RunResult
+from agentorchestra.evaluation.benchmarks.swe_bench import predictions
 from agentorchestra.evaluation.plan import Plan
+from agentorchestra.evaluation.questions import Check
+from agentorchestra.evaluation.runner import ENDED
 from agentorchestra.evaluation.scores import Attempt, Score
 
 
@@ -28,10 +32,7 @@ def gaia_lines(plan: Plan, attempts: Sequence[Attempt], arm: str) -> Iterable[st
     Raises:
         EvaluationError: the arm was asked more than once: the leaderboard takes one answer.
     """
-    if plan.repeats > 1:
-        raise EvaluationError(f"{plan.name} has {plan.repeats} repeats, and a leaderboard takes one answer a question")
-    plan.arm(arm)
-    last = {one.question: one.result for one in attempts if one.arm == arm}
+    last = _last(plan, attempts, arm)
     for each in plan.ids:
         found = last.get(each)
         line = {
@@ -40,3 +41,26 @@ def gaia_lines(plan: Plan, attempts: Sequence[Attempt], arm: str) -> Iterable[st
             "reasoning_trace": found.report if found else "",
         }
         yield json.dumps(line, ensure_ascii=False)
+
+
+def swe_bench_lines(plan: Plan, attempts: Sequence[Attempt], checks: Mapping[str, Check], arm: str) -> Iterable[str]:
+    """Return the lines of predictions that SWE-bench's harness takes, for an arm; what was not run is not in them.
+
+    Raises:
+        EvaluationError: the arm was asked more than once, or its machines were not looked at yet.
+    """
+    last = {name: one.run_id for name, one in _last(plan, attempts, arm).items() if one.status in ENDED}
+    if not last or not any(run in checks for run in last.values()):
+        raise EvaluationError(
+            f"what the runs of {arm} changed was not looked at yet; `agentorchestra eval score {plan.name}` does that"
+        )
+    patches = {name: checks[run].patch for name, run in last.items() if run in checks}
+    return predictions(f"{plan.name}-{arm}", patches)
+
+
+def _last(plan: Plan, attempts: Sequence[Attempt], arm: str) -> dict[str, RunResult]:
+    """Return the run that counts of each question."""
+    if plan.repeats > 1:
+        raise EvaluationError(f"{plan.name} has {plan.repeats} repeats, and a leaderboard takes one answer a question")
+    plan.arm(arm)
+    return {one.question: one.result for one in attempts if one.arm == arm}

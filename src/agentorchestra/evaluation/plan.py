@@ -23,6 +23,8 @@ from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet, load_
 
 FOLDER = "evaluations"
 PLAN = "plan.json"
+JUDGES = "judges"
+"""The label of a judge's runs: the evaluation."""
 ISOLATED: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
 """Settings under which a question learns nothing from another one; no arm can set them otherwise."""
 SAME_WEB: dict[str, JsonValue] = {"search.cache_s": 31_536_000, "web.cache_s": 31_536_000, "web.cache_mib": 4096}
@@ -37,7 +39,9 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
     Attributes:
         name: in tables and labels.
         system, model, preset: as for `run`; None for what the settings say.
-        environments: packaged environments that its top agent works in.
+        roles: models by role, as for `run`.
+        environments: packaged environments that its top agent works in; of a question with a machine `terminal` and
+            `files`, where none is named.
         settings: other settings, by dotted name: `{"parts.plan": "none"}`.
         reuse: whether generated tools stay for the questions that come after.
         tips: whether it is shown what the questions of `Plan.tips` taught (004, sec. 3.2.1).
@@ -47,6 +51,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
     system: str | None = None
     model: str | None = None
     preset: str | None = None
+    roles: dict[str, str] = {}
     environments: tuple[str, ...] = ()
     settings: dict[str, JsonValue] = {}
     reuse: bool = False
@@ -102,13 +107,14 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         format: of the file; 1 is the first.
         name: of the evaluation in its workspace.
         set, data: of the questions, see `load_set`; data is "" for the set's own place.
+        choices_seed: of the order of choices, None for the set's own.
         version: of the set when the evaluation was begun.
         ids: the questions, in the order in which they are asked.
         sample, seed: how they were chosen; sample is None for the whole set.
         arms: what is compared.
         repeats: how often each arm is asked each question.
         ask_again: how often at most a question is asked again that got no answer.
-        budget_usd: what all runs together may cost, None for no limit.
+        budget_usd: what all runs together may cost, the judge's among them; None for no limit.
         question_usd, question_s: what one run may cost, and the seconds it may work.
         judge: the model of scorers that ask one, "" for none.
         suite: the published table that this is (`suites`), "" for none.
@@ -121,6 +127,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     name: str
     set: str
     data: str = ""
+    choices_seed: int | None = None
     version: str
     ids: tuple[str, ...]
     sample: int | None = None
@@ -177,7 +184,7 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         Raises:
             EvaluationError: the data are not there, or are not those that the evaluation was begun with.
         """
-        found = load_set(self.set, Path(self.data) if self.data else None)
+        found = load_set(self.set, Path(self.data) if self.data else None, self.choices_seed)
         if found.version != self.version:
             raise EvaluationError(
                 f"the evaluation {self.name} was begun with the version {self.version[:12]} of the set {self.set}, and "
@@ -212,7 +219,8 @@ def planned(
 
     Raises:
         EvaluationError: no arm, a name twice or of other characters, a judge that is missing, a limit below one block,
-            reuse with several arms or repeats, tips that no arm takes or that leave no question.
+            no question that can be asked, reuse with several arms or repeats, tips that no arm takes or that leave no
+            question.
     """
     names = [one.name for one in arms]
     if not arms or len({*names}) < len(names):
@@ -254,6 +262,11 @@ def planned(
         raise EvaluationError(
             f"{plan.name} measures reuse with {len(arms)} arms and {plan.repeats} repeats, and tools that one of them "
             "made would serve the others; give each arm an evaluation in a workspace of its own, without repeats"
+        )
+    if all(one in questions.faults for one in chosen):
+        raise EvaluationError(
+            f"none of the {len(chosen)} chosen questions of {plan.set} can be asked; the first: "
+            f"{questions.faults[chosen[0]]}"
         )
     if not plan.judge:
         for each in chosen:
@@ -342,6 +355,18 @@ def amend(workspace: Path, name: str, budget_usd: float) -> Plan:
     """
     plan = read(workspace, name).model_copy(update={"budget_usd": budget_usd})
     run_usd(plan)
+    write(workspace, name, PLAN, plan.model_dump_json(indent=1) + "\n")
+    return plan
+
+
+def given_data(workspace: Path, name: str, data: Path) -> Plan:
+    """Say where the data of an evaluation's set are here; return it.
+
+    Raises:
+        EvaluationError: there is none of this name, or the data are not those that it was begun with.
+    """
+    plan = read(workspace, name).model_copy(update={"data": str(data.absolute())})
+    plan.load()
     write(workspace, name, PLAN, plan.model_dump_json(indent=1) + "\n")
     return plan
 

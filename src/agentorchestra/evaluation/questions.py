@@ -8,14 +8,15 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import Any, Literal, Protocol, TypeAlias
 
-from pydantic import JsonValue
+from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.core.ids import sha256_json
@@ -24,7 +25,24 @@ Truth: TypeAlias = str | tuple[str, ...]
 """A true answer; of a list its entries."""
 
 ScoreStatus = Literal["ok", "wrong", "missing", "judge_failed", "not_run"]
-"""`ok`: right, wholly or in part. `missing`: no answer was given. `judge_failed`: nobody could say."""
+"""`ok`: right, wholly or in part. `missing`: no answer was given, or (without a score) there is nothing to ask or to
+compare with. `judge_failed`: nobody could say."""
+
+
+@dataclass(frozen=True)
+class TaskMachine:
+    """The machine of the environment `terminal` that a question is worked on.
+
+    Attributes:
+        folder: the task as a folder of Harbor's format, with its tests (docs/terminal.md, "Tasks in folders").
+        image: the image below, "" for this machine's programs.
+        patch: a file in the run's folder to which the tests write what was changed; a harness elsewhere then decides.
+            "" where the tests decide.
+    """
+
+    folder: Path
+    image: str = ""
+    patch: str = ""
 
 
 @dataclass(frozen=True)
@@ -39,6 +57,8 @@ class EvalQuestion:
         group: what results are also given by, such as a level; "" for none.
         scorer: of this question, "" for that of the set.
         metadata: what else the set says of it, for scorers and reports.
+        machine: where it is worked on, with the tests that score it; None for a question that is answered in words.
+        fault: a sentence on why it cannot be asked, "" where it can; see `QuestionSet.faults`.
     """
 
     id: str
@@ -48,6 +68,8 @@ class EvalQuestion:
     group: str = ""
     scorer: str = ""
     metadata: Mapping[str, JsonValue] = field(default_factory=dict)
+    machine: TaskMachine | None = None
+    fault: str = ""
 
 
 @dataclass(frozen=True)
@@ -56,11 +78,11 @@ class QuestionSet:
 
     Attributes:
         name: `local`, `gaia`, ...; with the split where there are several, such as `gaia-validation`.
-        questions: at least one, each id once.
+        questions: at least one. Of those that have one id the first keeps it; the others are `ID~2`, ..., and faults.
         scorer: the name of what scores an answer, see `SCORERS`.
 
     Raises:
-        EvaluationError: no question, an id twice, an empty task, an attachment that is not there.
+        EvaluationError: no question.
     """
 
     name: str
@@ -70,23 +92,20 @@ class QuestionSet:
     def __post_init__(self) -> None:
         if not self.questions:
             raise EvaluationError(f"the set {self.name} holds no question; look whether its data are complete")
-        seen: set[str] = set()
-        for one in self.questions:
-            if one.id in seen:
-                raise EvaluationError(f"the set {self.name} has the id {one.id!r} twice; give each question its own id")
-            seen.add(one.id)
-            if not one.id.strip() or not one.task.strip():
-                raise EvaluationError(f"the question {one.id!r} of the set {self.name} lacks its id or its text")
-            for file in one.files:
-                if not file.is_file():
-                    raise EvaluationError(
-                        f"the file {file} of the question {one.id!r} is not there; put it beside the questions, "
-                        "or leave the question out"
-                    )
+        object.__setattr__(self, "questions", tuple(_told_apart(self.questions)))
+
+    @cached_property
+    def faults(self) -> dict[str, str]:
+        """Return why questions cannot be asked, by id: they are reported as `missing`, and the others are asked."""
+        found = {one.id: one.fault or _fault(one) for one in self.questions}
+        return {name: why for name, why in found.items() if why}
 
     @cached_property
     def version(self) -> str:
-        """Return the SHA-256 of everything that questions hold, the bytes of their files included."""
+        """Return the SHA-256 of everything that questions hold, the bytes of their files and folders included.
+
+        Images are not in it, nor is why a question cannot be asked.
+        """
         return sha256_json(
             [
                 self.name,
@@ -96,10 +115,11 @@ class QuestionSet:
                         one.id,
                         one.task,
                         list(one.truth) if isinstance(one.truth, tuple) else one.truth,
-                        [[file.name, hashlib.sha256(file.read_bytes()).hexdigest()] for file in one.files],
+                        [[file.name, _digest(file)] for file in one.files],
                         one.group,
                         one.scorer,
                         dict(one.metadata),
+                        *([_below(one.machine.folder)] if one.machine else []),
                     ]
                     for one in self.questions
                 ),
@@ -123,10 +143,30 @@ class Answer:
     Attributes:
         text: the final answer, "" where there is none.
         folder: of the run's files, for scorers that look at what was made; None where the run left none.
+        check: of a question with a machine, what its tests found there.
     """
 
     text: str
     folder: Path | None = None
+    check: Check | None = None
+
+
+class Check(BaseModel, frozen=True):
+    """What was found on the machine that a run left: it is looked at once, since tests change it.
+
+    Attributes:
+        run: its id.
+        reward: of the tests, 1 for a solved task; None where they have not decided (yet).
+        why: a sentence.
+        output: the end of what the tests printed.
+        patch: what was changed in the repository, of a set that asks for that.
+    """
+
+    run: str
+    reward: float | None
+    why: str
+    output: str = ""
+    patch: str = ""
 
 
 @dataclass(frozen=True)
@@ -134,7 +174,8 @@ class Scored:
     """What a scorer says of an answer.
 
     Attributes:
-        score: 0 to 1; None where nobody could say (`judge_failed`), which is no score of 0.
+        score: 0 to 1; None, which is no score of 0, where nobody could say (`judge_failed`), or where there is nothing
+            to ask or to compare with (`missing`).
         status: see ScoreStatus.
         why: a sentence.
     """
@@ -186,12 +227,15 @@ class Source:
         load: `module:function`; takes the folder or file of `--data` (None for the set's own place) and returns a
             QuestionSet.
         about: a sentence: what it is, where its data come from, what access it needs.
+        shuffled: whether it has choices in an order that is drawn: `load` then takes `seed` too.
     """
 
     load: str
     about: str
+    shuffled: bool = False
 
 
+_IMAGES = "needs bubblewrap, and an image of each task in `images/` of --data (docs/evaluation.md); free"
 _GATED = "on the hub, for those who accept its conditions (HF_TOKEN)"
 
 SOURCES: dict[str, Source] = {
@@ -207,11 +251,17 @@ SOURCES: dict[str, Source] = {
             ("simpleqa", "judged:load_simpleqa", "SimpleQA, 4,326 short questions about facts; a judge; free"),
             ("hle", "judged:load_hle", f"Humanity's Last Exam, 2,500 questions; a judge; {_GATED}"),
             ("browsecomp", "judged:load_browsecomp", "BrowseComp, 1,266 questions for the web; a judge; free"),
-            ("gpqa-diamond", "gpqa:load_diamond", "GPQA-Diamond, 198 questions with four choices; free"),
             ("aime-2024", "aime:load_2024", "AIME 2024, 30 problems; free"),
             ("aime-2025", "aime:load_2025", "AIME 2025, 30 problems; free"),
+            ("terminal-bench-2", "terminal_bench:load_tasks", f"Terminal-Bench 2, 89 tasks; {_IMAGES}"),
+            ("swe-bench-verified", "swe_bench:load_verified", f"SWE-bench Verified, 500 tasks; {_IMAGES}"),
         )
     },
+    "gpqa-diamond": Source(
+        "agentorchestra.evaluation.benchmarks.gpqa:load_diamond",
+        "GPQA-Diamond, 198 questions with four choices; free",
+        shuffled=True,
+    ),
 }
 """The sets by name."""
 
@@ -226,23 +276,33 @@ SCORERS: dict[str, str] = {
     "simpleqa": "agentorchestra.evaluation.benchmarks.judged:SIMPLEQA",
     "hle": "agentorchestra.evaluation.benchmarks.judged:HLE",
     "browsecomp": "agentorchestra.evaluation.benchmarks.judged:BROWSECOMP",
+    "tests": "agentorchestra.evaluation.benchmarks.terminal_bench:TESTS",
+    "swe-bench": "agentorchestra.evaluation.benchmarks.swe_bench:HARNESS",
 }
 """Scorers by name, as `module:name`; they are imported when they are needed."""
 
 
-def load_set(name: str, data: Path | None = None) -> QuestionSet:
+def load_set(name: str, data: Path | None = None, choices_seed: int | None = None) -> QuestionSet:
     """Load a set.
 
     Args:
         name: see `SOURCES`.
         data: the folder or file with its data, None for the set's own place.
+        choices_seed: of the order of choices, for sets that shuffle them; None for the set's own.
 
     Raises:
-        EvaluationError: an unknown name, data that are missing or not in the set's form.
+        EvaluationError: an unknown name, data that are missing or not in the set's form, a seed for a set without
+            choices.
     """
     if name not in SOURCES:
         raise EvaluationError(f"there is no set {name!r}; the sets: {', '.join(sorted(SOURCES))}")
-    found: QuestionSet = resolve_name(SOURCES[name].load)(data)
+    if choices_seed is not None and not SOURCES[name].shuffled:
+        shuffled = ", ".join(one for one, source in SOURCES.items() if source.shuffled)
+        raise EvaluationError(
+            f"the set {name} has no choices to shuffle; leave --choices-seed out, which is for {shuffled}"
+        )
+    options = {} if choices_seed is None else {"seed": choices_seed}
+    found: QuestionSet = resolve_name(SOURCES[name].load)(data, **options)
     for one in found.questions:
         found.scorer_of(one)
     return found
@@ -323,6 +383,48 @@ def read_lines(path: Path) -> list[tuple[int, dict[str, Any]]]:
             raise EvaluationError(f"{path}, line {number} is no JSON object; write one object in each line")
         found.append((number, value))
     return found
+
+
+def _told_apart(questions: Iterable[EvalQuestion]) -> Iterator[EvalQuestion]:
+    """Yield questions of which each has an id of its own."""
+    seen: set[str] = set()
+    for number, one in enumerate(questions, start=1):
+        name, fault = one.id, one.fault
+        if not name.strip():
+            name = f"question {number}"
+            fault = fault or f"{name} of the set has no id; give it one"
+        if name in seen:
+            fault = f"the id {name!r} stands in the set before; give each question its own id"
+            name = next(new for n in count(2) if (new := f"{name}~{n}") not in seen)
+        seen.add(name)
+        yield replace(one, id=name, fault=fault)
+
+
+def _fault(question: EvalQuestion) -> str:
+    """Return why a question cannot be asked, "" where it can."""
+    if not question.task.strip():
+        return f"the question {question.id!r} has no text; write down what is asked, or leave it out"
+    for file in question.files:
+        if _digest(file) is None:
+            return (
+                f"the file {file} of the question {question.id!r} is not there, or cannot be read; put it beside the "
+                "questions, or leave the question out"
+            )
+    return ""
+
+
+def _digest(file: Path) -> str | None:
+    """Return the SHA-256 of a file, None where it cannot be read."""
+    try:
+        return hashlib.sha256(file.read_bytes()).hexdigest()
+    except OSError:
+        return None
+
+
+def _below(folder: Path) -> list[list[str | None]]:
+    """Return the names and digests of all files below a folder."""
+    files = sorted(one for one in folder.rglob("*") if one.is_symlink() or one.is_file())
+    return [[one.relative_to(folder).as_posix(), _digest(one)] for one in files]
 
 
 def _truth(value: Any, where: str) -> Truth:

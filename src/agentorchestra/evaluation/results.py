@@ -31,7 +31,7 @@ from agentorchestra.evaluation.statistics import (
 from agentorchestra.evaluation.suites.suite import suite
 from agentorchestra.workspace import Workspace
 
-OUTCOMES = ("right", "partly", "wrong", "unanswered", "error", "out of limits", "undecided", "not run")
+OUTCOMES = ("right", "partly", "wrong", "unanswered", "error", "out of limits", "left out", "undecided", "not run")
 COUNTED = OUTCOMES[:6]
 """Outcomes that are in the denominator; what got no answer counts as 0."""
 
@@ -76,6 +76,8 @@ def outcome(score: Score) -> str:
     """Return which of `OUTCOMES` a score is."""
     if score.status == "ok":
         return "right" if score.score == 1 else "partly"
+    if score.status == "missing" and score.score is None:
+        return "left out"  # there is nothing to ask, or nothing to compare with
     if score.status == "missing":
         limits = ("timed_out", "budget_exhausted")
         return (
@@ -367,8 +369,10 @@ def _accuracy(plan: Plan, scores: Sequence[Score]) -> Table:
         rows.append((arm.name, *cells))
     note = (
         "Percent, with the 95% interval (clustered by question) and the number of questions. What was not answered, "
-        "ended in an error or ran out of its limits counts as 0; what was undecided or not run is left out."
+        "ended in an error or ran out of its limits counts as 0; what was undecided or not run is not counted."
     )
+    if out := sorted({one.question for one in scores if outcome(one) == "left out"}):
+        note += f" Left out, as they cannot be asked or have no public answer: {', '.join(out)}."
     return Table("Accuracy", ("arm", "all", *groups), tuple(rows), note)
 
 
@@ -452,6 +456,14 @@ def _spent(plan: Plan, scores: Sequence[Score], judge_usd: float | None) -> Tabl
     note = "Seconds and steps: median / 9 in 10 below / most. Cost has what may have been paid without an answer."
     if plan.judge:
         note += f" The judge {plan.judge} cost {usd(judge_usd)} besides."
+    for arm in plan.arms:
+        by_model: dict[str, list[float | None]] = {}
+        for one in scores:
+            for model, cost in one.usd_by_model.items() if one.arm == arm.name else ():
+                by_model.setdefault(model, []).append(cost)
+        if len(by_model) > 1:
+            each = ", ".join(f"{model} {usd(total(costs))}" for model, costs in by_model.items())
+            note += f" {arm.name} by model: {each}."
     return Table(SPENT, head, tuple(rows), note)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AsyncExitStack, contextmanager
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,8 @@ from agentorchestra.core.errors import AgentOrchestraError, EvaluationError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunResult, RunSpec, RunStatus
-from agentorchestra.evaluation.plan import Arm, Plan, folder_of, run_usd, write
+from agentorchestra.evaluation.checks import Workspaces, on_machine
+from agentorchestra.evaluation.plan import JUDGES, Arm, Plan, folder_of, run_usd, write
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet
 from agentorchestra.workspace import Workspace, load_settings, open_workspace
 
@@ -53,9 +54,10 @@ class Progress:
     """How far an evaluation is, each time a run ended.
 
     Attributes:
-        done, total: answered places (question, arm, repeat), and all of them; questions that give tips count, too.
+        done, total: answered places (question, arm, repeat), and all that can be asked; questions that give tips
+            count, too.
         failed: runs that ended with an error, here.
-        spent_usd: of all its runs; None where a price is unknown.
+        spent_usd: of all its runs and those of its judge; None where a price is unknown.
         left_usd: of its budget, None without one.
         left_s: an estimate from what was done here, None before anything was.
         last: which run ended, and how.
@@ -78,11 +80,13 @@ class Ending:
         asked: runs that were driven here.
         refused: sentences about runs that could not be made or driven, by question and arm.
         left_out: questions that were not begun, because the budget had no room for them.
+        missing: why questions cannot be asked, by id (`QuestionSet.faults`).
     """
 
     asked: int
     refused: Mapping[tuple[str, str], str]
     left_out: tuple[str, ...]
+    missing: Mapping[str, str]
 
 
 def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
@@ -134,7 +138,8 @@ class Runner:
         folder: of the workspace.
         plan: the evaluation; `keep` has written it.
         questions: of the plan, see `Plan.load`.
-        workspaces: makes the workspace of an arm; arms that are alike but for system and model share one.
+        workspaces: makes the workspace of an arm; arms that are alike but for system and model share one. A question
+            with a machine has a workspace of its own.
         at_once: runs at the same time; one where later questions reuse what earlier ones made.
         progress: is told of every run that ended.
         again: whether runs that failed are tried again.
@@ -146,12 +151,14 @@ class Runner:
         plan: Plan,
         questions: QuestionSet,
         *,
-        workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
+        workspaces: Workspaces = arm_workspace,
         at_once: int = 4,
         progress: Callable[[Progress], None] | None = None,
         again: bool = False,
     ) -> None:
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
+        self._faults = questions.faults
+        self._missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
         self._at_once, self._progress, self._again = 1 if plan.reuse else at_once, progress, again
         self._slots = asyncio.Semaphore(self._at_once)
         self._freed = asyncio.Condition()
@@ -184,17 +191,23 @@ class Runner:
                 self._take(place, record.id, await any_workspace.result(record.id))
             if plan.teacher is not None:
                 await self._check_tips(any_workspace)
+            for one in await any_workspace.runs():
+                if one.manifest.labels.get(JUDGES) == plan.name:
+                    self._paid[one.id] = paid(await any_workspace.result(one.id))
+            chosen = [one for one in (plan.ids if ids is None else ids) if one not in self._missing]
             for arm in plan.arms:
-                await opened[arm.name].foresee(self._spec(self._questions[plan.ids[0]], arm, 0, 0))
+                for first in (self._questions[one] for one in chosen[:1]):
+                    async with self._on_machine(first, arm, opened[arm.name]) as workspace:
+                        await workspace.foresee(self._spec(first, arm, 0, 0, workspace))
             self._began = time.monotonic()
             if plan.teacher is not None:
                 await self._learn(plan.teacher, opened[plan.teacher.name])
-            left_out = await self._blocks([*(plan.ids if ids is None else ids)], opened)
+            left_out = await self._blocks(chosen, opened)
         refused: dict[str, dict[str, str]] = {}
         for (question, name), why in self._refused.items():
             refused.setdefault(question, {})[name] = why
         write(self._folder, plan.name, REFUSED, json.dumps(refused, indent=1) + "\n")
-        return Ending(self._asked, self._refused, tuple(left_out))
+        return Ending(self._asked, self._refused, tuple(left_out), self._missing)
 
     async def _check_reuse(self, workspace: Workspace[Any]) -> None:
         """Raise EvaluationError where the reuse of tools could not be counted."""
@@ -225,7 +238,8 @@ class Runner:
         """Ask the questions that give tips, one after another, with the memory that they come from."""
         for each in self._plan.tips:
             record = self._records.get((each, arm.name, 0, 0))
-            if record is not None and record.status in ENDED:  # also after an error: later questions had no tip of it
+            faulty = each in self._faults
+            if faulty or (record is not None and record.status in ENDED):  # failed, too
                 continue
             hold = run_usd(self._plan)
             if not await self._room(hold):
@@ -244,12 +258,24 @@ class Runner:
             opened[arm.name] = shared[key]
         return opened
 
+    @asynccontextmanager
+    async def _on_machine(
+        self, question: EvalQuestion, arm: Arm, shared: Workspace[Any]
+    ) -> AsyncIterator[Workspace[Any]]:
+        """Give the workspace for a question: that of its arm, or one with the machine that the question needs."""
+        if question.machine is None:
+            yield shared
+        else:
+            async with on_machine(self._workspaces(self._folder, arm), question.machine) as own:
+                yield own
+
     def _take(self, place: Place, run_id: str, result: RunResult) -> bool:
         """Note what a run cost; return whether its place is settled: answered, or not to be asked again."""
         self._paid[run_id] = paid(result)
         question, arm, repeat, attempt = place
         tried = result.status in ENDED and not (self._again and result.status is RunStatus.FAILED)
-        if tried and (is_answer(result.answer) or attempt == self._plan.ask_again):
+        said = is_answer(result.answer) or self._questions[question].machine is not None  # there the tests decide
+        if tried and (said or attempt == self._plan.ask_again):
             self._settled.add((question, arm, repeat))
         return (question, arm, repeat) in self._settled
 
@@ -305,8 +331,10 @@ class Runner:
                 continue
             async with self._slots:
                 try:
-                    run_id = record.id if record else await workspace.create(self._spec(question, arm, repeat, attempt))
-                    result = await workspace.resume(run_id)
+                    async with self._on_machine(question, arm, workspace) as there:
+                        spec = self._spec(question, arm, repeat, attempt, there)
+                        run_id = record.id if record else await there.create(spec)
+                        result = await there.resume(run_id)
                 except AgentOrchestraError as exc:  # of this run alone: the others go on
                     self._refused[question.id, arm.name] = f"{type(exc).__name__}: {exc}"
                     self._tell(f"{question.id} {arm.name}: refused: {exc}")
@@ -324,26 +352,28 @@ class Runner:
         """Return whether a run is to be gone on with."""
         return record.status not in ENDED or (self._again and record.status is RunStatus.FAILED)
 
-    def _spec(self, question: EvalQuestion, arm: Arm, repeat: int, attempt: int) -> RunSpec:
-        """Return the run of a place: of the question it gets text and files, and nothing else."""
-        plan = self._plan
+    def _spec(self, question: EvalQuestion, arm: Arm, repeat: int, attempt: int, workspace: Workspace[Any]) -> RunSpec:
+        """Return the run of a place: of the question it gets text, files and machine, and nothing else."""
+        plan, task = self._plan, workspace.task
+        seconds = plan.question_s if plan.question_s is not None or task is None else task.agent_s
         return RunSpec(
             task=question.task,
             files=question.files,
             system=arm.system,
             model=arm.model,
-            budget=Budget(cost_usd=plan.question_usd, active_s=plan.question_s),
+            roles=arm.roles,
+            budget=Budget(cost_usd=plan.question_usd, active_s=seconds),
             on_ask="deny",
             labels=plan.labels(question.id, arm.name, repeat, attempt),
             seed=sha256_json([plan.seed, question.id, repeat, attempt])[:16],
             memory="workflow" if question.id in plan.tips else "none",
-            environments=arm.environments,
+            environments=arm.environments or (("terminal", "files") if task is not None else ()),
         )
 
     # -- what is told ----------------------------------------------------------------------------------------------
 
     def _spent(self) -> float | None:
-        """Return what all runs cost until now, None where a price is unknown."""
+        """Return what all runs cost until now, the judge's among them; None where a price is unknown."""
         costs = [*self._paid.values()]
         return None if None in costs else sum(one for one in costs if one is not None)
 
@@ -351,7 +381,7 @@ class Runner:
         if self._progress is None:
             return
         plan, spent = self._plan, self._spent()
-        total = len(plan.ids) * len(plan.arms) * plan.repeats + len(plan.tips)
+        total = (len(plan.ids) - len(self._missing)) * len(plan.arms) * plan.repeats + len(plan.tips)
         each = (time.monotonic() - self._began) / max(1, self._asked)
         self._progress(
             Progress(

@@ -7,33 +7,36 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import AsyncIterator, Iterable, Mapping
+from contextlib import asynccontextmanager
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel
 
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, EvaluationError
 from agentorchestra.core.ids import sha256_text
-from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.evaluation.plan import Plan, folder_of, write
+from agentorchestra.core.spec import FINAL, RunResult, RunStatus
+from agentorchestra.evaluation.benchmarks.swe_bench import verdicts
+from agentorchestra.evaluation.checks import Workspaces, check_run, keep_check, kept_checks
+from agentorchestra.evaluation.plan import JUDGES, Plan, folder_of, write
 from agentorchestra.evaluation.questions import (
     Answer,
+    Check,
     EvalQuestion,
     QuestionSet,
     Scored,
     ScoreStatus,
     read_lines,
 )
-from agentorchestra.evaluation.runner import ENDED, REFUSED, found_runs, is_answer, paid
+from agentorchestra.evaluation.runner import ENDED, REFUSED, arm_workspace, found_runs, is_answer, paid
 from agentorchestra.evaluation.trajectories import Course, course
 from agentorchestra.workspace import Workspace
 
 SCORES = "scores.jsonl"
 JUDGE_SYSTEM = "direct"
-JUDGES = "judges"
-"""The label of a judge's runs: the evaluation."""
 
 
 class Attempt(BaseModel, frozen=True):
@@ -65,6 +68,7 @@ class Score(BaseModel, frozen=True):
         delegations: agents that its top agent asked, in the run whose answer counts.
         made, found: tools that were generated, and that the generator found in place of making one, in all attempts.
         reused: tools that were called and that an earlier question of the arm made.
+        usd_by_model: the same dollars, by the model that was asked.
     """
 
     question: str
@@ -85,6 +89,57 @@ class Score(BaseModel, frozen=True):
     made: tuple[str, ...] = ()
     found: tuple[str, ...] = ()
     reused: tuple[str, ...] = ()
+    usd_by_model: dict[str, float | None] = {}
+
+
+class Purse:
+    """What the judge may still cost: what the runs of an evaluation left of its budget.
+
+    Args:
+        plan: the evaluation.
+        spent_usd: what its runs and its judge cost until now.
+    """
+
+    def __init__(self, plan: Plan, spent_usd: float) -> None:
+        self._plan, self._spent, self._held = plan, spent_usd, 0.0
+        self._freed = asyncio.Condition()
+
+    @asynccontextmanager
+    async def room(self) -> AsyncIterator[float | None]:
+        """Hold what one request to the judge may cost, None for no limit; wait for others that hold the rest.
+
+        Raises:
+            EvaluationError: the budget is reached.
+        """
+        budget, most = self._plan.budget_usd, self._plan.question_usd
+        if budget is None or most is None:
+            yield None
+            return
+        async with self._freed:
+            while self._held and budget - self._spent - self._held < most:
+                await self._freed.wait()
+            hold = min(most, budget - self._spent - self._held)
+            if hold <= 0:
+                raise EvaluationError(self.reached)
+            self._held += hold
+        try:
+            yield hold
+        finally:
+            async with self._freed:
+                self._held -= hold
+                self._freed.notify_all()
+
+    def pay(self, usd: float | None) -> None:
+        """Note what the judge cost."""
+        self._spent += usd or 0.0
+
+    @property
+    def reached(self) -> str:
+        """The sentence for a budget that is reached."""
+        return (
+            f"the judge was not asked: ${self._spent:.4f} of the budget of ${self._plan.budget_usd:g} are spent; "
+            f"`agentorchestra eval score {self._plan.name} --budget-usd X` goes on"
+        )
 
 
 class ModelJudge:
@@ -95,27 +150,40 @@ class ModelJudge:
         plan: the evaluation, which names the model.
         asked: the labels of what it was asked before, with the runs.
         of: the run that is judged.
+        purse: what it may cost.
     """
 
-    def __init__(self, workspace: Workspace[Any], plan: Plan, asked: Mapping[tuple[str, str], str], of: str) -> None:
-        self._workspace, self._plan, self._asked, self._of = workspace, plan, asked, of
+    def __init__(
+        self, workspace: Workspace[Any], plan: Plan, asked: Mapping[tuple[str, str], str], of: str, purse: Purse
+    ) -> None:
+        self._workspace, self._plan, self._asked, self._of, self._purse = workspace, plan, asked, of, purse
 
     async def __call__(self, prompt: str) -> str:
         """Return the judge's reply.
 
         Raises:
-            EvaluationError: it gave none.
+            EvaluationError: it gave none, or the budget of the evaluation is reached.
         """
         place = (self._of, sha256_text(f"{self._plan.judge} {prompt}")[:16])
-        run_id = self._asked.get(place) or await self._workspace.create(
-            prompt,
-            system=JUDGE_SYSTEM,
-            model=self._plan.judge,
-            labels={JUDGES: self._plan.name, "of": place[0], "asked": place[1]},
-            on_ask="deny",
-            memory="none",
-        )
-        result = await self._workspace.resume(run_id)
+        before = self._asked.get(place)
+        result = await self._workspace.result(before) if before else None
+        if result is None or result.status not in FINAL:
+            async with self._purse.room() as usd:
+                had = paid(result) or 0.0 if result else 0.0
+                budget = Budget(cost_usd=None if usd is None else had + usd)
+                run_id = before or await self._workspace.create(
+                    prompt,
+                    system=JUDGE_SYSTEM,
+                    model=self._plan.judge,
+                    labels={JUDGES: self._plan.name, "of": place[0], "asked": place[1]},
+                    on_ask="deny",
+                    memory="none",
+                    budget=budget,
+                )
+                result = await self._workspace.resume(run_id, budget=budget if before else None)
+                self._purse.pay((paid(result) or 0.0) - had)
+            if result.status is RunStatus.BUDGET_EXHAUSTED and usd is not None and usd < (self._plan.question_usd or 0):
+                raise EvaluationError(self._purse.reached)
         if not result.answer:
             raise EvaluationError(f"the judge gave no reply ({result.status}): {result.error or 'it was empty'}")
         return result.answer
@@ -152,24 +220,52 @@ def total(costs: Iterable[float | None]) -> float | None:
     return None if None in listed else sum(one for one in listed if one is not None)
 
 
-async def score(workspace: Workspace[Any], plan: Plan, questions: QuestionSet, *, at_once: int = 4) -> list[Score]:
+async def score(
+    workspace: Workspace[Any],
+    plan: Plan,
+    questions: QuestionSet,
+    *,
+    at_once: int = 4,
+    workspaces: Workspaces = arm_workspace,
+) -> list[Score]:
     """Score every answer of an evaluation, and keep the scores.
 
     Args:
         workspace: open; the judge runs in it.
         plan: the evaluation.
         questions: of the plan, see `Plan.load`.
-        at_once: answers that are judged at the same time.
+        at_once: answers that are judged, and machines that are looked at, at the same time.
+        workspaces: makes the workspace of an arm, for questions with a machine.
     """
     by_place: dict[tuple[str, str, int], list[Attempt]] = {}
-    for one in await attempts(workspace, plan):
+    tries = await attempts(workspace, plan)
+    for one in tries:
         by_place.setdefault((one.question, one.arm, one.repeat), []).append(one)
     asked, refused = await judged(workspace, plan), _refused(workspace.folder, plan)
+    checks = kept_checks(workspace.folder, plan)
+    elsewhere = {one.id for one in await workspace.runs() if one.imported is not None}
+    runs = sum(paid(one.result) or 0.0 for one in tries)
+    purse = Purse(plan, runs + sum([paid(await workspace.result(one)) or 0.0 for one in asked.values()]))
     slots = asyncio.Semaphore(at_once)
     courses: dict[tuple[str, str, int], list[Course]] = {}
 
+    async def checked(question: EvalQuestion, mark: Score) -> Check | None:
+        """Return what is on the machine that a run left, looked at once."""
+        if question.machine is None or mark.run_id in checks:
+            return checks.get(mark.run_id)
+        if mark.run_id in elsewhere:
+            raise EvaluationError(
+                f"the machine of {mark.run_id} is where the run was made; score it there, and import the bundle again"
+            )
+        made = workspaces(workspace.folder, plan.arm(mark.arm))
+        keep_check(workspace.folder, plan, found := await check_run(made, question.machine, mark.run_id))
+        return found
+
     async def marked(each: str, arm: str, repeat: int) -> Score:
-        mark = _unscored(questions.by_id[each], arm, repeat, by_place.get((each, arm, repeat), []))
+        question = questions.by_id[each]
+        mark = _unscored(question, arm, repeat, by_place.get((each, arm, repeat), []))
+        if not mark.run_id and each in questions.faults:
+            return mark.model_copy(update={"status": "missing", "why": questions.faults[each]})
         if mark.status == "not_run":
             return mark.model_copy(update={"why": refused.get(each, {}).get(arm, mark.why)})
         tries = by_place[each, arm, repeat]
@@ -177,8 +273,11 @@ async def score(workspace: Workspace[Any], plan: Plan, questions: QuestionSet, *
         if mark.status != "ok":
             return mark
         async with slots:
-            judge = ModelJudge(workspace, plan, asked, mark.run_id) if plan.judge else None
-            said = await _said(workspace, questions, judge, mark)
+            judge = ModelJudge(workspace, plan, asked, mark.run_id, purse) if plan.judge else None
+            try:
+                said = await _said(workspace, questions, judge, mark, await checked(question, mark))
+            except (AgentOrchestraError, ValueError, TypeError, LookupError, ArithmeticError) as exc:
+                said = Scored(None, "judge_failed", f"{type(exc).__name__}: {exc}")
         return mark.model_copy(update={"status": said.status, "score": said.score, "why": said.why})
 
     places = product(plan.ids, [arm.name for arm in plan.arms], range(plan.repeats))
@@ -203,6 +302,29 @@ def _with_courses(marks: Iterable[Score], courses: Mapping[tuple[str, str, int],
         known |= made
         scores.append(mark.model_copy(update={**said, "delegations": tries[-1].delegations if tries else 0}))
     return scores
+
+
+async def take_verdicts(workspace: Workspace[Any], plan: Plan, arm: str, report: Path) -> int:
+    """Take over what SWE-bench's harness said of the changes of an arm; return of how many.
+
+    Raises:
+        EvaluationError: there is no such arm, the file is no report, or none of its tasks is one of the arm's.
+    """
+    plan.arm(arm)
+    said, checks = verdicts(report), kept_checks(workspace.folder, plan)
+    found = {
+        one.result.run_id: said[one.question]
+        for one in await attempts(workspace, plan)
+        if one.arm == arm and one.question in said and one.result.run_id in checks
+    }
+    if not found:
+        raise EvaluationError(
+            f"{report} says nothing of what the runs of {arm} changed; give the report on what `agentorchestra eval "
+            f"export {plan.name} --as swe-bench --arm {arm}` wrote"
+        )
+    for run, (reward, why) in found.items():
+        keep_check(workspace.folder, plan, checks[run].model_copy(update={"reward": reward, "why": why}))
+    return len(found)
 
 
 def _refused(folder: Path, plan: Plan) -> dict[str, dict[str, str]]:
@@ -240,13 +362,24 @@ def _unscored(question: EvalQuestion, arm: str, repeat: int, tries: list[Attempt
             "tokens": sum(one.result.usage.tokens for one in tries),
             "duration_s": round(sum(one.result.duration_s for one in tries), 3),
             "steps": sum(one.result.steps for one in tries),
+            "usd_by_model": _by_model([one.result for one in tries]),
         }
     )
     if last.status not in ENDED:
         return ran.model_copy(update={"why": f"the run is {last.status.value}; `agentorchestra eval resume` goes on"})
-    if last.status is RunStatus.FAILED or not is_answer(last.answer):
+    if last.status is RunStatus.FAILED or (question.machine is None and not is_answer(last.answer)):
         return ran.model_copy(update={"status": "missing", "score": 0.0, "why": last.error or "no answer"})
     return ran.model_copy(update={"status": "ok", "why": ""})
+
+
+def _by_model(results: Iterable[RunResult]) -> dict[str, float | None]:
+    """Return the dollars of runs by the model that was asked, with what may have been paid."""
+    found: dict[str, list[float | None]] = {}
+    for result in results:
+        for model, usage in result.usage_by_model.items():
+            cost = None if usage.cost_usd is None else usage.cost_usd + (usage.uncertain_usd or 0.0)
+            found.setdefault(model, []).append(cost)
+    return {model: total(costs) for model, costs in sorted(found.items())}
 
 
 async def _said(
@@ -254,16 +387,14 @@ async def _said(
     questions: QuestionSet,
     judge: ModelJudge | None,
     ran: Score,
+    check: Check | None,
 ) -> Scored:
-    """Return what the scorer says; where it fails, or says what no score is, nobody could say."""
+    """Return what the scorer says; where it says what no score is, nobody could say."""
     question = questions.by_id[ran.question]
-    if question.truth is None:
-        return Scored(None, "judge_failed", "the true answer is not public")
+    if question.truth is None and question.machine is None:
+        return Scored(None, "missing", "the true answer is not public; `agentorchestra eval export` writes the answers")
     folder = workspace.run_folder(ran.run_id)
-    answer = Answer(ran.answer, folder if folder.is_dir() else None)
-    try:
-        said = await questions.scorer_of(question).score(question, answer, judge)
-    except (AgentOrchestraError, ValueError, TypeError, LookupError, ArithmeticError) as exc:
-        return Scored(None, "judge_failed", f"{type(exc).__name__}: {exc}")
+    answer = Answer(ran.answer, folder if folder.is_dir() else None, check)
+    said = await questions.scorer_of(question).score(question, answer, judge)
     fits = said.score is None if said.status == "judge_failed" else said.score is not None and 0 <= said.score <= 1
     return said if fits else Scored(None, "judge_failed", f"the scorer gave {said.score!r} as {said.status!r}")

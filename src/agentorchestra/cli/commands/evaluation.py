@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from agentorchestra.evaluation.runner import Ending, Progress
 
 F = TypeVar("F", bound=Callable[..., Any])
+_SHOWN = 5  # questions that cannot be asked or scored; the report has all
 
 
 @click.group(
@@ -68,7 +69,7 @@ def _limit_options(function: F) -> F:
     options = [
         click.option("--sample", type=click.IntRange(min=1), metavar="N", help="So many questions, of all groups."),
         click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the sample and the runs."),
-        click.option("--budget-usd", type=POSITIVE, metavar="X", help="What all runs together may cost."),
+        click.option("--budget-usd", type=POSITIVE, metavar="X", help="What all runs and the judge together may cost."),
         click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
         click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
         click.option("--judge", metavar="M", type=WORDS, default="", help="The model of scorers that ask one."),
@@ -94,6 +95,9 @@ def _set_options(function: F) -> F:
     options = [
         click.argument("questions", metavar="SET", type=WORDS),
         _data_option,
+        click.option(
+            "--choices-seed", type=int, metavar="S", help="Of the order of choices, for gpqa-diamond.  [default: 42]"
+        ),
         click.option("--name", metavar="NAME", type=WORDS, default="", help="Of the evaluation.  [default: made up]"),
         click.option("--system", "systems", metavar="NAME", type=WORDS, multiple=True, help="An arm; may be repeated."),
         click.option(
@@ -102,8 +106,8 @@ def _set_options(function: F) -> F:
             metavar="TEXT",
             type=WORDS,
             multiple=True,
-            help="An arm as 'NAME KEY=VALUE ...': system, model, preset, environments (a,b), or a setting such as "
-            "parts.plan; may be repeated.",
+            help="An arm as 'NAME KEY=VALUE ...': system, model, preset, environments (a,b), roles.ROLE (its "
+            "model), or a setting such as parts.plan; may be repeated.",
         ),
         click.option("--model", metavar="M", type=WORDS, help="The model of arms that name none."),
         click.option("--preset", metavar="NAME", type=WORDS, help="The preset of arms that name none."),
@@ -178,7 +182,13 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
     say(f"{found.source}: {found.cells.about}")
     for each in found.left_out:
         say(f"not here: {', '.join(each.rows)}: {each.why}")
-    given |= {"questions": found.set, "preset": None, "repeats": found.repeats, "ask_again": found.ask_again}
+    given |= {
+        "questions": found.set,
+        "preset": None,
+        "choices_seed": None,
+        "repeats": found.repeats,
+        "ask_again": found.ask_again,
+    }
     given["name"], given["tips"] = given["name"] or found.name, given["tips"] or found.tips
     plan = _begun(folder, given, [one.arm for one in found.arms], suite=found.name)
     return run_async(_drive(folder, plan, at_once))
@@ -200,10 +210,11 @@ def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **gi
     from agentorchestra.evaluation.plan import sampled
 
     plan = _begun(folder, given, _arms(folder, given))
-    known = plan.load().by_id
-    count = min(pilot, len(plan.ids))
+    questions = plan.load()
+    asked = plan.model_copy(update={"ids": tuple(one for one in plan.ids if one not in questions.faults)})
+    count = min(pilot, len(asked.ids))
     # Where later questions reuse what earlier ones made, the first ones come first.
-    ids = plan.ids[:count] if plan.reuse else sampled([known[one] for one in plan.ids], count, plan.seed)
+    ids = asked.ids[:count] if plan.reuse else sampled([questions.by_id[one] for one in asked.ids], count, plan.seed)
 
     async def work() -> int:
         from agentorchestra.evaluation.results import forecast, power_lines
@@ -211,15 +222,15 @@ def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **gi
 
         code = await _drive(folder, plan, at_once, ids=ids)
         async with opened(folder) as workspace:
-            scores = await score(workspace, plan, plan.load())
-        found = forecast(plan, scores)
+            scores = await score(workspace, plan, questions)
+        found = forecast(asked, scores)
         whole = "unknown, as a price is" if found.usd is None else dollars(found.usd)
         between = f" (between {dollars(found.low)} and {dollars(found.high)})" if found.usd is not None else ""
         emit(f"cost of all {plural(found.questions, 'question')}, after {found.pilot}: {whole}{between}")
         if found.most_usd is not None:
             emit(f"the runs' limits allow at most {dollars(found.most_usd)}; the budget is {dollars(plan.budget_usd)}")
         emit(f"time: {_time(found.seconds)} one after the other, about {_time(found.seconds / at_once)} with {at_once}")
-        for line in power_lines(plan, scores, difference):
+        for line in power_lines(asked, scores, difference):
             emit(line)
         say(f"go on with: agentorchestra eval resume {plan.name}")
         return code
@@ -243,23 +254,50 @@ def resume(name: str, failed: bool, budget_usd: float | None, at_once: int, fold
 
 @group.command("score", short_help="Score the answers; it can be done again at any time.")
 @name_argument
+@click.option("--data", metavar="PATH", type=FilePath(), help="Where the set's data are here, from now on.")
+@click.option(
+    "--budget-usd", type=POSITIVE, metavar="X", help="Another limit for all runs and the judge together, from here on."
+)
+@click.option(
+    "--verdicts",
+    "reports",
+    metavar="ARM=FILE",
+    type=WORDS,
+    multiple=True,
+    help="The report of SWE-bench's harness on the changes of an arm; may be repeated.",
+)
 @at_once_option
 @workspace_option
-def score_command(name: str, at_once: int, folder: Path) -> int:
-    """Score the answers there are. A judge is asked once for each of them; nothing else is."""
-    from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.scores import score
+def score_command(
+    name: str, data: Path | None, budget_usd: float | None, reports: Sequence[str], at_once: int, folder: Path
+) -> int:
+    """Score the answers there are. A judge is asked once for each of them; the tests of a task run once.
+
+    --data is for an evaluation that was imported, or whose data were moved: they must be those it was begun with.
+    """
+    from agentorchestra.evaluation.plan import amend, given_data, read
+    from agentorchestra.evaluation.scores import score, take_verdicts
 
     plan = read(folder, name)
+    if data is not None:
+        plan = given_data(folder, name, data)
+    if budget_usd is not None:
+        plan = amend(folder, name, budget_usd)
 
     async def work() -> int:
         questions = plan.load()
         async with opened(folder) as workspace:
+            for one in reports:
+                arm, _, file = one.partition("=")
+                emit(f"{arm}: {plural(await take_verdicts(workspace, plan, arm, Path(file)), 'verdict')}")
             scores = await score(workspace, plan, questions, at_once=at_once)
         counts = {
             one: sum(each.status == one for each in scores) for one in dict.fromkeys(each.status for each in scores)
         }
         emit(", ".join(f"{number} {what}" for what, number in counts.items()))
+        unsaid = {each.why: each for each in scores if each.score is None and each.status != "not_run"}
+        for each in [*unsaid.values()][:_SHOWN]:
+            say(clean(f"{each.status}: {each.question} {each.arm}: {each.why}"))
         return 0
 
     return run_async(work())
@@ -357,12 +395,12 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
 @click.option(
     "--as",
     "form",
-    type=click.Choice(["attempts", "gaia"]),
+    type=click.Choice(["attempts", "gaia", "swe-bench"]),
     default="attempts",
     show_default=True,
-    help="All runs, or one arm's answers as GAIA's leaderboard takes them.",
+    help="All runs, or one arm's answers as GAIA's leaderboard or SWE-bench's harness takes them.",
 )
-@click.option("--arm", metavar="ARM", type=WORDS, help="Whose answers, for gaia.  [default: the only arm]")
+@click.option("--arm", metavar="ARM", type=WORDS, help="Whose answers.  [default: the only arm]")
 @click.option("--out", metavar="FILE", type=FilePath(), help="Where to.  [default: stdout]")
 @click.option(
     "--inspect", metavar="FILE.eval", type=FilePath(), help="Write a log of Inspect instead, with the true answers."
@@ -374,13 +412,15 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
 def export(
     name: str, form: str, arm: str | None, out: Path | None, inspect: Path | None, bundle: Path | None, folder: Path
 ) -> int:
-    """Write lines of JSON: every run with its result and score, or the answers of one arm for GAIA's leaderboard.
+    """Write lines of JSON: every run with its result and score, or the answers of one arm for others to score.
 
-    The log of Inspect, for `inspect view`, holds the true answers and every agent's requests and calls. The bundle
-    holds the plan, the runs with settings, versions and prompts, the scores and the report, without the data of the
-    set; it is not written if the value of a known secret would be in it.
+    With --as swe-bench the command is printed with which the harness scores them. The log of Inspect, for `inspect
+    view`, holds the true answers and every agent's requests and calls. The bundle holds the plan, the runs with
+    settings, versions and prompts, the scores and the report, without the data of the set; it is not written if the
+    value of a known secret would be in it.
     """
-    from agentorchestra.evaluation.export import attempt_lines, gaia_lines
+    from agentorchestra.evaluation.checks import kept_checks
+    from agentorchestra.evaluation.export import attempt_lines, gaia_lines, swe_bench_lines
     from agentorchestra.evaluation.plan import read
     from agentorchestra.evaluation.scores import attempts, kept_scores, scored
 
@@ -391,19 +431,30 @@ def export(
         return _inspect_log(folder, plan, inspect)
     if bundle is not None:
         return _bundle(folder, plan, bundle)
-    if form == "gaia" and arm is None and len(plan.arms) > 1:
+    if form != "attempts" and arm is None and len(plan.arms) > 1:
         raise EvaluationError(f"{name} has {len(plan.arms)} arms; say whose answers with --arm")
+    whose = arm or plan.arms[0].name
 
     async def work() -> int:
         async with opened(folder, app=False) as workspace:
             found = await attempts(workspace, plan)
         scores = kept_scores(folder, plan) if scored(folder, plan) else []
-        lines = gaia_lines(plan, found, arm or plan.arms[0].name) if form == "gaia" else attempt_lines(found, scores)
+        if form == "gaia":
+            lines = gaia_lines(plan, found, whose)
+        elif form == "swe-bench":
+            lines = swe_bench_lines(plan, found, kept_checks(folder, plan), whose)
+        else:
+            lines = attempt_lines(found, scores)
         text = "".join(f"{line}\n" for line in lines)
         if out is None:
             emit(text.rstrip("\n"))
         else:
             out.write_text(text, encoding="utf-8")
+        if form == "swe-bench":
+            from agentorchestra.evaluation.benchmarks.swe_bench import command
+
+            say(f"next, where a Docker engine is: {command(out or Path('predictions.jsonl'), name)}")
+            say(f"then: agentorchestra eval score {name} --verdicts {whose}={name}-{whose}.{name}.json")
         return 0
 
     return run_async(work())
@@ -486,10 +537,11 @@ def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str 
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = settings.budget.cost_usd or DEFAULT_COST_USD
     plan = planned(
-        load_set(given["questions"], data),
+        load_set(given["questions"], data, given["choices_seed"]),
         arms,
         source=given["questions"],
         data="" if data is None else str(data.absolute()),
+        choices_seed=given["choices_seed"],
         question_usd=question_usd,
         created=datetime.now(UTC).isoformat(timespec="seconds"),
         distribution=metadata.version("agentorchestra"),
@@ -520,6 +572,7 @@ def _arm(text: str) -> Arm:
         raise EvaluationError(f"the arm {text!r} is not of the form 'NAME KEY=VALUE ...'") from None
     fields: dict[str, Any] = {"name": name}
     settings: dict[str, Any] = {}
+    roles: dict[str, str] = {}
     for pair in pairs:
         key, sign, value = pair.partition("=")
         if not sign or not key:
@@ -528,12 +581,14 @@ def _arm(text: str) -> Arm:
             fields[key] = value
         elif key == "environments":
             fields[key] = tuple(value.split(","))
+        elif key.startswith("roles.") and key.count(".") == 1:
+            roles[key.removeprefix("roles.")] = value
         else:
             try:
                 settings[key] = json.loads(value)
             except ValueError:
                 settings[key] = value
-    return Arm(**fields, settings=settings)
+    return Arm(**fields, roles=roles, settings=settings)
 
 
 async def _drive(
@@ -552,12 +607,18 @@ async def _drive(
     say(f"evaluation {plan.name}: {plural(len(plan.ids), 'question')}, {plural(len(plan.arms), 'arm')}")
     if plan.tips:
         say(clean(f"tips from {plural(len(plan.tips), 'other question')}: {', '.join(plan.tips)}"))
-    ending = await Runner(folder, plan, plan.load(), at_once=at_once, progress=told, again=again).run(ids)
+    questions = plan.load()
+    missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
+    for one in [*missing][:_SHOWN]:
+        say(clean(f"missing: {one}: {missing[one]}"))
+    if missing:
+        say(f"{plural(len(missing), 'question')} of {len(plan.ids)} cannot be asked; the report names them")
+    ending = await Runner(folder, plan, questions, at_once=at_once, progress=told, again=again).run(ids)
     for line in _left(plan, ending):
         say(clean(line))
     if ids is None:
         say(f"next: agentorchestra eval score {plan.name}; agentorchestra eval report {plan.name}")
-    return 3 if ending.left_out or ending.refused or failed else 0
+    return 3 if ending.left_out or ending.refused or ending.missing or failed else 0
 
 
 def _line(one: Progress) -> str:

@@ -148,16 +148,24 @@ def question_set(
     table: Sequence[dict[str, Any]],
     mapping: Callable[[dict[str, Any]], EvalQuestion],
 ) -> QuestionSet:
-    """Return the set that a table's rows make; EvaluationError for a row that does not fit."""
-    questions = []
+    """Return the set that a table's rows make; a row that cannot be read is a question that cannot be asked.
+
+    Raises:
+        EvaluationError: no row can be read.
+    """
+    questions, unread = [], 0
     for number, row in enumerate(table, start=1):
         try:
             questions.append(mapping(row))
         except (ValueError, TypeError, KeyError, AttributeError) as exc:
-            raise EvaluationError(
+            why = (
                 f"row {number} of {name} cannot be read ({type(exc).__name__}: {exc}); it is damaged, or of another "
                 "version; load the set down again, or name the right one with --data"
-            ) from None
+            )
+            questions.append(EvalQuestion(f"row {number}", "", fault=why))
+            unread += 1
+    if questions and unread == len(questions):
+        raise EvaluationError(questions[0].fault)
     return QuestionSet(name, tuple(questions), scorer)
 
 

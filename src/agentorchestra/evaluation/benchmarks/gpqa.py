@@ -12,7 +12,9 @@ from agentorchestra.evaluation.benchmarks.data import Download, need, question_s
 from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet
 
 SEED = 42
-"""Of the order of the choices: the data have the right one first. The same for every system, and for every sample."""
+"""Of the order of the choices, unless `--choices-seed` says another: the data have the right one first.
+
+The same for every system, and for every sample."""
 _COLUMNS = (
     *("Record ID", "Question", "Correct Answer", "Incorrect Answer 1", "Incorrect Answer 2", "Incorrect Answer 3"),
     *("High-level domain", "Subdomain"),
@@ -20,8 +22,12 @@ _COLUMNS = (
 _LETTERS = "ABCD"
 
 
-def load_diamond(data: Path | None) -> QuestionSet:
-    """Load GPQA-Diamond: `data` is a copy of gpqa_diamond.csv, None for the one that OpenAI offers.
+def load_diamond(data: Path | None, seed: int = SEED) -> QuestionSet:
+    """Load GPQA-Diamond.
+
+    Args:
+        data: a copy of gpqa_diamond.csv, None for the one that OpenAI offers.
+        seed: of the order of the choices.
 
     The metadata of a question have the seed, and the order: which of the data's choices stands at A, B, C and D, where
     0 is the right one.
@@ -34,14 +40,14 @@ def load_diamond(data: Path | None) -> QuestionSet:
 
     def mapping(record: dict[str, Any]) -> EvalQuestion:
         sample = to_sample(record)
-        order = random.Random(f"{SEED} {sample.id}").sample(range(len(_LETTERS)), len(_LETTERS))
+        order = random.Random(f"{seed} {sample.id}").sample(range(len(_LETTERS)), len(_LETTERS))
         choices = "\n".join(f"{letter}) {sample.choices[at]}" for letter, at in zip(_LETTERS, order, strict=True))
         return EvalQuestion(
             id=str(sample.id),
             task=form.format(letters=",".join(_LETTERS), question=sample.input, choices=choices),
             truth=_LETTERS[order.index(0)],
             group=sample.metadata["high_level_domain"],
-            metadata={"seed": SEED, "order": [*order], "subdomain": sample.metadata["subdomain"]},
+            metadata={"seed": seed, "order": [*order], "subdomain": sample.metadata["subdomain"]},
         )
 
     return question_set("gpqa-diamond", "gpqa", table, mapping)

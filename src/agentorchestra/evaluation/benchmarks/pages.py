@@ -24,6 +24,11 @@ ANSWER_PAGES = (
     "artofproblemsolving.com/wiki/index.php?title=2024_aime",
     "artofproblemsolving.com/wiki/index.php/2025_aime",
     "artofproblemsolving.com/wiki/index.php?title=2025_aime",
+    # The tasks with their solutions and tests.
+    "github.com/laude-institute/terminal-bench-2",
+    "github.com/swe-bench",
+    "swebench.com",
+    "tbench.ai",
     # Logs of agents on these benchmarks, question by question.
     "hal.cs.princeton.edu",
 )
