@@ -121,6 +121,7 @@ class RunCreator:
         models.check(name)
         agent = catalog.agents.get(system)
         drive = catalog.systems.get(system) if agent is None else agent.drive
+        _check_chosen(settings.team.agents or (), catalog.agents)
         team = catalog.team(equipment)
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
@@ -718,6 +719,16 @@ def _clients(names: set[str], models: Any) -> Iterator[tuple[str, Any]]:
             yield name, models.client(name)
         except UsageError:
             continue
+
+
+def _check_chosen(names: Sequence[str], known: Mapping[str, Any]) -> None:
+    """Raise UnknownComponentError if the settings choose an agent for the team that is not there."""
+    for name in names:
+        if name not in known:
+            raise UnknownComponentError(
+                f"the settings choose the agent {name!r} for the team (team.agents), which is not there; the agents: "
+                f"{', '.join(sorted(known))}"
+            )
 
 
 def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agents: Collection[str], model: str) -> None:
