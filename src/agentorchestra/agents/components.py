@@ -107,6 +107,10 @@ class Components:
             self.memories,
         )
 
+    def of_kind(self, kind: str) -> ContextManager[Any]:
+        """Return the manager of a kind of component."""
+        return next(one for one in self.managers if one.kind.name == kind)
+
     def find_with(self, finding: Finding) -> None:
         """Retrieve with the workspace's embedder, and with what was of use before."""
         for manager in self.managers:

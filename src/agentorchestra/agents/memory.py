@@ -108,6 +108,7 @@ class SessionMemory:
         same: Sequence[Entry] = (),
         instead_of: Sequence[Entry] = (),
         against: Sequence[Entry] = (),
+        evidence: Sequence[str] = (),
     ) -> Entry:
         """Perform WriteMemory. An event that two systems write down one after the other stands there once."""
         shown = _cut(text.strip() or "(nothing)", LONGEST_ENTRY)
@@ -125,6 +126,7 @@ class SessionMemory:
             covers=tuple(one.ref for one in covers),
             instead_of=tuple(one.ref for one in instead_of),
             against=tuple(one.ref for one in against),
+            evidence=tuple(evidence),
         )
         self._event = entry if kind == "event" else self._event
         if self.held is None:

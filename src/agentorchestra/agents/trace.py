@@ -30,6 +30,7 @@ class Trace:
 
     Attributes:
         lines: what it said, called and got, in order.
+        keys: of the effects that the lines are about, as text; "" for a line that says what is left out.
         trust: how far these may be trusted.
         last_words: the last that it said beside its calls.
         errors: sentences of what failed, in order.
@@ -45,16 +46,18 @@ class Trace:
     artifacts: tuple[ArtifactRef, ...]
     steps: int
     cost_usd: float | None
+    keys: tuple[str, ...] = ()
 
 
 def trace_of(ledger: Ledger, branch: str) -> Trace:
     """Return the trace of the agent whose branch this is."""
     agent = parent_key(branch)  # its own record has what it cost and made besides its effects
     below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch) or key == agent]
-    own = sorted(((key.n, one) for key, one in below if key.branch == branch), key=lambda one: one[0])
+    own = sorted(((key.n, key, one) for key, one in below if key.branch == branch), key=lambda one: one[0])
     lines, errors, words, steps = [], [], "", 0
+    keys: list[str] = []
     trust = Trust.AGENT
-    for _, record in own:
+    for _, key, record in own:
         outcome, kind = record.outcome, record.effect.get("kind")
         if kind in _SILENT or record.effect.get("purpose") == FINISH:  # the result stands beside a trace
             continue
@@ -68,15 +71,24 @@ def trace_of(ledger: Ledger, branch: str) -> Trace:
         else:
             lines.append(_call(record))
             trust = trust if outcome is None else lowest(trust, outcome.trust)
+        keys += [str(key)] * (len(lines) - len(keys))
         if outcome is not None and outcome.error:
             errors.append(_cut(outcome.error))
     if len(lines) > MOST_LINES:
         first = MOST_LINES // 3
         left_out = len(lines) - MOST_LINES
         lines = [*lines[:first], f"[{left_out} lines are left out here]", *lines[first + left_out :]]
+        keys = [*keys[:first], "", *keys[first + left_out :]]
     made = [ref for _, one in sorted(below, key=lambda one: one[1].seq) if one.outcome for ref in one.outcome.artifacts]
     return Trace(
-        tuple(lines), trust, words, tuple(errors), tuple(dict.fromkeys(made)), steps, _cost([one for _, one in below])
+        tuple(lines),
+        trust,
+        words,
+        tuple(errors),
+        tuple(dict.fromkeys(made)),
+        steps,
+        _cost([one for _, one in below]),
+        tuple(keys),
     )
 
 

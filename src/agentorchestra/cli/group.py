@@ -52,6 +52,7 @@ COMMANDS: dict[str, Entry] = {
     "new": Entry("new", "new", "Write a tool, an agent or a system to begin with, and its test."),
     "presets": Entry("presets", "presets", "List the presets of the papers, and what they set."),
     "eval": Entry("evaluation", "group", "Ask questions with true answers of several systems, and compare them."),
+    "evolve": Entry("evolution", "group", "Improve prompts and tools from their runs, on evidence."),
     "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
     "browser": Entry("browser", "browser", "Open the browser by hand, as an agent has it."),

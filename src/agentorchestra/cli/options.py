@@ -81,6 +81,19 @@ class Pair(ParamType):
         return key.strip(), text
 
 
+class NamedVersion(ParamType):
+    """`KIND:NAME@VERSION`, as a pair of `KIND:NAME` and the version."""
+
+    name = "kind:name@version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, str]:
+        """Return the pair."""
+        what, at, version = Words().convert(value, param, ctx).strip().partition("@")
+        if not at or not version or not all(what.partition(":")):
+            self.fail(f"{value!r} is not of the form KIND:NAME@VERSION, e.g. tool:price_of@1.0.1", param, ctx)
+        return what, version
+
+
 WORDS = Words()
 POSITIVE = PositiveNumber()
 

@@ -5,7 +5,8 @@
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
     │     WorkspaceState, HttpRequest, SandboxUnavailable, Image, SystemDefinition, Evaluation,
-    │     TaskFolder
+    │     TaskFolder, Evidence,
+    │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
     │     DuplicateEvent, ComponentConflict
     ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
@@ -99,6 +100,42 @@ class EvaluationError(UsageError):
     """Scores, a benchmark or a plan of an evaluation cannot be used as they are."""
 
 
+class EvolutionError(UsageError):
+    """An evolution cannot be begun, gone on with, or decided as it is."""
+
+
+class EvidenceError(UsageError):
+    """Variables, evidence or limits that no optimiser could work with."""
+
+
+class ProposalError(UsageError):
+    """A new text for a part of a component that is refused; nothing was registered."""
+
+
+class LostPlaceholderError(ProposalError):
+    """A new prompt text lacks a variable that the old one renders, or uses one that it is not given."""
+
+
+class GrowthError(ProposalError):
+    """A new text is empty, or longer than the limits allow."""
+
+
+class UnloadableError(ProposalError):
+    """A new text is no template, no Python, no JSON, or does not define what the old one defines."""
+
+
+class SchemaChangeError(ProposalError):
+    """A new text changes what a component takes, so that calls which fitted are refused."""
+
+
+class RightsError(ProposalError):
+    """A new text would have more rights than the old one, or gives up a protection."""
+
+
+class OverlapError(ProposalError):
+    """A new text holds words of questions or answers that are held apart."""
+
+
 class PromptError(UsageError):
     """A prompt file that cannot be read, parsed or rendered."""
 
@@ -141,6 +178,10 @@ class LifecycleError(UsageError):
 
 class NotAllowedError(UsageError):
     """A component that this caller may not invoke."""
+
+
+class CandidateError(UsageError):
+    """A candidate that would have more rights than the version it is to replace, or a part that may not be changed."""
 
 
 class ManifestError(UsageError):

@@ -5,7 +5,7 @@ History of the formats (a line each, newest last):
 - all types, v1: first version.
 - answered, v1: `asked`; told, v1: `to`.
 - run_ended, v1: `until`, where a timer is waited for; pause_requested, v1: first version.
-- forgotten, v1: first version.
+- forgotten, v1: first version; `retired`.
 - attempt_failed, v1: `uncertain_tokens` and `uncertain_usd` of its usage; interrupted, v1: `unpaid`.
 """
 
@@ -220,11 +220,25 @@ class PauseRequested(Body):
 
 
 class Forgotten(Body):
-    """External: entries of the memory, by their ids, that this run wrote and no reading is to find again."""
+    """External: entries of the memory, by their ids, that this run wrote and no reading is to find again.
+
+    `retired` says on which evidence a tip was retired, "" for what somebody has forgotten.
+    """
 
     type: ClassVar[str] = "forgotten"
     external: ClassVar[bool] = True
     entries: tuple[str, ...] = ()
+    by: str = ""
+    retired: str = ""
+
+
+class Rated(Body):
+    """External: somebody says how good the run was, from 0 to 1; the last word counts."""
+
+    type: ClassVar[str] = "rated"
+    external: ClassVar[bool] = True
+    score: float
+    note: str = ""
     by: str = ""
 
 

@@ -725,6 +725,9 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
             of all (`listwise`, for whole runs), comparisons of two each (`pairwise`), or the majority (`vote`).
         threshold: a step whose reward, 0 to 10, is at or under it is looked back on before the next one.
         mixture: models that are asked by turns at random, with their weights; in place of the agent's one model.
+        refine: the answer is criticised and written anew, by textual gradients (`textgrad`) or self-reflection
+            (`reflect`), in every system (000, table 5).
+        rounds: times that it is, at most; it ends where the critique finds nothing.
 
     What is None is the system's own way; without one there is no such part. `reflect` and `expand` are of all agents of
     the run that search.
@@ -745,6 +748,8 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
     choose: Literal["process", "outcome", "listwise", "pairwise", "vote"] | None = None
     threshold: float | None = Field(default=None, ge=0, le=10)
     mixture: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
+    refine: Literal["none", "textgrad", "reflect"] | None = None
+    rounds: int | None = Field(default=None, ge=1, le=10)
 
     @model_validator(mode="after")
     def _fits(self) -> PartSettings:

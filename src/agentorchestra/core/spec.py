@@ -91,6 +91,9 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         environments: names of packaged environments (`files`, `terminal`, ...) that the top agent works in, besides the
             workspace's own; `Workspace.run_folder` says where their files are.
         options: what the system is told besides the task; `debate` takes `experts` and `rounds` (docs/debate.md).
+        components: versions of components that hold in the whole run, in place of what their names mean:
+            `{"tool:price_of": "1.0.1", "prompt:react": "1.2.0"}`; a candidate is used so (docs/components.md).
+        parts: parts of the main agent for this run, over those of the settings (docs/oagents.md).
 
     Raises:
         UsageError: for a value that does not fit; pydantic's ValidationError for one of another type.
@@ -113,6 +116,8 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
     memory: str | None = None
     environments: tuple[str, ...] = ()
     options: dict[str, JsonValue] = {}
+    components: dict[str, str] = {}
+    parts: PartSettings | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -136,10 +141,22 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         for key, value in given.get("labels", {}).items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
+        named = given.get("components")
+        for key, version in named.items() if isinstance(named, Mapping) else ():
+            kind, _, name = str(key).partition(":")
+            if kind not in COMPONENT_KINDS or not name or not isinstance(version, str):
+                kinds = ", ".join(COMPONENT_KINDS)
+                raise SettingsError(
+                    f"the component {key!r} = {version!r} names no version; write KIND:NAME and a version, e.g. "
+                    f"{{'tool:price_of': '1.0.1'}}; the kinds: {kinds}"
+                )
         if "options" in given:
             given["options"] = to_jsonable_python(given["options"])
         return given
 
+
+COMPONENT_KINDS = ("tool", "environment", "agent", "prompt", "memory")
+"""The kinds of components whose versions a run can name."""
 
 _CHOICES: dict[str, tuple[str, ...]] = {
     "on_ask": get_args(OnAsk),
@@ -168,6 +185,8 @@ class RunFields(TypedDict, total=False):
     memory: str | None
     environments: Sequence[str]
     options: Mapping[str, Any] | None
+    components: Mapping[str, str] | None
+    parts: PartSettings | None
 
 
 class AgentSpec(BaseModel, frozen=True):
@@ -330,7 +349,8 @@ class RunManifest(BaseModel, frozen=True):
         finish, action, reasoning: see the settings.
         sandbox: where code that a model wrote ran when the run began.
         parent_run, fork_seq: the run it was forked from, and the last event they have in common.
-        overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`.
+        overrides: what differs from the parent after that event: `model`, `role:NAME`, `prompt:NAME`, `outcome:KEY`,
+            `component:KIND:NAME`.
         schemas: SHA-256 of the blob with the schemas of its tools by name.
         choices: names of the models a delegation may choose from; None for any.
         memory: the memory system of its top agent, "" for none.
@@ -348,6 +368,7 @@ class RunManifest(BaseModel, frozen=True):
         checks: how answers are checked: 1 with what tools and programs gave, 0 without.
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
+        components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
         task_folder: the folder whose task it is, in Terminal-Bench's format; "" for none.
         image: SHA-256 of the config of the image that its terminal lies on; "" for none.
     """
@@ -402,6 +423,7 @@ class RunManifest(BaseModel, frozen=True):
     checks: int = 0
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
+    components: dict[str, str] = {}
     task_folder: str = ""
     image: str = ""
 

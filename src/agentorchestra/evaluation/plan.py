@@ -43,6 +43,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
         environments: packaged environments that its top agent works in; of a question with a machine `terminal` and
             `files`, where none is named.
         settings: other settings, by dotted name: `{"parts.plan": "none"}`.
+        components: versions that its runs use, see `RunSpec`.
         reuse: whether generated tools stay for the questions that come after.
         tips: whether it is shown what the questions of `Plan.tips` taught (004, sec. 3.2.1).
     """
@@ -54,6 +55,7 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
     roles: dict[str, str] = {}
     environments: tuple[str, ...] = ()
     settings: dict[str, JsonValue] = {}
+    components: dict[str, str] = {}
     reuse: bool = False
     tips: bool = False
 

@@ -6,7 +6,8 @@ import importlib.resources
 import inspect
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import metadata
 from pathlib import Path
@@ -58,6 +59,9 @@ class Equipment:
         environments: names of the packaged environments that its top agent works in.
         system: that drives it, "" for calls outside of runs.
         society: of a run whose system is one.
+        components: the versions that it names, by `KIND:NAME`.
+        named: the agents, environments and memory systems of these versions, by kind and name; such tools and prompts
+            stand among `tools` and `prompts`.
     """
 
     tools: Mapping[str, Any]
@@ -67,6 +71,8 @@ class Equipment:
     environments: tuple[str, ...] = ()
     system: str = ""
     society: SocietySettings | None = None
+    components: Mapping[str, str] = field(default_factory=dict)
+    named: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
 
 
 class Catalog:
@@ -184,6 +190,21 @@ class Catalog:
         self._add_carried(refuse=False)  # what is registered has its versions: it is another object by now
         self.prompts = components.library()
         self.memories = components.memories.live()
+
+    def of(self, equipment: Equipment) -> Catalog:
+        """Return the components as a run has them: the versions that it names in the place of their namesakes."""
+        if not equipment.named:
+            return self
+
+        def with_named(kind: str, known: Mapping[str, Any]) -> dict[str, Any]:
+            named = equipment.named.get(kind, {})
+            return {name: named.get(name, one) for name, one in known.items()}
+
+        other = copy(self)
+        other.agents, other.memories = with_named("agent", self.agents), with_named("memory", self.memories)
+        other.packaged = with_named("environment", self.packaged)
+        other.environments = with_named("environment", self.environments)
+        return other
 
     @property
     def every_environment(self) -> Environments:
@@ -308,7 +329,9 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
     from agentorchestra.systems.oagents import oagents
     from agentorchestra.systems.owl import Owl
     from agentorchestra.systems.react import react
+    from agentorchestra.systems.reflection import Reflection
     from agentorchestra.systems.static import static
+    from agentorchestra.systems.textgrad import TextGrad
 
     given = settings or Settings()
     return {
@@ -321,7 +344,9 @@ def systems(settings: Settings | None = None) -> dict[str, Any]:
         "oagents": oagents,
         "owl": Owl(given.owl),
         "react": react,
+        "reflection": Reflection(),
         "static": static,
+        "textgrad": TextGrad(),
     }
 
 

@@ -106,9 +106,9 @@ class RunDriver:
         record = await parts.record(run_id)
         if record.status in FINAL:
             return _typed(await self.result(run_id), given.output_type)
-        equipment = equipment or self._equipper.of(record)
+        equipment = equipment or await self._equipper.with_objects(self._equipper.of(record), RunObjects())
         services = self._handlers.for_run(equipment, given.policy)
-        top = partial(self._top, record.manifest, self._parts.catalog.hidden(equipment))
+        top = partial(self._top, record.manifest, equipment)
 
         async def drive(epoch: int) -> RunResult:
             while True:
@@ -175,13 +175,14 @@ class RunDriver:
         await wait_for(store.append(run_id, epoch, [new_event(body, ts=self._parts.clock.now())]))
         return await store.load(run_id)
 
-    async def _top(self, manifest: RunManifest, hidden: frozenset[str], root: Session[Any]) -> AgentResult:
+    async def _top(self, manifest: RunManifest, equipment: Equipment, root: Session[Any]) -> AgentResult:
         """Perform the top agent on the root session."""
         from agentorchestra.agents.agent import agent_effect
 
-        catalog = self._parts.catalog
         if manifest.system == CALLS:
             return await repeated(root)
+        catalog = self._parts.catalog.of(equipment)
+        hidden = catalog.hidden(equipment)
         tools = tuple(sorted(name for name in manifest.tools if name not in catalog.behind | hidden))
         role, agent = "agent", catalog.agents.get(manifest.system) if manifest.system not in catalog.systems else None
         if agent is not None:
@@ -309,7 +310,7 @@ class RunDriver:
         if record.imported is not None:
             run.sealed = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
         try:
-            result = await job.replay(run, partial(self._top, record.manifest, self._parts.catalog.hidden(equipment)))
+            result = await job.replay(run, partial(self._top, record.manifest, equipment))
         except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as exc:
             if record.imported is None:
                 raise

@@ -61,7 +61,7 @@ class Handlers:
 
     def for_run(self, equipment: Equipment, policy: Policy | None = None) -> Services:
         """Return the services of a run; `policy` takes the place of the workspace's."""
-        every = self._parts.catalog.environments_for(equipment)
+        every = self._parts.catalog.of(equipment).environments_for(equipment)
         shown = every
         if equipment.recorded is not None:
             shown = {name: one for name, one in every.items() if name in equipment.recorded.tools}
@@ -80,7 +80,7 @@ class Handlers:
         from agentorchestra.agents.requests import request_effect
 
         parts, host = self._parts, self._parts.host
-        hidden = parts.catalog.hidden(equipment)
+        hidden = parts.catalog.of(equipment).hidden(equipment)
         kit = self._kit(equipment, shown, hidden)
         handlers = self._handlers(equipment, kit, called)
         if host.own.handlers is not None:
@@ -130,7 +130,7 @@ class Handlers:
         from agentorchestra.agents.registry import builtin_agents, wants_in_run
         from agentorchestra.agents.types import Kit
 
-        parts, catalog = self._parts, self._parts.catalog
+        parts, catalog = self._parts, self._parts.catalog.of(equipment)
         team: Mapping[str, Any] = catalog.team(equipment)
         # Where there is an agent for an environment, general workers do not have it besides.
         expert = {name for one in team.values() if one.on_request for name in one.environments}

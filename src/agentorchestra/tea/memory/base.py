@@ -51,6 +51,7 @@ class Entry(BaseModel, frozen=True):
             that say the same.
         instead_of: references of the earlier insights that an insight contradicts.
         against: references of the earlier insights that misled a task; such an entry says no more than why.
+        evidence: where in the log an insight was learnt, as run and key of an effect: `RUN/1.react#3`.
         times: in how many tasks an insight was found; told by a reading.
         misled: how many tasks it misled, and `why`, as the last one has it; told by a reading.
     """
@@ -65,6 +66,7 @@ class Entry(BaseModel, frozen=True):
     covers: tuple[str, ...] = ()
     instead_of: tuple[str, ...] = ()
     against: tuple[str, ...] = ()
+    evidence: tuple[str, ...] = ()
     times: int = 1
     misled: int = 0
     why: str = ""
@@ -131,6 +133,7 @@ class Memory(Protocol):
         same: Sequence[Entry] = (),
         instead_of: Sequence[Entry] = (),
         against: Sequence[Entry] = (),
+        evidence: Sequence[str] = (),
     ) -> Entry:
         """Write an entry down.
 
@@ -139,6 +142,7 @@ class Memory(Protocol):
             of: what it was made of; it is trusted no further. A summary stands for the entries among them.
             same, instead_of: earlier insights that an insight repeats, and those that it contradicts.
             against: earlier insights that misled the agent; the text says why.
+            evidence: places in the log that an insight rests on.
         """
         ...
 
@@ -224,6 +228,11 @@ def read_reply(said: str, schema: dict[str, Any]) -> dict[str, Any]:
     except OutputError:
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def plain(text: str) -> str:
+    """Return words in the form in which equal insights are equal."""
+    return " ".join(text.split()).casefold().rstrip(".")
 
 
 def newest(entries: Sequence[_Text], most_chars: int) -> list[_Text]:

@@ -56,6 +56,15 @@ class Reader:
                 found |= {f"{event.run}:{one}" for one in names} if isinstance(names, list) else set()
         return frozenset(found)
 
+    async def retired(self) -> list[tuple[Entry, str]]:
+        """Return the insights that were retired, each with the evidence."""
+        why: dict[str, str] = {}
+        async for page in self._pages(LogQuery(types=(Forgotten.type,))):
+            for event in page:
+                said = Forgotten.model_validate(event.body)
+                why |= {f"{event.run}:{one}": said.retired for one in said.entries if said.retired}
+        return [(one, why[one.ref]) for one in await self.of_workspace("insight") if one.ref in why] if why else []
+
     async def _pages(self, query: LogQuery) -> AsyncIterator[Sequence[Event]]:
         after: tuple[str, int] | None = None
         while True:
@@ -109,7 +118,7 @@ async def remembered(store: Store, kinds: Iterable[EntryKind]) -> list[tuple[Ent
     return stands_for(sorted(held, key=lambda one: one.task))
 
 
-async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str = "") -> list[str]:
+async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str = "", retired: str = "") -> list[str]:
     """Have entries (`RUN:ENTRY` or `ENTRY`) and all that each stands for never be read again, or raise UsageError."""
     held = await remembered(store, KINDS)
     known = {one.ref: all_ for one, all_ in held}
@@ -127,6 +136,6 @@ async def forget(store: Store, refs: Collection[str], *, clock: Clock, by: str =
             gone.setdefault(run, []).append(one)
             names += [below for below in fused.pop(name, ()) if below not in names]
     for run, names in gone.items():
-        body = Forgotten(entries=tuple(dict.fromkeys(names)), by=by)
+        body = Forgotten(entries=tuple(dict.fromkeys(names)), by=by, retired=retired)
         await wait_for(store.append(run, None, [new_event(body, ts=clock.now(), actor=by)]))
     return [f"{run}:{one}" for run, names in gone.items() for one in dict.fromkeys(names)]

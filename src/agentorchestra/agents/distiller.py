@@ -1,0 +1,220 @@
+"""The distiller: tips and solutions from recorded runs, written down as insights (004, sec. 3.2.1; 000, app. C.4).
+
+It is given what runs did and how they ended, and asks a model once what later tasks can use. What it writes is an
+insight of the memory like any other, with the places in the log that it rests on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel, JsonValue, ValidationError
+
+from agentorchestra.agents.agent import Agent
+from agentorchestra.agents.forms import INTEGER, TEXT, TEXTS, Question, Questioner, form, limit_status, list_of
+from agentorchestra.agents.memory import SessionMemory
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.memory.base import Entry, Happening, describe_memory, plain
+from agentorchestra.tea.memory.workflow import WorkflowMemory
+
+NAME = "distiller"
+
+MOST_TIPS = 8
+LONGEST = 600
+"""Characters of a tip or solution."""
+
+_KNOWN = 16  # insights that it is shown, of those that fit the runs
+_SUCCESS = 0.5
+
+
+class Line(BaseModel, frozen=True, extra="forbid"):
+    """Something that an agent said or called, with the key of its effect."""
+
+    key: str
+    text: str
+
+
+class Report(BaseModel, frozen=True, extra="forbid"):
+    """A recorded run.
+
+    Attributes:
+        run: its id.
+        task: what was asked.
+        status: how it ended.
+        score: 0 to 1, None where nobody said.
+        answer: its answer.
+        lines: what its main agent said and called.
+        trust: of the task, the answer and the lines, the lowest.
+    """
+
+    run: str
+    task: str
+    status: RunStatus
+    score: float | None = None
+    answer: str = ""
+    lines: tuple[Line, ...] = ()
+    trust: Trust = Trust.UNTRUSTED
+
+    @property
+    def succeeded(self) -> bool:
+        """Return True for a score of at least a half; without a score for a run that was completed."""
+        return self.status is RunStatus.COMPLETED if self.score is None else self.score >= _SUCCESS
+
+
+class Material(BaseModel, frozen=True, extra="forbid"):
+    """The options of a run of the distiller: runs, and what was retired before and is not to be proposed again."""
+
+    runs: tuple[Report, ...]
+    retired: tuple[str, ...] = ()
+
+
+class Tip(BaseModel, frozen=True):
+    """A tip or solution as it was written down.
+
+    Attributes:
+        ref: its name in the memory, `RUN:ENTRY`.
+        kind: a tip says what to do or to avoid, a solution how a task was solved.
+        text: in words.
+        evidence: where it was learnt, `RUN/1.react#3`.
+    """
+
+    ref: str
+    kind: Literal["tip", "solution"]
+    text: str
+    evidence: tuple[str, ...]
+
+
+class Distiller:
+    """Drives the distiller: one question to a model, then one entry for each tip that rests on something."""
+
+    content_hash = "1"
+
+    def check_options(self, options: Mapping[str, JsonValue], agents: Collection[str], model: str) -> None:
+        """Refuse a run without runs to learn from."""
+        try:
+            given = Material.model_validate(options)
+        except ValidationError as exc:
+            first = exc.errors()[0]
+            where = ".".join(map(str, first["loc"]))
+            raise SettingsError(
+                f"{NAME} reads recorded runs from its options, and {where} is none: {first['msg']}; "
+                "`agentorchestra evolve tips` gives it those of the workspace"
+            ) from None
+        if not given.runs:
+            raise SettingsError(f"{NAME} was given no runs to learn from; name some: `agentorchestra evolve tips RUN`")
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """Ask for tips, write down those that rest on lines of the runs."""
+        given = Material.model_validate(session.manifest.options)
+        trust = min((one.trust for one in given.runs), key=lambda one: one.rank)
+        about = "\n".join(dict.fromkeys(one.task for one in given.runs))
+        system = describe_memory("workflow", WorkflowMemory)
+        memory = SessionMemory(session, kit, spec.name, Happening(about, trust), system, leads=True)
+        known = await memory.read(about, kinds=("insight",), scope="workspace", limit=_KNOWN)
+        questioner = Questioner(session, kit, spec.role, spec.model)
+        values = {"most": MOST_TIPS, "known": len(known), "retired": len(given.retired)}
+        content = (*_shown(given), *_numbered(known))
+        reply = await questioner.one(Question("distiller", _FORM, values, content, decides=True))
+        if reply is None:
+            status = limit_status(questioner.limited) if questioner.limited else RunStatus.FAILED
+            why = questioner.limited or "the model gave no tips in the form that was asked for, asked twice"
+            return AgentResult(status=status, report=why)
+        made_of = [Happening(about, trust), *(Happening(one.text, one.trust) for one in known)]
+        tips, refused = await self._written(reply["tips"], given, known, memory, made_of)
+        output: JsonValue = {"tips": [one.model_dump(mode="json") for one in tips], "refused": [*refused]}
+        return AgentResult(answer=f"{len(tips)} written down", output=output)
+
+    async def _written(
+        self,
+        said: Sequence[dict[str, Any]],
+        given: Material,
+        known: Sequence[Entry],
+        memory: SessionMemory,
+        made_of: Sequence[Happening],
+    ) -> tuple[list[Tip], list[str]]:
+        """Write tips down; return them, and why others were not."""
+        tips: list[Tip] = []
+        refused: list[str] = []
+        done = {plain(one) for one in given.retired}
+        for one in said[:MOST_TIPS]:
+            text, kind = " ".join(str(one["text"]).split())[:LONGEST], one["kind"]
+            runs, evidence = _evidence(one["evidence"], given)
+            if not text or plain(text) in done:
+                refused.append(f"it was retired, or stands there already: {text}")
+            elif not evidence:
+                refused.append(f"it rests on no line that was shown: {text}")
+            elif kind == "solution" and not any(each.succeeded for each in runs):
+                refused.append(f"a solution rests on a run that succeeded, and this one does not: {text}")
+            else:
+                done.add(plain(text))
+                number = one.get("same") or 0
+                numbered = enumerate(known, start=1)
+                same = [each for place, each in numbered if place == number or plain(each.text) == plain(text)]
+                entry = await memory.write("insight", text, of=[*made_of, *same], same=same, evidence=evidence)
+                ref = f"{memory.session.run.id}:{entry.id}"
+                tips.append(Tip(ref=ref, kind=kind, text=text, evidence=evidence))
+        return tips, refused
+
+
+_KIND = {"type": "string", "enum": ["tip", "solution"]}
+_NUMBER = {"type": ["integer", "null"]} | {key: one for key, one in INTEGER.items() if key != "type"}
+_FORM = form(
+    ("tips",), tips=list_of(form(("kind", "text", "evidence"), kind=_KIND, text=TEXT, evidence=TEXTS, same=_NUMBER))
+)
+
+
+def _shown(given: Material) -> list[TextBlock]:
+    """Return runs as the model reads them, a block each, their lines numbered: `2.5` is line 5 of run 2."""
+    blocks = []
+    for number, one in enumerate(given.runs, start=1):
+        score = "" if one.score is None else f", score {one.score:g} of 1"
+        lines = [f"Run {number}: it ended {one.status.value}{score}", f"Its task: {one.task}"]
+        lines += [f"[{number}.{place}] {line.text}" for place, line in enumerate(one.lines, start=1)]
+        lines.append(f"Its answer: {one.answer or 'none'}")
+        source = Source(kind="agent", ref=one.run)
+        blocks.append(TextBlock(text="\n".join(lines), source=source, trust=one.trust))
+    if given.retired:
+        text = "\n".join(["Retired, because they were of no use:", *(f"- {one}" for one in given.retired)])
+        blocks.append(TextBlock(text=text, source=Source(kind="memory", ref="retired"), trust=Trust.UNTRUSTED))
+    return blocks
+
+
+def _numbered(known: Sequence[Entry]) -> list[TextBlock]:
+    """Return what is known already, each entry with its number."""
+    return [
+        TextBlock(text=f"[known {number}] {one.text}", source=Source(kind="memory", ref="insight"), trust=one.trust)
+        for number, one in enumerate(known, start=1)
+    ]
+
+
+def _evidence(places: Sequence[Any], given: Material) -> tuple[list[Report], tuple[str, ...]]:
+    """Return the runs that places such as `2.5` are of, and the keys there; places that there are not count nothing."""
+    runs: list[Report] = []
+    found: list[str] = []
+    for one in places:
+        run, _, line = str(one).strip(" []").partition(".")
+        if not (run.isdigit() and line.isdigit() and 0 < int(run) <= len(given.runs)):
+            continue
+        report = given.runs[int(run) - 1]
+        if 0 < int(line) <= len(report.lines):
+            runs.append(report)
+            found.append(f"{report.run}{report.lines[int(line) - 1].key}")
+    return runs, tuple(dict.fromkeys(found))
+
+
+def distiller() -> Agent:
+    """Return the distiller as an agent; nobody delegates to it."""
+    return Agent(
+        name=NAME,
+        description="Distils tips and solutions for later tasks from recorded runs.",
+        prompt="distiller",
+        role="summariser",
+        max_steps=2,
+        drive=Distiller(),
+        within=(NAME,),
+    )

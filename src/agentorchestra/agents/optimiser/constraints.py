@@ -1,0 +1,160 @@
+"""Constraints on a new text for a variable, checked by code: whatever a model says, these hold.
+
+An optimiser asks again where one is broken; the gate checks them once more before anything is registered.
+"""
+
+from __future__ import annotations
+
+import ast
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from agentorchestra.agents.optimiser.evidence import Limits, Variable
+from agentorchestra.core.errors import (
+    GrowthError,
+    LostPlaceholderError,
+    PromptError,
+    RightsError,
+    SchemaChangeError,
+    SourceError,
+    UnloadableError,
+)
+from agentorchestra.tea.programs.foreign import read_schema
+from agentorchestra.tea.programs.imports import FOREIGN_MODULES, check_imports, parse_source
+from agentorchestra.tea.prompts.composition import with_parts
+from agentorchestra.tea.prompts.prompt import placeholders
+from agentorchestra.tea.registry.versions import changes_of
+
+GUARD = "untrusted"
+"""The word by which lines that protect an agent from orders in what it reads are told."""
+
+_USER = "{# user #}"
+_PART = "{# part: it #}\n{# end #}\n"
+
+
+def check_text(variable: Variable, text: str, limits: Limits) -> None:
+    """Check a new text for a variable; it may be the old one.
+
+    Raises:
+        GrowthError: it is empty or too long.
+        LostPlaceholderError: of a prompt, a variable of the old text is lost, or an unknown one is used.
+        UnloadableError: it is no template, no Python, no JSON, or defines something else.
+        SchemaChangeError: calls that fitted the old text are refused by the new one.
+        RightsError: a decorator, an import or a protection differs.
+    """
+    what = f"the new text for {variable.key}"
+    if not text.strip():
+        raise GrowthError(f"{what} is empty; give the whole text")
+    most = longest(variable, limits)
+    if len(text) > most:
+        raise GrowthError(f"{what} has {len(text):,} characters; at most {most:,} are allowed, so shorten it")
+    if variable.is_code:
+        _check_code(variable, text, what)
+    elif variable.role == "schema":
+        _check_schema(variable, text, what)
+    elif variable.is_template:
+        _check_template(variable, text, what)
+    if not variable.is_code:
+        _check_guard(variable, text, what)
+
+
+def longest(variable: Variable, limits: Limits) -> int:
+    """Return the characters that a new text for a variable may have."""
+    return int(limits.growth * len(variable.text)) + limits.room
+
+
+def required(variable: Variable) -> tuple[str, ...]:
+    """Return the variables that a new text has to render, () for what is no template."""
+    return tuple(sorted(placeholders(variable.text))) if variable.is_template else ()
+
+
+def _check_guard(variable: Variable, text: str, what: str) -> None:
+    lines = {" ".join(line.split()) for line in text.splitlines()}
+    for line in variable.text.splitlines():
+        if GUARD in line and " ".join(line.split()) not in lines:
+            raise RightsError(
+                f"{what} lacks the line {line.strip()!r}, which protects the agent from orders in what it reads; "
+                "keep it"
+            )
+
+
+def _check_template(variable: Variable, text: str, what: str) -> None:
+    try:
+        uses = placeholders(text)
+        with_parts(_PART, {"it": text}, where=what)
+    except PromptError as exc:
+        raise UnloadableError(f"{what} cannot be loaded: {exc}") from None
+    needed = required(variable)
+    if lost := [one for one in needed if one not in uses]:
+        raise LostPlaceholderError(
+            f"{what} lacks {', '.join(f'{{{{ {one} }}}}' for one in lost)}; keep what is rendered"
+        )
+    given = needed if variable.placeholders is None else variable.placeholders
+    if strange := sorted(uses - {*given}):
+        raise LostPlaceholderError(
+            f"{what} renders {', '.join(strange)}, which the prompt is not given; it is given "
+            f"{', '.join(given) or 'nothing'}"
+        )
+    if _USER in variable.text and _USER not in text:
+        raise LostPlaceholderError(f"{what} lacks the line {_USER}, behind which the user's message begins; keep it")
+
+
+def _check_schema(variable: Variable, text: str, what: str) -> None:
+    try:
+        after = json.loads(text)
+    except ValueError as exc:
+        raise UnloadableError(f"{what} is no JSON: {exc}; give a JSON schema") from None
+    if not isinstance(after, dict):
+        raise UnloadableError(f"{what} is no JSON schema but {text.strip()[:60]!r}; give an object")
+    _check_compatible(json.loads(variable.text), after, what)
+
+
+def _check_compatible(before: Mapping[str, Any], after: Mapping[str, Any], what: str) -> None:
+    broken = [one.what for one in changes_of(before, after) if one.level == "major"]
+    if broken:
+        raise SchemaChangeError(f"{what} refuses calls that fitted: {'; '.join(broken)}; keep what it takes")
+
+
+def _check_code(variable: Variable, text: str, what: str) -> None:
+    before, after = _definition(variable.text, what), _definition(text, what)
+    if type(before) is not type(after) or before.name != after.name:
+        raise UnloadableError(f"{what} defines {after.name!r} and not {before.name!r}; keep the name")
+    if [ast.dump(one) for one in before.decorator_list] != [ast.dump(one) for one in after.decorator_list]:
+        raise RightsError(f"{what} changes the decorator of {before.name!r}, which says what it may do; keep it")
+    if isinstance(before, ast.ClassDef) or isinstance(after, ast.ClassDef):
+        return
+    whole = with_source(variable, text)
+    try:
+        check_imports(whole, allowed=FOREIGN_MODULES, where=what)
+    except SourceError as exc:
+        raise RightsError(f"{exc}; code of a model runs in the sandbox only") from None
+    try:
+        had = read_schema(with_source(variable, variable.text), before.name)
+    except SourceError:
+        if ast.dump(before.args) != ast.dump(after.args):
+            raise SchemaChangeError(f"{what} changes the arguments of {before.name!r}; keep them") from None
+        return
+    try:
+        has = read_schema(whole, before.name)
+    except SourceError as exc:
+        raise UnloadableError(f"{what} cannot be loaded: {exc}") from None
+    _check_compatible(had.parameters, has.parameters, what)
+
+
+def with_source(variable: Variable, text: str) -> str:
+    """Return the whole text that code stands in, with a new text for it."""
+    return variable.source.replace(variable.text.strip("\n"), text.strip("\n"), 1) if variable.source else text
+
+
+def _definition(text: str, what: str) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef:
+    try:
+        body = parse_source(text, where=what).body
+    except SourceError as exc:
+        raise UnloadableError(str(exc)) from None
+    found = [one for one in body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)]
+    if len(found) != 1 or len(body) > 1:
+        raise UnloadableError(
+            f"{what} has {len(body)} statements; give the one function or class, with its imports and helpers inside it"
+        )
+    return found[0]

@@ -1,0 +1,282 @@
+"""Evidence and variables as JSON: what runs did, the texts that may be changed, and within which limits.
+
+An optimiser's run has them as its options, so they stand in its manifest: a resume and a replay work on the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from graphlib import CycleError, TopologicalSorter
+from typing import Any
+
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from agentorchestra.core.content import Trust
+from agentorchestra.core.errors import EvidenceError, UsageError
+
+OUTCOME = "outcome"
+"""The end of a run as a node of its graph: what every path leads to."""
+
+KINDS = ("tool", "environment", "agent", "prompt", "memory")
+
+LONGEST_LOSS = 20_000
+"""Characters of the words that say what is wanted of an outcome."""
+
+MOST_RUNS = 64
+"""Runs of one batch."""
+
+
+class Past(BaseModel, frozen=True, extra="forbid"):
+    """An earlier value of a variable, what was said of it, and how it did (momentum)."""
+
+    text: str
+    feedback: str = ""
+    score: float | None = None
+
+
+class Variable(BaseModel, frozen=True, extra="forbid"):
+    """A text that may be changed (000, app. C.4).
+
+    Attributes:
+        component: `kind:name`.
+        variable: its name in the component, as `vars` gives it.
+        text: its present value.
+        role: what it is: `prompt`, `tool code`, `description`, `schema`, ...
+        description: what it does.
+        source: of code, the whole text that it stands in, with its imports; "" where it stands alone.
+        placeholders: of a prompt, the variables that it is given; None for those that the text renders.
+        past: earlier values, oldest first.
+    """
+
+    component: str
+    variable: str
+    text: str
+    role: str = ""
+    description: str = ""
+    source: str = ""
+    placeholders: tuple[str, ...] | None = None
+    past: tuple[Past, ...] = ()
+
+    @property
+    def key(self) -> str:
+        """`kind:name/variable`."""
+        return f"{self.component}/{self.variable}"
+
+    @property
+    def name(self) -> str:
+        """The component's name."""
+        return self.component.partition(":")[2]
+
+    @property
+    def is_code(self) -> bool:
+        """True for a text that is a program."""
+        return "code" in self.role
+
+    @property
+    def is_template(self) -> bool:
+        """True for a text that is rendered."""
+        return self.component.startswith("prompt:") and self.role == "prompt"
+
+
+class Node(BaseModel, frozen=True, extra="forbid"):
+    """An effect of a run.
+
+    Attributes:
+        key: of the effect.
+        kind, component, actor: what was done, by which component (`name@version`), for whom.
+        given, gave: what went in and what came out, shortened.
+        arguments: of a call, whole; None where they are too long.
+        error: why it failed, "" where it did not.
+        cost_usd: what it cost, None where that is not known.
+        trust: of what came out.
+        uses: keys of the variables that took part in it.
+    """
+
+    key: str
+    kind: str
+    component: str = ""
+    actor: str = ""
+    given: str = ""
+    gave: str = ""
+    arguments: dict[str, JsonValue] | None = None
+    error: str = ""
+    cost_usd: float | None = None
+    trust: Trust = Trust.UNTRUSTED
+    uses: tuple[str, ...] = ()
+
+
+class Evidence(BaseModel, frozen=True, extra="forbid"):
+    """What one run did and what came of it, as a graph of its effects. The expected answer never stands in it.
+
+    Attributes:
+        run: its id.
+        task, status, answer, error: what was asked and how it ended.
+        failed_checks: sentences of checks that failed and of warnings.
+        score: 0 to 1, where the run was scored.
+        labels: of the run.
+        nodes: its effects, in the order in which they ended.
+        edges: (from, to): the output of the first stands in the input of the second; the end of the run is `outcome`.
+        left_out: effects that had no room.
+    """
+
+    run: str
+    task: str
+    status: str
+    answer: str = ""
+    error: str = ""
+    failed_checks: tuple[str, ...] = ()
+    score: float | None = Field(default=None, ge=0, le=1)
+    labels: dict[str, str] = {}
+    nodes: tuple[Node, ...] = ()
+    edges: tuple[tuple[str, str], ...] = ()
+    left_out: int = Field(default=0, ge=0)
+
+    @property
+    def failed(self) -> bool:
+        """True if its end leaves something to be wished for: a lower score than 1, or without one no completion."""
+        return self.score < 1 if self.score is not None else self.status != "completed"
+
+    def successors(self) -> dict[str, list[str]]:
+        """Return, for each node, those that its output went into."""
+        found: dict[str, list[str]] = {one.key: [] for one in self.nodes}
+        for source, target in self.edges:
+            found[source].append(target)
+        return found
+
+
+class Limits(BaseModel, frozen=True, extra="forbid"):
+    """The bounds of an optimiser.
+
+    Attributes:
+        growth, room: a new text has at most `growth` times the characters of the old one, and `room` more.
+        attempts: times that a text is asked for, where what came breaks a constraint.
+        changes: variables that are changed at most.
+        nodes: effects of one run that feedback is asked for, those nearest to its end.
+        chars: characters of material in one request.
+    """
+
+    growth: float = Field(default=1.5, ge=1, le=10)
+    room: int = Field(default=1_000, ge=0, le=100_000)
+    attempts: int = Field(default=2, ge=1, le=5)
+    changes: int = Field(default=3, ge=1, le=20)
+    nodes: int = Field(default=24, ge=1, le=200)
+    chars: int = Field(default=24_000, ge=2_000, le=400_000)
+
+
+class Optimisation(BaseModel, frozen=True, extra="forbid"):
+    """The options of an optimiser's run.
+
+    Attributes:
+        variables: what may be changed.
+        evidence: of one or more runs.
+        limits: within which it is changed.
+        loss: what is wanted of an outcome, in words; the expected answers of single tasks do not belong there.
+    """
+
+    variables: tuple[Variable, ...] = Field(min_length=1)
+    evidence: tuple[Evidence, ...] = Field(min_length=1, max_length=MOST_RUNS)
+    limits: Limits = Limits()
+    loss: str = Field(default="", max_length=LONGEST_LOSS)
+
+    def of(self, key: str) -> Variable:
+        """Return a variable by its key."""
+        return next(one for one in self.variables if one.key == key)
+
+
+def read_options(options: Mapping[str, JsonValue], system: str) -> Optimisation:
+    """Return the options of an optimiser's run.
+
+    Raises:
+        EvidenceError: for options that it could not work with, with a sentence for the first problem.
+    """
+    try:
+        found = Optimisation.model_validate(dict(options))
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise EvidenceError(
+            f"the options of {system} do not fit: {place}: {first['msg']}; it takes variables, evidence, limits, loss"
+        ) from None
+    _check_variables(found, system)
+    for one in found.evidence:
+        _check_graph(one, {each.key for each in found.variables})
+    used = {key for one in found.evidence for node in one.nodes for key in node.uses}
+    if not used:
+        names = ", ".join(one.key for one in found.variables)
+        raise EvidenceError(
+            f"none of the variables took part in the runs: {names}; give runs that used their components"
+        )
+    if found.loss and not found.loss.strip():
+        raise EvidenceError("the loss is blank; say what is wanted of an outcome, or leave it out")
+    if not found.loss and not any(one.failed or one.error or one.failed_checks for one in found.evidence):
+        raise EvidenceError(
+            "nothing in the runs says that anything is to be bettered: all completed, none has a score below 1; give "
+            "scores, runs that failed, or a loss that says what is wanted"
+        )
+    return found
+
+
+def _check_variables(found: Optimisation, system: str) -> None:
+    seen: set[str] = set()
+    for one in found.variables:
+        kind, _, name = one.component.partition(":")
+        if kind not in KINDS or not name:
+            raise EvidenceError(
+                f"{one.component!r} names no component; write kind:name, the kind one of {', '.join(KINDS)}"
+            )
+        if one.key in seen:
+            raise EvidenceError(f"the variable {one.key} is given twice; give each one once")
+        if not one.text.strip():
+            raise EvidenceError(f"the variable {one.key} has no text, so {system} has nothing to change")
+        seen.add(one.key)
+
+
+def _check_graph(one: Evidence, variables: Collection[str]) -> None:
+    keys = {node.key for node in one.nodes}
+    if len(keys) < len(one.nodes) or OUTCOME in keys:
+        raise EvidenceError(f"the evidence of {one.run} names an effect twice, or calls one {OUTCOME!r}; rename it")
+    for source, target in one.edges:
+        if source not in keys or target not in {*keys, OUTCOME}:
+            raise EvidenceError(f"the evidence of {one.run} has an edge {source} -> {target} without such effects")
+    strange = sorted({key for node in one.nodes for key in node.uses} - {*variables})
+    if strange:
+        raise EvidenceError(f"the evidence of {one.run} uses the variable {strange[0]}, which is not given")
+    try:
+        TopologicalSorter(one.successors()).prepare()
+    except CycleError as exc:
+        raise EvidenceError(f"the edges of {one.run} run in a circle: {' -> '.join(exc.args[1])}") from None
+
+
+def check_optimiser(system: str, options: Mapping[str, JsonValue], model: str) -> None:
+    """Refuse what an optimiser could not begin with; see `read_options`.
+
+    Raises:
+        EvidenceError: for the options.
+        UsageError: for the offline model, which cannot criticise.
+    """
+    read_options(options, system)
+    if model == "offline":
+        raise UsageError(
+            f"the offline model judges nothing, so {system} cannot work with it; name a model with --model "
+            "(docs/models.md)"
+        )
+
+
+def cut(text: str, most: int) -> str:
+    """Return a text with at most so many characters: its beginning and its end, with a mark where the middle was."""
+    if len(text) <= most:
+        return text
+    mark = f"\n[... {len(text) - most:,} characters left out ...]\n"
+    left = max(0, most - len(mark))
+    return f"{text[: left - left // 3]}{mark}{text[len(text) - left // 3 :]}" if left else text[:most]
+
+
+def change(variable: Variable, text: str, reason: str, feedback: str) -> dict[str, Any]:
+    """Return a proposed change, as the output of an optimiser lists it."""
+    return {
+        "component": variable.component,
+        "variable": variable.variable,
+        "text": text,
+        "reason": reason,
+        "feedback": feedback,
+    }

@@ -1,0 +1,392 @@
+"""`agentorchestra evolve`: components improve from what runs show, and are promoted on evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from agentorchestra.cli.commands.evolution_export import export
+from agentorchestra.cli.commands.evolution_frontier import frontier
+from agentorchestra.cli.commands.evolution_tips import tips
+from agentorchestra.cli.driver import run_async
+from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
+from agentorchestra.cli.output import clean, dollars, emit, plural, say
+from agentorchestra.cli.workspaces import opened
+from agentorchestra.core.errors import EvolutionError
+from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
+
+if TYPE_CHECKING:
+    from agentorchestra.evolution.record import Evolution, Round
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+@click.group(
+    "evolve",
+    epilog="""\b
+Examples:
+  agentorchestra evolve run local --data questions.jsonl \\
+      --on tool:price_of --optimiser reflection --name prices
+  agentorchestra evolve status prices
+  agentorchestra evolve history tool:price_of
+  agentorchestra evolve diff tool:price_of@1.0.1
+  agentorchestra evolve promote tool:price_of@1.0.1
+  agentorchestra evolve rollback tool:price_of --reason "wrong for bulk"
+  agentorchestra evolve frontier local --data questions.jsonl --name route
+  agentorchestra evolve tips --evaluation first --model openai:gpt-5
+  agentorchestra evolve export data --system aorchestra
+
+\b
+Exit codes: 0 all rounds were carried out, 2 wrong usage or no room in the
+budget, 130 stopped.""",
+)
+def group() -> None:
+    """Improve prompts, tools and other components from what their runs show.
+
+    Training questions show what goes wrong, an optimiser proposes other texts, and a gate compares the candidate with
+    the current version on questions held apart. What stops in the middle goes on with the same command.
+    """
+
+
+_SUBJECT = click.argument("subject", metavar="KIND:NAME", type=WORDS)
+_VERSION = click.argument("subject", metavar="KIND:NAME@VERSION", type=WORDS)
+_REASON = click.option("--reason", metavar="TEXT", type=WORDS, default="", help="Why; it stands in the history.")
+
+
+def _run_options(function: F) -> F:
+    """Options that say what may change, from which questions, on which terms."""
+    whole = click.IntRange(min=1)
+    options = [
+        click.argument("questions", metavar="SET", type=WORDS),
+        click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data."),
+        click.option(
+            "--on", "subjects", metavar="KIND:NAME", type=WORDS, multiple=True, required=True, help="What may change."
+        ),
+        click.option(
+            "--variable",
+            "variables",
+            metavar="PLACE",
+            type=WORDS,
+            multiple=True,
+            help="Only this part of it, as prompt:react/template; may be repeated.",
+        ),
+        click.option(
+            "--optimiser",
+            type=click.Choice(["textgrad", "reflection", "gepa"]),
+            default="textgrad",
+            show_default=True,
+            help="Who proposes.",
+        ),
+        click.option("--name", metavar="NAME", type=WORDS, required=True, help="Of the evolution."),
+        click.option("--rounds", type=whole, default=3, show_default=True, metavar="N", help="Proposals at most."),
+        click.option("--batch", type=whole, default=8, show_default=True, metavar="N", help="Questions of a round."),
+        click.option("--validate-set", metavar="SET", type=WORDS, help="Another set for the gate."),
+        click.option("--validate-data", metavar="PATH", type=FilePath(), help="Its data."),
+        click.option(
+            "--held-apart",
+            type=POSITIVE,
+            default=0.6,
+            show_default=True,
+            metavar="SHARE",
+            help="Of the questions, for the gate, where no other set is named.",
+        ),
+        click.option("--repeats", type=whole, default=1, show_default=True, metavar="N", help="Of the gate."),
+        click.option(
+            "--promote",
+            type=click.Choice(["gate", "auto", "ask"]),
+            default="gate",
+            show_default=True,
+            help="The gate decides; what does better on its training questions is taken (000, sec. 3.4); or a person "
+            "decides about what passes the gate.",
+        ),
+        click.option("--level", type=POSITIVE, default=0.05, show_default=True, metavar="P", help="Of the gate."),
+        click.option("--gain", type=float, default=0.0, show_default=True, metavar="G", help="The least that counts."),
+        click.option(
+            "--cost-ratio", type=POSITIVE, default=1.5, show_default=True, metavar="X", help="The most it may cost."
+        ),
+        click.option(
+            "--canary",
+            type=POSITIVE,
+            default=1.0,
+            show_default=True,
+            metavar="SHARE",
+            help="Of the live runs, for what is promoted; 1 for all of them.",
+        ),
+        click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]"),
+        click.option("--model", metavar="M", type=WORDS, help="That answers."),
+        click.option("--optimiser-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]"),
+        click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost."),
+        click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
+        click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of samples and runs."),
+        click.option("--at-once", type=whole, default=4, show_default=True, metavar="N", help="Runs at the same time."),
+    ]
+    for one in reversed(options):
+        function = one(function)
+    return function
+
+
+@group.command(short_help="Carry out an evolution, or go on with it.")
+@_run_options
+@workspace_option
+def run(folder: Path, at_once: int, **given: Any) -> int:
+    """Ask questions of SET, propose, compare, promote; the same command again goes on where it stopped."""
+    from agentorchestra.evaluation.statistics import independent_spread
+    from agentorchestra.evolution.evolver import Evolver
+    from agentorchestra.evolution.gate import power
+    from agentorchestra.evolution.optimisers import optimiser
+    from agentorchestra.evolution.record import keep
+
+    evolution = keep(folder, _begun(folder, given))
+    count = len(evolution.validation.ids)
+    say(f"evolution {evolution.name}: {len(evolution.training.ids)} training questions, {count} held apart")
+    if evolution.promote != "auto":
+        for gain in (0.1, 0.2):
+            share = power(count, gain, independent_spread(0.5, 0.5 + gain), evolution.terms, repeats=evolution.repeats)
+            say(f"the gate lets a gain of {100 * gain:.0f} points through in {100 * share:.0f} of 100 cases")
+
+    async def work() -> int:
+        evolver = Evolver(
+            folder, evolution, optimiser(evolution.optimiser), at_once=at_once, tell=lambda line: say(clean(line))
+        )
+        for one in await evolver.run():
+            emit(clean(_line(one)))
+        return 0
+
+    return run_async(work())
+
+
+def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
+    """Return the evolution that the options say."""
+    from agentorchestra.evaluation.questions import load_set
+    from agentorchestra.evolution.gate import GateTerms
+    from agentorchestra.evolution.record import begun
+
+    def questions(name: str, data: Path | None) -> tuple[str, str, Any]:
+        return name, "" if data is None else str(data.absolute()), load_set(name, data)
+
+    apart = given["validate_set"] or (given["questions"] if given["validate_data"] else None)
+    question_usd = given["question_usd"]
+    if given["budget_usd"] is not None and question_usd is None:
+        question_usd = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
+    fields = ("subjects", "variables", "optimiser", "rounds", "batch", "repeats", "promote", "canary", "system")
+    return begun(
+        given["name"],
+        training=questions(given["questions"], given["data"]),
+        validation=questions(apart, given["validate_data"]) if apart else None,
+        held_apart=given["held_apart"],
+        terms=_terms(GateTerms, given),
+        model=given["model"],
+        seed=given["seed"],
+        optimiser_model=given["optimiser_model"],
+        budget_usd=given["budget_usd"],
+        question_usd=question_usd,
+        **{one: given[one] for one in fields},
+    )
+
+
+def _terms(make: Any, given: dict[str, Any]) -> Any:
+    """Return the terms of the gate; EvolutionError for one that does not fit."""
+    from pydantic import ValidationError
+
+    try:
+        return make(level=given["level"], gain=given["gain"], cost_ratio=given["cost_ratio"])
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        raise EvolutionError(f"the gate's {first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
+
+
+def _line(one: Round) -> str:
+    versions = ", ".join(f"{name}@{version}" for name, version in one.versions.items())
+    spared = f"; {plural(one.spared, 'request')} spared by forks" if one.spared else ""
+    return f"round {one.number}  {one.ended}  {versions or '-'}  {dollars(one.usd)}  {one.why}{spared}"
+
+
+@group.command(short_help="Show how far evolutions and canaries are.")
+@click.argument("name", metavar="[NAME]", type=WORDS, required=False)
+@workspace_option
+def status(name: str | None, folder: Path) -> int:
+    """List the evolutions and canaries of the workspace, or show the rounds of one: proposals and their ends.
+
+    A canary that does worse than the current version is taken back, one that lasted is taken into use.
+    """
+    from agentorchestra.evolution.canary import canaries, check_canaries
+    from agentorchestra.evolution.record import evolutions, read, rounds
+
+    for each in evolutions(folder) if name is None else [name]:
+        found, done = read(folder, each), rounds(folder, each)
+        emit(
+            clean(
+                f"{each}: {', '.join(found.subjects)} by {found.optimiser}, {len(done)} of "
+                f"{plural(found.rounds, 'round')}; training {len(found.training.ids)}, held apart "
+                f"{len(found.validation.ids)}"
+            )
+        )
+        if name is None:
+            continue
+        for one in done:
+            emit(clean(_line(one)))
+            for place, reason in one.reasons.items():
+                emit(clean(f"    {place}: {reason}"))
+        if len(done) < found.rounds:
+            say(f"the next is round {len(done) + 1}; the command that began it goes on")
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            for line in await check_canaries(workspace):
+                emit(clean(line))
+            for one in await canaries(workspace):
+                emit(
+                    clean(
+                        f"canary {one.subject}@{one.shared.version}: {100 * one.shared.share:g}% of the runs; "
+                        f"{plural(len(one.candidate), 'run')} with it, {len(one.current)} without"
+                    )
+                )
+        return 0
+
+    return run_async(work()) if name is None else 0
+
+
+@group.command(short_help="Show the versions of a component: who, why, from which run, on which evidence.")
+@_SUBJECT
+@workspace_option
+def history(subject: str, folder: Path) -> int:
+    """List every version of a component, oldest first; `*` marks what its name means now."""
+    from agentorchestra.evolution.components import managed
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            manager, name = managed(workspace, subject)
+            current = (await manager.info(name)).version
+            for one in await manager.versions(name):
+                mark = "*" if one.version == current else " "
+                by = f" by {one.author}" if one.author else ""
+                run = f", run {one.run}" if one.run else ""
+                emit(clean(f"{mark} {one.version}  {one.state}  {one.created:%Y-%m-%d %H:%M}{by}{run}"))
+                for text in (one.reason, one.why):
+                    if text:
+                        emit(clean(f"      {text}"))
+        return 0
+
+    return run_async(work())
+
+
+@group.command(short_help="Show what a version changes against the current one.")
+@_VERSION
+@workspace_option
+def diff(subject: str, folder: Path) -> int:
+    """Show what a candidate would change for callers, and in the text; with its reason and evidence."""
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            await _shown(workspace, *_parted(subject))
+        return 0
+
+    return run_async(work())
+
+
+async def _shown(workspace: Any, subject: str, version: str) -> None:
+    """Print the difference of a version from the current one, and the evidence there is."""
+    from agentorchestra.evolution.components import managed
+    from agentorchestra.evolution.record import evolutions, rounds
+
+    manager, name = managed(workspace, subject)
+    found = await manager.diff(name, (await manager.info(name)).version, version)
+    emit(clean(f"{subject}: {found.before} -> {found.after} ({found.level}) {', '.join(found.changes)}"))
+    if found.text:
+        emit(clean(found.text.rstrip("\n")))
+    for each in evolutions(workspace.folder):
+        for one in rounds(workspace.folder, each):
+            if one.versions.get(subject) == version:
+                emit(clean(f"evolution {each}, round {one.number}: {one.ended}: {one.why}"))
+
+
+@group.command(short_help="Take a candidate into use.")
+@_VERSION
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Of the live runs; below 1 it is a canary, which is taken back if it does worse.",
+)
+@_REASON
+@workspace_option
+def promote(subject: str, share: float, reason: str, folder: Path) -> int:
+    """Make a version what its name means, after its difference and the evidence were shown."""
+    from agentorchestra.evolution.components import managed
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            component, version = _parted(subject)
+            await _shown(workspace, component, version)
+            manager, name = managed(workspace, component)
+            if share < 1:
+                await manager.share(name, version, share, reason=reason or "a canary by a person")
+                emit(clean(f"{version} of {component} is used by {100 * share:g}% of the runs from now on"))
+            else:
+                await manager.activate(name, version, reason=reason or "promoted by a person")
+                emit(clean(f"{component} means {version} now"))
+        return 0
+
+    return run_async(work())
+
+
+@group.command(short_help="Say how good a live run was.")
+@click.argument("run_id", metavar="RUN", type=WORDS)
+@click.argument("score", metavar="SCORE", type=float)
+@click.option("--note", metavar="TEXT", type=WORDS, default="", help="Why.")
+@workspace_option
+def rate(run_id: str, score: float, note: str, folder: Path) -> int:
+    """Say how good a run was, from 0 to 1: canaries are judged by it. Without it a run that completed counts as 1."""
+    from agentorchestra.evolution.canary import check_canaries
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            await workspace.rate(run_id, score, note=note, by="user")
+            for line in await check_canaries(workspace):
+                emit(clean(line))
+        return 0
+
+    return run_async(work())
+
+
+@group.command(short_help="Bring the former version back.")
+@_SUBJECT
+@click.option("--to", "version", metavar="VERSION", type=WORDS, help="Which.  [default: that before the current one]")
+@_REASON
+@workspace_option
+def rollback(subject: str, version: str | None, reason: str, folder: Path) -> int:
+    """Make an earlier version what its name means again; the current one is deprecated, and stays readable."""
+    from agentorchestra.evolution.components import managed
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            manager, name = managed(workspace, subject)
+            now = (await manager.info(name)).version
+            held = {one.version: one for one in await manager.versions(name)}
+            before = version or held[now].parent.rpartition("@")[2]
+            if before not in held:
+                raise EvolutionError(f"{subject}@{now} was made from no earlier version; name one with --to")
+            await manager.restore(name, before, reason=reason or f"rolled back from {now}")
+            await manager.deprecate(name, now, reason=reason or f"rolled back to {before}")
+            emit(clean(f"{subject} means {before} again"))
+        return 0
+
+    return run_async(work())
+
+
+group.add_command(frontier)
+group.add_command(tips)
+group.add_command(export)
+
+
+def _parted(subject: str) -> tuple[str, str]:
+    """Return component and version of KIND:NAME@VERSION."""
+    component, found, version = subject.rpartition("@")
+    if not found:
+        raise EvolutionError(f"{subject!r} names no version; write KIND:NAME@VERSION")
+    return component, version

@@ -1,0 +1,127 @@
+"""`agentorchestra evolve export`: training data from recorded runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.options import WORDS, FilePath, Pair, once_each, workspace_option
+from agentorchestra.cli.output import clean, emit, plural, say
+from agentorchestra.cli.workspaces import find_run, opened
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
+
+if TYPE_CHECKING:
+    from agentorchestra.workspace import Workspace
+
+_STATUSES = [one.value for one in RunStatus]
+
+
+@async_command("export", short_help="Write training data from recorded runs, and the command that trains on it.")
+@click.argument("target", metavar="DIR", type=FilePath())
+@click.argument("names", metavar="[RUN]...", nargs=-1, type=WORDS)
+@click.option("--evaluation", metavar="NAME", type=WORDS, help="The runs of this evaluation, with their scores.")
+@click.option("--system", metavar="NAME", type=WORDS, help="Only runs of this system.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="KEY=VALUE",
+    type=Pair("key=value"),
+    callback=once_each,
+    help="Only runs with this label; may be repeated.",
+)
+@click.option("--pairs", is_flag=True, help="Preference pairs from runs and their forks, in place of trajectories.")
+@click.option(
+    "--agents",
+    type=click.Choice(["main", "all"]),
+    default="main",
+    show_default=True,
+    help="The main agent of each run, or every agent.",
+)
+@click.option(
+    "--status",
+    "statuses",
+    type=click.Choice(_STATUSES),
+    multiple=True,
+    help="Only runs that ended so; may be repeated.  [default: completed]",
+)
+@click.option("--min-score", type=click.FloatRange(0, 1), metavar="X", help="Only runs with at least this score.")
+@click.option("--max-usd", type=click.FloatRange(0), metavar="X", help="Only runs that cost at most so much.")
+@click.option(
+    "--form",
+    "wire",
+    type=click.Choice(["openai", "hermes"]),
+    default="openai",
+    show_default=True,
+    help="Calls as tool_calls with a column of tools, or as <tool_call> in the text.",
+)
+@click.option(
+    "--per",
+    type=click.Choice(["branch", "step"]),
+    default="branch",
+    show_default=True,
+    help="A record for each agent's whole work, or for each of its decisions.",
+)
+@click.option(
+    "--window", type=click.IntRange(min=1), metavar="N", help="Tokens of a record, estimated.  [default: 16384]"
+)
+@click.option(
+    "--long",
+    type=click.Choice(["sliding", "cut"]),
+    default="sliding",
+    show_default=True,
+    help="Work that is longer: several records of whole steps, or the first one alone.",
+)
+@click.option("--files/--no-files", default=True, help="Whether the contents of files stand in it.  [default: they do]")
+@click.option("--model", metavar="M", type=WORDS, default="Qwen/Qwen3-8B", show_default=True, help="To be trained.")
+@workspace_option
+async def export(
+    target: Path,
+    names: tuple[str, ...],
+    evaluation: str | None,
+    system: str | None,
+    labels: tuple[tuple[str, str], ...],
+    pairs: bool,
+    statuses: tuple[str, ...],
+    window: int | None,
+    model: str,
+    folder: Path,
+    **given: Any,
+) -> int:
+    """Write what agents were shown and did into DIR/train.jsonl, as TRL takes it, and print the command that trains.
+
+    Without RUN and --evaluation: all runs of the workspace. Values of secrets in the environment stand in no record;
+    what tasks, files and pages say does. DIR/sources.jsonl says from which run each line comes.
+    """
+    from agentorchestra.evaluation.plan import JUDGES, read
+    from agentorchestra.evaluation.scores import kept_scores
+    from agentorchestra.evolution.trajectories import TRAIN, WINDOW, Wanted, command, preferences, trajectories, write
+
+    scores = {one.run_id: one.score for one in kept_scores(folder, read(folder, evaluation))} if evaluation else {}
+    room = window or WINDOW
+    wanted = Wanted(statuses=tuple(map(RunStatus, statuses or ("completed",))), window=room, **given)
+    async with opened(folder, app=False) as workspace:
+        runs = [(await find_run(workspace, one)).id for one in names] or await _runs(workspace, scores)
+        chosen = []
+        for one in await workspace.runs():
+            has = one.manifest.labels
+            fits = system in (None, one.manifest.system) and {*labels} <= {*has.items()}
+            if one.id in runs and fits and one.manifest.system != CALLS and JUDGES not in has:
+                chosen.append(one.id)
+        data = await (preferences if pairs else trajectories)(workspace, chosen[::-1], wanted, scores)
+    write(data, target)
+    for why, count in data.left_out.most_common():
+        say(f"left out: {count}: {why}")
+    say(f"{plural(len(data.records), 'record')} of {plural(len(chosen), 'run')} in {target / TRAIN}")
+    emit(clean(command(data, target, model=model, window=room)))
+    return 0
+
+
+async def _runs(workspace: Workspace[Any], scores: dict[str, float | None]) -> list[str]:
+    """Return the runs of an evaluation, by their scores and with their forks; of the workspace where there are none."""
+    every = await workspace.runs()
+    return [one.id for one in every if not scores or one.id in scores or one.parent_run in scores]

@@ -1,0 +1,95 @@
+"""`agentorchestra evolve frontier`: an orchestrator's prompt, learnt by accuracy and cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentorchestra.cli.driver import run_async
+from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
+from agentorchestra.cli.output import clean, emit, say
+from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
+
+
+@click.command("frontier", short_help="Learn an orchestrator's prompt by accuracy and cost.")
+@click.argument("questions", metavar="SET", type=WORDS)
+@click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
+@click.option("--name", metavar="NAME", type=WORDS, required=True, help="Of what is learnt.")
+@click.option(
+    "--on",
+    "subject",
+    metavar="prompt:NAME",
+    type=WORDS,
+    default="prompt:aorchestra",
+    show_default=True,
+    help="The prompt.",
+)
+@click.option(
+    "--variable",
+    "variables",
+    metavar="PLACE",
+    type=WORDS,
+    multiple=True,
+    help="Only this part of it, as prompt:aorchestra/routing_rules; may be repeated.",
+)
+@click.option(
+    "--optimiser",
+    type=click.Choice(["textgrad", "reflection", "gepa"]),
+    default="reflection",
+    show_default=True,
+    help="Who proposes edits.",
+)
+@click.option("--rounds", type=click.IntRange(min=1), default=5, show_default=True, metavar="N", help="Edits at most.")
+@click.option(
+    "--trajectories",
+    type=click.IntRange(min=1),
+    default=6,
+    show_default=True,
+    metavar="N",
+    help="Questions that every prompt is tried on.",
+)
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How often each is asked."
+)
+@click.option("--system", metavar="NAME", type=WORDS, default="aorchestra", show_default=True, help="That answers.")
+@click.option("--model", metavar="M", type=WORDS, help="That answers.")
+@click.option("--optimiser-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]")
+@click.option("--budget-usd", type=POSITIVE, metavar="X", help="What everything together may cost.")
+@click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the questions and runs.")
+@click.option(
+    "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
+)
+@click.option("--html", "target", metavar="FILE", type=FilePath(), help="Write the table and a plot as one HTML file.")
+@workspace_option
+def frontier(questions: str, data: Path | None, target: Path | None, at_once: int, folder: Path, **given: Any) -> int:
+    """Try a prompt on questions of SET, have an optimiser edit it by what that scored and cost, try the edit.
+
+    Each round begins with the prompt that answers best; of equals it is the cheaper one. What is learnt is a candidate
+    version: `evolve diff` shows it, `evolve promote` takes it into use. What stops in the middle goes on with the same
+    command.
+    """
+    from agentorchestra.evaluation.questions import load_set
+    from agentorchestra.evolution.frontier import Frontier, best, learning, page, table, thrifty
+
+    if given["budget_usd"] is not None and given["question_usd"] is None:
+        given["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
+    place = "" if data is None else str(data.absolute())
+    made = learning(given.pop("name"), load_set(questions, data), data=place, **given)
+    chosen = thrifty(made.optimiser, folder, made)
+
+    async def work() -> int:
+        await Frontier(folder, made, chosen, at_once=at_once, tell=lambda line: say(clean(line))).run()
+        return 0
+
+    run_async(work())
+    found = table(folder, made)
+    for row in (found.head, *found.rows):
+        emit(clean("  ".join(row)))
+    say(found.note)
+    say(f"best: {made.subject}@{best(folder, made).version}")
+    if target is not None:
+        target.write_text(page(folder, made), encoding="utf-8")
+    return 0

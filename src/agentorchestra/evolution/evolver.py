@@ -1,0 +1,410 @@
+"""An evolution is carried out: rounds of training, proposal, trial and validation, each step found again after a stop.
+
+A round asks its training questions, has an optimiser propose other texts for the variables of the subjects, registers
+them as candidates, asks the same questions again, and lets the gate decide on questions held apart (000, sec. 3.4,
+app. C.4). What a candidate may not be is checked before anything is spent on it (`checks`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from filelock import FileLock, Timeout
+
+from agentorchestra.core.errors import EvolutionError, UsageError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.spec import RunSpec
+from agentorchestra.evaluation.plan import PLAN, Arm, amend, folder_of, planned
+from agentorchestra.evaluation.plan import keep as keep_plan
+from agentorchestra.evaluation.plan import read as read_plan
+from agentorchestra.evaluation.results import values
+from agentorchestra.evaluation.runner import Runner, arm_workspace
+from agentorchestra.evaluation.scores import Score, score, total
+from agentorchestra.evolution.checks import HeldApart
+from agentorchestra.evolution.components import managed, version_of
+from agentorchestra.evolution.gate import decide
+from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, Trial, parted
+from agentorchestra.evolution.optimisers import check
+from agentorchestra.evolution.record import FOLDER, Evolution, Round, Source, add_round, rounds
+from agentorchestra.evolution.validation import Forks, Prefix, prefixes, recorded
+from agentorchestra.tea.registry.entries import By
+from agentorchestra.tea.registry.kind import Variable
+from agentorchestra.workspace import Workspace
+
+CURRENT, CANDIDATE = "current", "candidate"
+"""The arms of an evolution's evaluations."""
+
+
+class Evolver:
+    """Carries out an evolution.
+
+    Args:
+        folder: of the workspace.
+        evolution: `record.keep` has written it.
+        optimiser: proposes.
+        workspaces: makes the workspace of an arm, see `evaluation.runner.Runner`.
+        at_once: runs at the same time.
+        tell: is told a sentence about each step.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        evolution: Evolution,
+        optimiser: Optimiser,
+        *,
+        workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
+        at_once: int = 4,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        self._folder, self._evolution, self._optimiser = folder, evolution, optimiser
+        self._workspaces, self._at_once, self._tell = workspaces, at_once, tell
+        self._spent: list[float | None] = []
+        self._tried: dict[tuple[str, str], None] = {}
+
+    async def run(self) -> list[Round]:
+        """Carry out the rounds that are left; return all of them.
+
+        Raises:
+            EvolutionError: another process evolves one of the subjects, the budget has no room for what comes next, or
+                the questions are not those that the evolution was begun with. What was done is kept.
+            UsageError: a subject that there is not, a system or model that cannot be run. Nothing is spent.
+        """
+        evolution = self._evolution
+        for source in (evolution.training, evolution.validation):
+            source.load()
+        with alone(self._folder, evolution.subjects):
+            async with self._workspaces(self._folder, self._arm(CURRENT, {})) as workspace:
+                await self._variables(workspace)
+                for number in range(1, evolution.rounds + 1):
+                    done = rounds(self._folder, evolution.name)
+                    self._spent = [one.usd for one in done]
+                    if number not in {one.number for one in done}:
+                        self._tried = {}
+                        ended = await self._round(workspace, number)
+                        add_round(self._folder, evolution.name, ended)
+                        await self._tidied(workspace, ended)
+                        self._tell(f"round {number}: {ended.ended}: {ended.why}")
+        return rounds(self._folder, evolution.name)
+
+    # -- a round ---------------------------------------------------------------------------------------------------
+
+    async def _round(self, workspace: Workspace[Any], number: int) -> Round:
+        """Carry out a round."""
+        evolution, before_usd = self._evolution, len(self._spent)
+        current = await self._current(workspace, number)
+        ids = evolution.drawn(number)
+        before = await self._asked(workspace, f"{number}-train", evolution.training, ids, {CURRENT: current})
+        ended = Round(number=number, ended="learnt", before=_mean(before, CURRENT))
+        if ended.before == 1:
+            return self._closed(ended, before_usd, "learnt", why="every training question was answered right")
+
+        async def evaluate(texts: Mapping[str, str], wanted: Sequence[str]) -> Sequence[Trial]:
+            changes = [
+                Change(component=c, variable=v, text=t) for place, t in texts.items() for c, v in [parted(place)]
+            ]
+            versions = await self._registered(workspace, current, changes, "", f"tried in round {number}")
+            return _trials(await self._tried_on(workspace, number, current, versions, wanted), CANDIDATE)
+
+        task = Improvement(
+            workspace=workspace,
+            variables=await self._variables(workspace, current),
+            trials=_trials(before, CURRENT),
+            evaluate=evaluate,
+            labels={"evolution": evolution.name, "round": str(number)},
+            model=evolution.optimiser_model or evolution.model,
+            usd=self._left(),
+            seed=sha256_json([evolution.seed, evolution.name, number])[:16],
+        )
+        proposal = await self._optimiser(task)
+        self._spent.append(proposal.usd)
+        ended = ended.model_copy(
+            update={"run": proposal.run, "reasons": {one.place: one.reason for one in proposal.changes}}
+        )
+        if not proposal.changes:
+            return self._closed(ended, before_usd, "no change", why=proposal.why)
+        try:
+            versions = await self._candidates(task, current, proposal, number)
+        except UsageError as exc:
+            return self._closed(ended, before_usd, "refused", why=str(exc))
+        ended = ended.model_copy(update={"versions": versions})
+        after = await self._tried_on(workspace, number, current, versions, ids)
+        ended = ended.model_copy(update={"after": _mean(after, CANDIDATE)})
+        return await self._decided(workspace, ended, current, before_usd)
+
+    async def _current(self, workspace: Workspace[Any], number: int) -> dict[str, str]:
+        """Return the versions that a round begins with: of one that was begun before, those of its training."""
+        name = f"{self._evolution.name}-{number}-train"
+        if (folder_of(self._folder, name) / PLAN).exists():
+            return read_plan(self._folder, name).arm(CURRENT).components
+        return {one: await version_of(workspace, one) for one in self._evolution.subjects}
+
+    async def _decided(
+        self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], before_usd: int
+    ) -> Round:
+        """Decide about a candidate that was tried on its training questions."""
+        evolution, number = self._evolution, ended.number
+        gained = (ended.after or 0.0) - (ended.before or 0.0)
+        # A candidate that gains nothing on the very questions it was made for is not worth a validation.
+        if gained <= 0:
+            why = f"{_percent(ended.before)} of its training questions before, {_percent(ended.after)} with it"
+            return self._closed(ended, before_usd, "no better", why=why)
+        if evolution.promote == "auto":
+            why = f"{_percent(ended.before)} of its training questions before, {_percent(ended.after)} with it"
+            await self._promoted(workspace, ended, current, why)
+            return self._closed(ended, before_usd, "promoted" if evolution.canary == 1 else "canary", why=why)
+        arms = {CURRENT: dict(current), CANDIDATE: {**current, **ended.versions}}
+        gates = [f"{evolution.name}-{earlier}-gate" for earlier in range(1, number)]
+        forks = Forks(await recorded(self._folder, workspace, gates, current), ended.versions)
+        scores = await self._asked(
+            workspace,
+            f"{number}-gate",
+            evolution.validation,
+            evolution.validation.ids,
+            arms,
+            repeats=evolution.repeats,
+            begin=forks.begin,
+        )
+        spared = await prefixes(workspace, [one.run_id for one in scores if one.run_id])
+        costs = _costs(scores, spared)
+        decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=costs)
+        ended = ended.model_copy(update={"decision": decision, "spared": sum(one.requests for one in spared.values())})
+        evidence = f"{decision.why} (evaluation {evolution.name}-{number}-gate)"
+        if decision.verdict == "reject":
+            return self._closed(ended, before_usd, "rejected", why=decision.why)
+        if decision.verdict == "undecided" or evolution.promote == "ask":
+            how = "waiting" if decision.verdict == "promote" else "undecided"
+            return self._closed(ended, before_usd, how, why=decision.why)
+        await self._promoted(workspace, ended, current, evidence)
+        how = "promoted" if evolution.canary == 1 else "canary"
+        return self._closed(ended, before_usd, how, why=decision.why)
+
+    def _closed(self, ended: Round, before_usd: int, how: str, why: str) -> Round:
+        return ended.model_copy(update={"ended": how, "why": why, "usd": total(self._spent[before_usd:])})
+
+    async def _tried_on(
+        self,
+        workspace: Workspace[Any],
+        number: int,
+        current: Mapping[str, str],
+        versions: Mapping[str, str],
+        ids: Sequence[str],
+    ) -> list[Score]:
+        """Ask training questions of a candidate."""
+        step = f"{number}-try-{sha256_json([versions, [*ids]])[:8]}"
+        return await self._asked(workspace, step, self._evolution.training, ids, {CANDIDATE: {**current, **versions}})
+
+    # -- components ------------------------------------------------------------------------------------------------
+
+    async def _variables(
+        self, workspace: Workspace[Any], versions: Mapping[str, str] | None = None
+    ) -> dict[str, Variable]:
+        """Return the variables that may change, by place; refuse subjects and variables that there are not."""
+        found: dict[str, Variable] = {}
+        for subject in self._evolution.subjects:
+            manager, name = managed(workspace, subject)
+            each = await manager.vars(name, versions[subject] if versions else None)
+            found |= {f"{subject}/{one.name}": one for one in each}
+        wanted = self._evolution.variables
+        if unknown := [one for one in wanted if one not in found]:
+            raise EvolutionError(
+                f"{unknown[0]} is no variable of the subjects; they have: {', '.join(found) or 'none'}"
+            )
+        if not found:
+            raise EvolutionError(
+                f"{', '.join(self._evolution.subjects)}: nothing of it may change; name other subjects"
+            )
+        return {place: one for place, one in found.items() if not wanted or place in wanted}
+
+    async def _candidates(
+        self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
+    ) -> dict[str, str]:
+        """Check a proposal, register its changes as candidates, and return their versions by component.
+
+        Raises:
+            UsageError: what is proposed is refused.
+        """
+        for one in proposal.changes:
+            if one.place not in task.variables:
+                raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
+        await check(task, proposal.changes, held_apart(self._evolution.validation))
+        return await self._registered(task.workspace, current, proposal.changes, proposal.run, f"round {number}")
+
+    async def _registered(
+        self, workspace: Workspace[Any], current: Mapping[str, str], changes: Sequence[Change], run: str, when: str
+    ) -> dict[str, str]:
+        """Register changes as candidates; one that is known already is the version it is."""
+        by_component: dict[str, dict[str, Change]] = {}
+        for one in changes:
+            by_component.setdefault(one.component, {})[one.variable] = one
+        versions = {}
+        for subject, each in by_component.items():
+            manager, name = managed(workspace, subject)
+            roles = {one.name: one.role for one in await manager.vars(name, current[subject])}
+            config = await manager.setvars(
+                name,
+                {variable: one.text for variable, one in each.items()},
+                candidate=True,
+                # The model's code is nobody's: it runs in the sandbox. Its words are read as the texts they replace.
+                trusted=not any(roles[variable].endswith("code") for variable in each),
+                author=f"evolution {self._evolution.name}",
+                reason="; ".join(filter(None, [when, *(one.reason for one in each.values())]))[:500],
+                run=run,
+            )
+            versions[subject] = config.version
+            self._tried[subject, config.version] = None
+        return versions
+
+    async def _promoted(
+        self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], evidence: str
+    ) -> None:
+        """Make the candidates what their names mean, or give them their share of the live runs.
+
+        Raises:
+            EvolutionError: a name means something else by now.
+        """
+        for subject, version in current.items():
+            now = await version_of(workspace, subject)
+            if now not in (version, ended.versions.get(subject)):
+                raise EvolutionError(
+                    f"{subject} is {now} by now, and the candidate was compared with {version}; begin another evolution"
+                )
+        by: By = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": ended.run}
+        for subject, version in ended.versions.items():
+            manager, name = managed(workspace, subject)
+            if self._evolution.canary < 1:
+                await manager.share(name, version, self._evolution.canary, **by)
+            else:
+                await manager.activate(name, version, **by)
+
+    async def _tidied(self, workspace: Workspace[Any], ended: Round) -> None:
+        """Archive the candidates of a round that are over; one that waits for a person or more questions stays."""
+        stays = ended.versions if ended.ended in ("promoted", "canary", "waiting", "undecided") else {}
+        for subject, version in self._tried:
+            manager, name = managed(workspace, subject)
+            state = next(one.state for one in await manager.versions(name) if one.version == version)
+            if stays.get(subject) != version and state == "candidate":
+                why = f"{ended.ended}: {ended.why}"[:500]
+                await manager.archive(name, version, author=f"evolution {self._evolution.name}", reason=why)
+
+    # -- questions -------------------------------------------------------------------------------------------------
+
+    def _arm(self, name: str, components: Mapping[str, str]) -> Arm:
+        evolution = self._evolution
+        return Arm(
+            name=name,
+            system=evolution.system,
+            model=evolution.model,
+            environments=evolution.environments,
+            settings=evolution.settings,
+            components=dict(components),
+        )
+
+    async def _asked(
+        self,
+        workspace: Workspace[Any],
+        step: str,
+        source: Source,
+        ids: Sequence[str],
+        arms: Mapping[str, Mapping[str, str]],
+        repeats: int = 1,
+        begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
+    ) -> list[Score]:
+        """Ask questions of the arms (versions by component), or find what was asked; return the scores.
+
+        Raises:
+            EvolutionError: the budget has no room for all of it.
+        """
+        evolution = self._evolution
+        questions, left = source.load(), self._left()
+        name = f"{evolution.name}-{step}"
+        if (folder_of(self._folder, name) / PLAN).exists():
+            plan = read_plan(self._folder, name)
+            if left is not None and left > 0:
+                plan = amend(self._folder, name, left)
+        else:
+            made = planned(
+                questions,
+                [self._arm(arm, versions) for arm, versions in arms.items()],
+                source=source.set,
+                data=source.data,
+                name=name,
+                repeats=repeats,
+                seed=evolution.seed,
+                question_usd=evolution.question_usd,
+            )
+            plan = keep_plan(self._folder, made.model_copy(update={"ids": tuple(ids), "budget_usd": left}))
+        self._tell(f"{name}: {len(plan.ids)} questions, {len(plan.arms)} versions")
+        runner = Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once, begin=begin)
+        ending = await runner.run()
+        scores = await score(workspace, plan, questions, at_once=self._at_once)
+        if ending.left_out:
+            raise EvolutionError(
+                f"the budget of {evolution.budget_usd:g} US dollars has no room for {name}; go on with a larger one: "
+                f"agentorchestra evolve run --name {evolution.name} --budget-usd X"
+            )
+        self._spent.append(total(one.cost_usd for one in scores))
+        return scores
+
+    def _left(self) -> float | None:
+        """Return what may still be spent, None without a budget."""
+        if self._evolution.budget_usd is None:
+            return None
+        return self._evolution.budget_usd - sum(one or 0.0 for one in self._spent)
+
+
+def held_apart(source: Source) -> HeldApart:
+    """Return the words of questions and true answers that no proposal may hold."""
+    questions = source.load().by_id
+    every = [questions[one] for one in source.ids]
+    truths = [each for one in every for each in (one.truth if isinstance(one.truth, list | tuple) else [one.truth])]
+    return HeldApart.of([*(one.task for one in every), *(str(one) for one in truths if one is not None)])
+
+
+@contextmanager
+def alone(folder: Path, subjects: Sequence[str]) -> Iterator[None]:
+    """Keep components to one evolution at a time; raise EvolutionError while another process evolves one of them."""
+    places = folder / FOLDER / "locks"
+    places.mkdir(parents=True, exist_ok=True)
+    with ExitStack() as stack:
+        for one in sorted(subjects):
+            try:
+                stack.enter_context(FileLock(places / f"{one.replace(':', '-')}.lock", timeout=0))
+            except Timeout:
+                raise EvolutionError(
+                    f"another process evolves {one}; two optimisers of one component would judge each other's "
+                    "changes, so wait for it, or stop it"
+                ) from None
+        yield
+
+
+def _trials(scores: Sequence[Score], arm: str) -> list[Trial]:
+    return [Trial(one.question, one.run_id, one.score) for one in scores if one.arm == arm]
+
+
+def _mean(scores: Sequence[Score], arm: str) -> float:
+    each = values(scores, arm)
+    if not each:
+        why = next((one.why for one in scores if one.why), "not asked")
+        raise EvolutionError(f"no training question has a score ({why}); look at the runs, then begin again")
+    return fmean(fmean(one) for one in each.values())
+
+
+def _percent(share: float | None) -> str:
+    return "-" if share is None else f"{100 * share:.0f}%"
+
+
+def _costs(scores: Sequence[Score], spared: Mapping[str, Prefix]) -> tuple[float, float] | None:
+    """Return what both arms cost for an answer, with what a fork was spared: dollars if all are known, else tokens."""
+    asked = {arm: [one for one in scores if one.arm == arm and one.run_id] for arm in (CURRENT, CANDIDATE)}
+    if not all(asked.values()):
+        return None
+    usd = [total(c for one in each for c in (one.cost_usd, spared[one.run_id].usd)) for each in asked.values()]
+    tokens = [float(sum(one.tokens + spared[one.run_id].tokens for one in each)) for each in asked.values()]
+    found = tokens if None in usd or 0.0 in usd else [one or 0.0 for one in usd]
+    current, candidate = (sum_ / len(each) for sum_, each in zip(found, asked.values(), strict=True))
+    return (current, candidate) if current else None

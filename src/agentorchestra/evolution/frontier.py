@@ -1,0 +1,546 @@
+"""Learning to orchestrate at a cost: rounds of edits to an orchestrator's prompt (002, sec. 3.3 and 4.3.4).
+
+    the prompt as it is ─> trajectories: (score, US dollars) each
+          ^                        │
+          │                        v
+          │            an optimiser reads them and edits the prompt ─> a candidate version
+          │                        │
+          │                        v
+          └── the best of ── the front of accuracy and cost ── its own trajectories
+
+Nothing else about the orchestrator changes, and no weights do. A round begins with the prompt of the front that answers
+best (of equals the cheaper one). What is learnt is a candidate version: whether it is taken into use is for the gate or
+a person (`evolver.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from agentorchestra.agents.optimiser.evidence import LONGEST_LOSS
+from agentorchestra.core.errors import EvolutionError, UsageError
+from agentorchestra.core.ids import sha256_json
+from agentorchestra.evaluation.plan import PLAN, Arm, Plan, amend, evaluations, folder_of, planned, sampled
+from agentorchestra.evaluation.plan import keep as keep_plan
+from agentorchestra.evaluation.plan import read as read_plan
+from agentorchestra.evaluation.questions import QuestionSet
+from agentorchestra.evaluation.report import html
+from agentorchestra.evaluation.results import Point, Table, points, share, usd
+from agentorchestra.evaluation.results import frontier as unbeaten
+from agentorchestra.evaluation.runner import Runner, arm_workspace, paid
+from agentorchestra.evaluation.scores import Score, kept_scores, score, scored, total
+from agentorchestra.evolution.components import managed, version_of
+from agentorchestra.evolution.evolver import alone
+from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Trial, parted
+from agentorchestra.evolution.optimisers import BySystem, check, optimiser
+from agentorchestra.evolution.record import FOLDER, Source
+from agentorchestra.workspace import Workspace
+
+RECORD, CANDIDATES = "frontier.json", "candidates.jsonl"
+AUTHOR = "frontier"
+
+
+class Learning(BaseModel, frozen=True, extra="forbid"):
+    """A prompt that is learnt.
+
+    Attributes:
+        format: of the file; 1 is the first.
+        name: of it, in its workspace.
+        subject: `prompt:aorchestra`.
+        variables: parts that may change, as `prompt:aorchestra/routing_rules`; all trainable ones if empty.
+        questions: what trajectories are collected on, the same ones for every candidate (002 collects 6).
+        rounds: edits at most (002: 5).
+        repeats: how often each candidate answers each question.
+        optimiser: who proposes, by name; kept to be told.
+        system, model, settings: of the runs, see `evaluation.plan.Arm`.
+        optimiser_model: who is asked for edits; the runs' model by default.
+        question_usd, budget_usd: what one run and what all of them together may cost.
+        seed: of the questions and runs.
+    """
+
+    format: Literal[1] = 1
+    name: str
+    subject: str = "prompt:aorchestra"
+    variables: tuple[str, ...] = ()
+    questions: Source
+    rounds: int = Field(default=5, ge=1)
+    repeats: int = Field(default=1, ge=1)
+    optimiser: str = ""
+    system: str | None = "aorchestra"
+    model: str | None = None
+    settings: dict[str, JsonValue] = {}
+    optimiser_model: str | None = None
+    question_usd: float | None = Field(default=None, gt=0)
+    budget_usd: float | None = Field(default=None, gt=0)
+    seed: int = 0
+
+
+class Candidate(BaseModel, frozen=True):
+    """A prompt that was tried, or why a round brought none.
+
+    Attributes:
+        round: that made it; 0 for the prompt as it was.
+        version: of the prompt, "" where there is none.
+        base: the version that was edited, "" in round 0.
+        reasons: why, by variable.
+        why: a round brought none.
+        run: the optimiser's.
+        usd: what the optimiser cost, None where a price is unknown.
+    """
+
+    round: int
+    version: str = ""
+    base: str = ""
+    reasons: dict[str, str] = {}
+    why: str = ""
+    run: str = ""
+    usd: float | None = 0.0
+
+    @property
+    def arm(self) -> str:
+        """The name of its arm and its point: the version."""
+        return f"v{self.version}"
+
+
+def learning(
+    name: str, questions: QuestionSet, *, data: str = "", trajectories: int = 6, seed: int = 0, **fields: Any
+) -> Learning:
+    """Return the description of a prompt that is to be learnt.
+
+    Args:
+        name: of letters, digits, `-`, `_` and `.`.
+        questions: the set that trajectories are collected on.
+        data: where it lies.
+        trajectories: how many questions, spread over the groups.
+        seed: of the questions and runs.
+        fields: the further fields of `Learning`.
+
+    Raises:
+        EvaluationError: fewer questions than trajectories.
+        EvolutionError: a field that does not fit, or a budget without a limit for each run.
+    """
+    ids = tuple(sampled(questions.questions, trajectories, seed))
+    source = Source(set=questions.name, data=data, version=questions.version, ids=ids)
+    try:
+        made = Learning(name=name, questions=source, seed=seed, **fields)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        raise EvolutionError(f"{'.'.join(map(str, first['loc']))} is {first['input']!r}: {first['msg']}") from None
+    if not made.subject.startswith("prompt:"):
+        raise EvolutionError(f"{made.subject!r} is no prompt; name the orchestrator's, as prompt:aorchestra")
+    if made.budget_usd is not None and made.question_usd is None:
+        raise EvolutionError("a budget over all runs needs a limit for each run; give --question-usd")
+    return made
+
+
+class Frontier:
+    """Learns a prompt.
+
+    Args:
+        folder: of the workspace.
+        learning: see `learning`; under its name it goes on with what was begun.
+        optimiser: proposes edits.
+        workspaces: makes the workspace of an arm, see `evaluation.runner.Runner`.
+        at_once: runs at the same time.
+        tell: is told a sentence about each step.
+
+    Raises:
+        EvolutionError: under its name something else was begun.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        learning: Learning,
+        optimiser: Optimiser,
+        *,
+        workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
+        at_once: int = 4,
+        tell: Callable[[str], None] = lambda line: None,
+    ) -> None:
+        _check_same(folder, learning)
+        self._folder, self._learning, self._optimiser = folder, learning, optimiser
+        self._workspaces, self._at_once, self._tell = workspaces, at_once, tell
+        self._paid: dict[str, float | None] = {}
+
+    async def run(self) -> list[Candidate]:
+        """Carry out the rounds that are left; return all candidates.
+
+        Raises:
+            EvolutionError: the budget has no room for what comes next (the same call with a larger one goes on), a
+                price is unknown, another process changes the prompt, or the data are others.
+            UsageError: a prompt, system or model that there is not. Nothing is spent.
+        """
+        learning = self._learning
+        questions = learning.questions.load()
+        with alone(self._folder, [learning.subject]):
+            async with self._workspaces(self._folder, self._arm("", "")) as workspace:
+                now = await version_of(workspace, learning.subject)
+                await self._variables(workspace, now)
+                path = self._folder / FOLDER / learning.name / RECORD
+                path.parent.mkdir(parents=True, exist_ok=True)
+                _write(path, learning.model_dump_json(indent=1) + "\n")
+                if not candidates(self._folder, learning.name):
+                    _add(self._folder, learning.name, Candidate(round=0, version=now))
+                self._paid = _paid_before(self._folder, learning)
+                for one in candidates(self._folder, learning.name):
+                    await self._asked(workspace, questions, one)
+                for number in range(1, learning.rounds + 1):
+                    if all(one.round != number for one in candidates(self._folder, learning.name)):
+                        made = await self._round(workspace, questions, number)
+                        _add(self._folder, learning.name, made)
+                        await self._asked(workspace, questions, made)
+                        self._tell(f"round {number}: {made.version or made.why}")
+                await self._tidied(workspace)
+        return candidates(self._folder, learning.name)
+
+    async def _round(self, workspace: Workspace[Any], questions: QuestionSet, number: int) -> Candidate:
+        """Have the best prompt of the front edited; return the candidate, or why there is none."""
+        learning, base = self._learning, best(self._folder, self._learning)
+        variables = await self._variables(workspace, base.version)
+
+        async def evaluate(texts: Mapping[str, str], wanted: Sequence[str]) -> Sequence[Trial]:
+            changes = [
+                Change(component=component, variable=variable, text=text)
+                for place, text in texts.items()
+                for component, variable in [parted(place)]
+            ]
+            version = await self._registered(workspace, base, variables, changes, "", f"tried in round {number}")
+            scores = await self._asked(workspace, questions, Candidate(round=number, version=version))
+            return [one for one in _trials(scores) if one.question in wanted]
+
+        task = Improvement(
+            workspace=workspace,
+            variables=variables,
+            trials=_trials(kept_scores(self._folder, read_plan(self._folder, _evaluation(learning, base)))),
+            evaluate=evaluate,
+            labels={"frontier": learning.name, "round": str(number)},
+            model=learning.optimiser_model or learning.model,
+            usd=self._left(),
+            seed=sha256_json([learning.seed, learning.name, number])[:16],
+        )
+        proposal = await self._optimiser(task)
+        self._paid[f"optimiser {number}"] = proposal.usd
+        reasons = {one.place: one.reason for one in proposal.changes}
+        made = Candidate(round=number, base=base.version, reasons=reasons, run=proposal.run, usd=proposal.usd)
+        if not proposal.changes:
+            return made.model_copy(update={"why": "nothing was proposed"})
+        try:
+            if unknown := [one.place for one in proposal.changes if one.place not in variables]:
+                raise EvolutionError(f"{unknown[0]} may not change; {', '.join(variables)} may")
+            await check(task, proposal.changes)
+            version = await self._registered(
+                workspace, base, variables, proposal.changes, proposal.run, f"round {number}"
+            )
+        except UsageError as exc:
+            return made.model_copy(update={"why": f"it was refused: {exc}"})
+        return made.model_copy(update={"version": version})
+
+    # -- versions --------------------------------------------------------------------------------------------------
+
+    async def _variables(self, workspace: Workspace[Any], version: str) -> dict[str, Any]:
+        """Return the parts that may change, by place, as a version has them."""
+        learning = self._learning
+        manager, name = managed(workspace, learning.subject)
+        found = {f"{learning.subject}/{one.name}": one for one in await manager.vars(name, version)}
+        if unknown := [one for one in learning.variables if one not in found]:
+            raise EvolutionError(f"{unknown[0]} is no variable of the prompt; it has: {', '.join(found) or 'none'}")
+        return {place: one for place, one in found.items() if not learning.variables or place in learning.variables}
+
+    async def _registered(
+        self,
+        workspace: Workspace[Any],
+        base: Candidate,
+        variables: Mapping[str, Any],
+        changes: Sequence[Change],
+        run: str,
+        when: str,
+    ) -> str:
+        """Register an edit of a version as a candidate; return its version, that of equal texts where there is one."""
+        manager, name = managed(workspace, self._learning.subject)
+        # `setvars` begins with the current version, an edit with that of the front: all of its parts are set.
+        texts = {one.name: one.value for one in variables.values()} | {one.variable: one.text for one in changes}
+        config = await manager.setvars(
+            name,
+            texts,
+            candidate=True,
+            author=f"{AUTHOR} {self._learning.name}",
+            reason="; ".join([f"{when}, from {base.version}", *(one.reason for one in changes if one.reason)])[:500],
+            run=run,
+        )
+        return str(config.version)
+
+    async def _tidied(self, workspace: Workspace[Any]) -> None:
+        """Archive the candidates that others beat in accuracy without costing more."""
+        front = {one.version for one in front_of(self._folder, self._learning)}
+        manager, name = managed(workspace, self._learning.subject)
+        mine = {one.version for one in candidates(self._folder, self._learning.name) if one.round and one.version}
+        for held in await manager.versions(name):
+            if held.version in mine - front and held.state == "candidate":
+                reason = "another version answers as well and costs no more"
+                await manager.archive(name, held.version, author=f"{AUTHOR} {self._learning.name}", reason=reason)
+
+    # -- trajectories ----------------------------------------------------------------------------------------------
+
+    def _arm(self, name: str, version: str) -> Arm:
+        learning = self._learning
+        return Arm(
+            name=name,
+            system=learning.system,
+            model=learning.model,
+            settings=learning.settings,
+            components={learning.subject: version} if version else {},
+        )
+
+    async def _asked(self, workspace: Workspace[Any], questions: QuestionSet, one: Candidate) -> list[Score]:
+        """Collect the trajectories of a candidate, or find them; return their scores.
+
+        Raises:
+            EvolutionError: the budget has no room for all of them, or what they cost is not known.
+        """
+        learning, name = self._learning, _evaluation(self._learning, one)
+        if not one.version:
+            return []
+        begun = (folder_of(self._folder, name) / PLAN).exists()
+        if begun and scored(self._folder, plan := read_plan(self._folder, name)):
+            scores = kept_scores(self._folder, plan)
+            if all(each.status != "not_run" for each in scores):
+                return scores
+        self._paid.pop(name, None)  # what it cost so far counts in its own budget
+        left = self._left()
+        if left is not None and left <= 0:
+            raise self._no_room(name)
+        if begun:
+            plan = read_plan(self._folder, name) if left is None else amend(self._folder, name, left)
+        else:
+            source = learning.questions
+            made = planned(
+                questions,
+                [self._arm(one.arm, one.version)],
+                source=source.set,
+                data=source.data,
+                name=name,
+                repeats=learning.repeats,
+                seed=learning.seed,
+                question_usd=learning.question_usd,
+            )
+            plan = keep_plan(self._folder, made.model_copy(update={"ids": source.ids, "budget_usd": left}))
+        self._tell(f"{name}: {len(plan.ids)} questions")
+        ending = await Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once).run()
+        scores = await score(workspace, plan, questions, at_once=self._at_once)
+        if ending.left_out:
+            raise self._no_room(name)
+        for (question, _), why in ending.refused.items():
+            raise EvolutionError(f"the question {question!r} of {name} could not be asked: {why}")
+        self._paid[name] = total(each.cost_usd for each in scores)
+        if self._paid[name] is None:
+            raise EvolutionError(f"the price of {name} is not known, and cost decides here; give the model a price")
+        return scores
+
+    def _no_room(self, name: str) -> EvolutionError:
+        return EvolutionError(
+            f"the budget of {self._learning.budget_usd:g} US dollars has no room for {name}; go on with the same "
+            "command and a larger --budget-usd"
+        )
+
+    def _left(self) -> float | None:
+        """Return what may still be spent, None without a budget."""
+        if self._learning.budget_usd is None:
+            return None
+        return self._learning.budget_usd - sum(one or 0.0 for one in self._paid.values())
+
+
+def _evaluation(learning: Learning, one: Candidate) -> str:
+    return f"{learning.name}-v{one.version}"
+
+
+def _paid_before(folder: Path, learning: Learning) -> dict[str, float | None]:
+    """Return what was paid until now, for edits and for trajectories."""
+    found = {f"optimiser {one.round}": one.usd for one in candidates(folder, learning.name)}
+    for name in evaluations(folder):
+        if name.startswith(f"{learning.name}-v") and scored(folder, plan := read_plan(folder, name)):
+            found[name] = total(one.cost_usd for one in kept_scores(folder, plan))
+    return found
+
+
+def _trials(scores: Sequence[Score]) -> list[Trial]:
+    return [Trial(one.question, one.run_id, one.score) for one in scores]
+
+
+# --- the front --------------------------------------------------------------------------------------------------------
+
+
+def points_of(folder: Path, learning: Learning) -> list[Point]:
+    """Return accuracy and US dollars for a question of each candidate that was tried, in the order of the rounds."""
+    found: dict[str, Point] = {}
+    for one in candidates(folder, learning.name):
+        if one.version and (plan := _plan(folder, learning, one)) is not None:
+            found |= {point.name: point for point in points(plan, kept_scores(folder, plan))}
+    return list(found.values())
+
+
+def front_of(folder: Path, learning: Learning) -> list[Candidate]:
+    """Return the candidates that no other one beats in accuracy without costing more, the cheapest first."""
+    found = {one.name: one for one in points_of(folder, learning)}
+    front = unbeaten([*found.values()])
+    by_arm = {one.arm: one for one in reversed(candidates(folder, learning.name)) if one.arm in front}
+    return sorted(by_arm.values(), key=lambda one: found[one.arm].usd)
+
+
+def best(folder: Path, learning: Learning) -> Candidate:
+    """Return the candidate of the front that answers best: with it the next round begins (002, sec. 4.1).
+
+    Raises:
+        EvolutionError: none was tried yet.
+    """
+    found = {one.name: one for one in points_of(folder, learning)}
+    front = front_of(folder, learning)
+    if not front:
+        raise EvolutionError(f"no prompt of {learning.name} was tried yet; `agentorchestra evolve frontier` does that")
+    return max(front, key=lambda one: found[one.arm].accuracy.value)
+
+
+def table(folder: Path, learning: Learning) -> Table:
+    """Return what came of each round: accuracy with its interval, cost, whether it is on the front, and why."""
+    found = {one.name: one for one in points_of(folder, learning)}
+    front = {one.arm for one in front_of(folder, learning)}
+    rows = []
+    for one in candidates(folder, learning.name):
+        point = found.get(one.arm) if one.version else None
+        cells = ("-", "-") if point is None else (share(point.accuracy), usd(point.usd))
+        said = "; ".join(filter(None, one.reasons.values())) or one.why or "as it was"
+        rows.append((str(one.round), one.version or "-", *cells, "yes" if one.arm in front else "no", said))
+    note = (
+        f"Accuracy in percent with its 95% interval, over the same {len(learning.questions.ids)} questions; US dollars "
+        "for a question. On the front are those that no other one beats in accuracy without costing more."
+    )
+    head = ("round", "version", "accuracy", "cost", "front", "why")
+    return Table(f"Cost and accuracy of {learning.subject}", head, tuple(rows), note)
+
+
+def page(folder: Path, learning: Learning) -> str:
+    """Return the table and the plot of the front as one HTML file that loads nothing."""
+    first = _plan(folder, learning, candidates(folder, learning.name)[0])
+    if first is None:
+        raise EvolutionError(f"no prompt of {learning.name} was tried yet; `agentorchestra evolve frontier` does that")
+    named = first.model_copy(update={"name": learning.name})
+    return html(named, [table(folder, learning)], points_of(folder, learning))
+
+
+def _plan(folder: Path, learning: Learning, one: Candidate) -> Plan | None:
+    """Return the evaluation of a candidate, None before it has scores."""
+    name = _evaluation(learning, one)
+    if not (folder_of(folder, name) / PLAN).exists():
+        return None
+    plan = read_plan(folder, name)
+    return plan if scored(folder, plan) else None
+
+
+# --- what an optimiser is told ----------------------------------------------------------------------------------------
+
+
+def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
+    """Return an optimiser that is told what the trajectories cost, by model, and what was tried before.
+
+    Args:
+        name: `textgrad` or `reflection`; `gepa` goes by the scores alone.
+        folder: of the workspace.
+        learning: what is learnt.
+
+    Raises:
+        EvolutionError: there is no optimiser of this name.
+    """
+    found = optimiser(name)
+    if not isinstance(found, BySystem):
+        return found
+
+    async def loss(task: Improvement) -> str:
+        trials = []
+        for one in task.trials:
+            result = await task.workspace.result(one.run)
+            asked = (await task.workspace.events(one.run))[0].body["manifest"]["task"]
+            models = ", ".join(
+                f"{model} {usd(each.cost_usd)}" for model, each in result.usage_by_model.items() if model
+            )
+            scored_as = "-" if one.score is None else f"{one.score:g}"
+            short = " ".join(str(asked).split())[:_TASK_CHARS]
+            trials.append({"score": scored_as, "cost": usd(paid(result)), "models": models, "task": short})
+        points = {one.name: one for one in points_of(folder, learning)}
+        base = points[best(folder, learning).arm]
+        tried = [
+            {
+                "version": one.version,
+                "accuracy": f"{100 * points[one.arm].accuracy.value:.0f}",
+                "cost": usd(points[one.arm].usd),
+                "why": "; ".join(one.reasons.values())[:_TASK_CHARS],
+            }
+            for one in candidates(folder, learning.name)
+            if one.version and one.arm in points and one.arm != base.name
+        ]
+        text = task.workspace.prompts.get("cost_loss").render(
+            accuracy=f"{100 * base.accuracy.value:.0f}", cost=usd(base.usd), trials=trials, tried=tried[-_TRIED:]
+        )
+        return text[:LONGEST_LOSS]
+
+    return BySystem(name, loss)
+
+
+_TASK_CHARS = 120
+"""Characters of a task, and of the reasons of an earlier edit."""
+
+_TRIED = 5
+
+
+# --- the record -------------------------------------------------------------------------------------------------------
+
+
+def _check_same(folder: Path, learning: Learning) -> None:
+    """Refuse to go on with something else; another budget and more rounds are no other thing."""
+    if (folder / FOLDER / learning.name / RECORD).exists():
+        before = read(folder, learning.name)
+        ours, theirs = (one.model_dump(exclude={"budget_usd", "rounds"}) for one in (learning, before))
+        if other := [one for one in ours if ours[one] != theirs[one]]:
+            raise EvolutionError(
+                f"{learning.name} was begun with other {', '.join(other)}; choose another --name, or give what it was "
+                "begun with to go on"
+            )
+
+
+def read(folder: Path, name: str) -> Learning:
+    """Return what is learnt under a name.
+
+    Raises:
+        EvolutionError: there is nothing of this name, or it cannot be read.
+    """
+    path = folder / FOLDER / name / RECORD
+    try:
+        return Learning.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError:
+        there = ", ".join(sorted(one.parent.name for one in (folder / FOLDER).glob(f"*/{RECORD}"))) or "none"
+        raise EvolutionError(f"no prompt is learnt under the name {name!r} in {folder}; there are: {there}") from None
+    except ValidationError as exc:
+        raise EvolutionError(
+            f"{path} cannot be read: {exc.errors()[0]['msg']}; use the version of this package that wrote it"
+        ) from None
+
+
+def candidates(folder: Path, name: str) -> list[Candidate]:
+    """Return the candidates so far, in the order of their rounds."""
+    path = folder / FOLDER / name / CANDIDATES
+    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
+    return [Candidate.model_validate_json(line) for line in lines if line]
+
+
+def _add(folder: Path, name: str, one: Candidate) -> None:
+    path = folder / FOLDER / name / CANDIDATES
+    _write(path, "".join(each.model_dump_json() + "\n" for each in [*candidates(folder, name), one]))
+
+
+def _write(path: Path, text: str) -> None:
+    new = path.with_suffix(".new")
+    new.write_text(text, encoding="utf-8")
+    new.replace(path)

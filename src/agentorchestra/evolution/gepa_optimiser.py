@@ -1,0 +1,161 @@
+"""GEPA (arXiv:2507.19457) as an optimiser: the package `gepa` proposes and selects, runs of the workspace answer.
+
+Its loop is synchronous and works in a thread; what it asks is done by the loop that the workspace lives in. Everything
+it asks is a run that is found again, and its draws depend on a seed, so an evolution that was stopped goes on without
+paying twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Mapping, Sequence
+from typing import Any, TypeVar
+
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import EvolutionError, MissingExtraError, UsageError
+from agentorchestra.core.ids import sha256_text
+from agentorchestra.evaluation.runner import paid
+from agentorchestra.evaluation.scores import total
+from agentorchestra.evolution.optimiser import Change, Improvement, Proposal, Trial, parted
+
+T = TypeVar("T")
+
+ROUNDS = 6
+"""How often at most the whole batch is answered while GEPA works on a round's proposal."""
+
+
+async def gepa(task: Improvement) -> Proposal:
+    """Have GEPA work on the variables over a round's training questions; return its best candidate.
+
+    Raises:
+        MissingExtraError: the package is not installed.
+        EvolutionError: GEPA stopped with an error.
+    """
+    try:
+        from gepa.api import optimize
+    except ImportError:
+        raise MissingExtraError(
+            "the optimiser gepa needs the package of its name; install it: pip install 'agentorchestra[evolve]'"
+        ) from None
+    seed = {place: one.value for place, one in task.variables.items()}
+    work = _Adapter(task, asyncio.get_running_loop())
+    questions = [one.question for one in task.trials]
+    found: Any
+    try:
+        found = await asyncio.to_thread(
+            optimize,
+            seed_candidate=seed,
+            trainset=questions,
+            valset=questions,
+            adapter=work,
+            reflection_lm=work.reflect,
+            reflection_minibatch_size=min(3, len(questions)),
+            max_metric_calls=ROUNDS * len(questions),
+            logger=_Quiet(),
+            seed=int(task.seed[:8] or "0", 16),
+        )
+    except Exception as exc:
+        raise EvolutionError(f"GEPA stopped: {type(exc).__name__}: {exc}") from exc
+    changes = tuple(
+        Change(component=component, variable=variable, text=text, reason="the best of GEPA's candidates")
+        for place, text in found.best_candidate.items()
+        if text != seed[place]
+        for component, variable in [parted(place)]
+    )
+    return Proposal(changes=changes, run=work.last, usd=total(work.costs))
+
+
+class _Adapter:
+    """What GEPA calls, from its thread."""
+
+    def __init__(self, task: Improvement, loop: asyncio.AbstractEventLoop) -> None:
+        self._task, self._loop = task, loop
+        self._seed = {place: one.value for place, one in task.variables.items()}
+        self.costs: list[float | None] = []
+        self.last = ""
+        self.propose_new_texts = None
+
+    def _wait(self, work: Coroutine[Any, Any, T]) -> T:
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result()
+
+    def evaluate(self, batch: Sequence[str], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
+        """Answer questions with a candidate's texts."""
+        from gepa.core.adapter import EvaluationBatch
+
+        trials = self._wait(self._answered([*batch], dict(candidate)))
+        by_question = {one.question: one for one in trials}
+        asked = [by_question[one] for one in batch]
+        return EvaluationBatch(
+            outputs=[one.run for one in asked],
+            scores=[one.score or 0.0 for one in asked],
+            trajectories=asked if capture_traces else None,
+        )
+
+    async def _answered(self, questions: Sequence[str], candidate: Mapping[str, str]) -> Sequence[Trial]:
+        if candidate == self._seed:
+            return self._task.trials
+        changed = {place: text for place, text in candidate.items() if text != self._seed[place]}
+        try:
+            return await self._task.evaluate(changed, tuple(dict.fromkeys(questions)))
+        except UsageError:  # a text that makes no component answers nothing
+            return [Trial(one, "", 0.0) for one in questions]
+
+    def make_reflective_dataset(
+        self, candidate: Mapping[str, str], evaluated: Any, components_to_update: Sequence[str]
+    ) -> dict[str, list[dict[str, str]]]:
+        """Return what the reflection is shown of each question: the task, the answer, and what went wrong."""
+        shown = self._wait(self._shown(evaluated.trajectories))
+        return dict.fromkeys(components_to_update, shown)
+
+    async def _shown(self, trials: Sequence[Trial]) -> list[dict[str, str]]:
+        tasks = {one.id: one.manifest.task for one in await self._task.workspace.runs()}
+        shown = []
+        for one in trials:
+            if not one.run:
+                continue
+            result = await self._task.workspace.result(one.run)
+            said = "nobody could say whether it is right" if one.score is None else f"the score is {one.score:g} of 1"
+            shown.append(
+                {
+                    "Inputs": tasks[one.run],
+                    "Generated Outputs": result.answer or "(no answer)",
+                    "Feedback": ". ".join(filter(None, [said, result.error])),
+                }
+            )
+        return shown
+
+    def reflect(self, prompt: str) -> str:
+        """Ask the optimiser's model."""
+        return self._wait(self._reflected(prompt))
+
+    async def _reflected(self, prompt: str) -> str:
+        """Ask a question as a run of its own, or find what was asked."""
+        task, workspace = self._task, self._task.workspace
+        labels = {**task.labels, "asked": sha256_text(prompt)[:16]}
+        for one in await workspace.runs():
+            if labels.items() <= one.manifest.labels.items():
+                run_id = one.id
+                break
+        else:
+            run_id = await workspace.create(
+                prompt,
+                system="direct",
+                model=task.model,
+                labels=labels,
+                on_ask="deny",
+                memory="none",
+                budget=Budget(cost_usd=task.usd),
+            )
+        result = await workspace.resume(run_id)
+        self.costs.append(paid(result))
+        self.last = run_id
+        if not result.answer:
+            raise EvolutionError(f"the optimiser's model gave no reply ({result.status}): {result.error or 'empty'}")
+        return result.answer
+
+
+class _Quiet:
+    """A logger that says nothing: the evolution tells of its steps itself."""
+
+    def log(self, message: str) -> None:
+        """Say nothing."""

@@ -1,0 +1,274 @@
+"""The record of an evolution: what may change, what it learns from, what decides, within which limits.
+
+It lies in the workspace as `evolutions/NAME/evolution.json`, with `rounds.jsonl` beside it: what came of each round.
+The evidence itself is elsewhere, once: runs are in the log, versions in the histories of their components, training and
+validation are evaluations (`agentorchestra eval report NAME-1-gate`).
+"""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, Field, JsonValue, ValidationError
+
+from agentorchestra.core.errors import EvolutionError
+from agentorchestra.evaluation.questions import EvalQuestion, QuestionSet, load_set
+from agentorchestra.evolution.gate import Decision, GateTerms
+
+FOLDER = "evolutions"
+RECORD = "evolution.json"
+ROUNDS = "rounds.jsonl"
+
+Promote = Literal["gate", "auto", "ask"]
+
+
+class Source(BaseModel, frozen=True, extra="forbid"):
+    """Questions of a set.
+
+    Attributes:
+        set, data: as for an evaluation (`load_set`).
+        version: of the set when the evolution was begun.
+        ids: those that are asked.
+    """
+
+    set: str
+    data: str = ""
+    version: str
+    ids: tuple[str, ...]
+
+    def load(self) -> QuestionSet:
+        """Return the set; raise EvolutionError if its data are not those that the evolution was begun with."""
+        found = load_set(self.set, Path(self.data) if self.data else None)
+        if found.version != self.version:
+            raise EvolutionError(
+                f"the evolution was begun with the version {self.version[:12]} of the set {self.set}, and the data are "
+                f"{found.version[:12]} now; bring the former data back, or begin another evolution"
+            )
+        return found
+
+
+class Evolution(BaseModel, frozen=True, extra="forbid"):
+    """An evolution.
+
+    Attributes:
+        format: of the file; 1 is the first.
+        name: of the evolution in its workspace.
+        subjects: components whose variables may change: `prompt:react`, `tool:price_of`.
+        variables: those that may change, as `prompt:react/template`; all of the subjects if empty.
+        optimiser: who proposes: `textgrad`, `reflection`, `gepa`.
+        training, validation: the questions; none is in both.
+        batch: questions of a round's training.
+        rounds: proposals at most.
+        repeats: how often each version answers each question of the validation.
+        promote: `gate` asks the validation questions and decides; `auto` takes a candidate that does better on its
+            training questions (000, sec. 3.4); `ask` leaves what passes to a person.
+        terms: of the gate.
+        canary: the share of live runs that a promoted version gets at first; 1 for all of them.
+        system, model, settings, environments: of the runs, see `evaluation.plan.Arm`.
+        optimiser_model: who proposes; the runs' model by default.
+        question_usd, budget_usd: what one run and what all of them together may cost.
+        seed: of batches and runs.
+    """
+
+    format: Literal[1] = 1
+    name: str
+    subjects: tuple[str, ...]
+    variables: tuple[str, ...] = ()
+    optimiser: str = "textgrad"
+    training: Source
+    validation: Source
+    batch: int = Field(default=8, ge=1)
+    rounds: int = Field(default=3, ge=1)
+    repeats: int = Field(default=1, ge=1)
+    promote: Promote = "gate"
+    terms: GateTerms = GateTerms()
+    canary: float = Field(default=1.0, gt=0, le=1)
+    system: str | None = None
+    model: str | None = None
+    settings: dict[str, JsonValue] = {}
+    environments: tuple[str, ...] = ()
+    optimiser_model: str | None = None
+    question_usd: float | None = Field(default=None, gt=0)
+    budget_usd: float | None = Field(default=None, gt=0)
+    seed: int = 0
+
+    def drawn(self, number: int) -> tuple[str, ...]:
+        """Return the training questions of a round: each one is asked once before any is asked again."""
+        chance = random.Random(self.seed)
+        deck: list[str] = []
+        while len(deck) < number * self.batch:
+            cards = [*self.training.ids]
+            chance.shuffle(cards)
+            deck += cards
+        wanted = deck[(number - 1) * self.batch : number * self.batch]
+        return tuple(dict.fromkeys(wanted))
+
+
+class Round(BaseModel, frozen=True):
+    """A round of an evolution.
+
+    Attributes:
+        number: from 1.
+        ended: `promoted`, `canary` (it has a share of the live runs), `rejected`, `undecided`, `waiting` (for a
+            person), `refused` (by a check, before anything was spent on it), `no better` (on its training questions),
+            `no change` (nothing was proposed), `learnt` (every training question was right).
+        why: a sentence.
+        versions: of the candidate, by component.
+        reasons: why the optimiser changed what it changed, by variable.
+        run: the optimiser's run, "" where there was none.
+        before, after: the mean score on the training questions.
+        decision: of the gate.
+        spared: requests of the validation that were copied from earlier runs and not asked again.
+        usd: what the round cost, None where a price is unknown.
+    """
+
+    number: int
+    ended: str
+    why: str = ""
+    versions: dict[str, str] = {}
+    reasons: dict[str, str] = {}
+    run: str = ""
+    before: float | None = None
+    after: float | None = None
+    decision: Decision | None = None
+    spared: int = 0
+    usd: float | None = 0.0
+
+
+def begun(
+    name: str,
+    *,
+    training: tuple[str, str, QuestionSet],
+    validation: tuple[str, str, QuestionSet] | None = None,
+    held_apart: float = 0.6,
+    **fields: Any,
+) -> Evolution:
+    """Return the record of an evolution.
+
+    Args:
+        name: of letters, digits, `-`, `_` and `.`.
+        training: the name of a set, its data, and the set.
+        validation: the same; None holds a share of the training set apart, drawn by the seed.
+        held_apart: that share.
+        fields: the further fields of `Evolution`.
+
+    Raises:
+        EvolutionError: a field that does not fit, too few questions, questions in both sets.
+    """
+    if not re.fullmatch(r"\w[\w.-]*", name):
+        raise EvolutionError(f"the name {name!r} is not made of letters, digits, -, _ and .; choose another one")
+    source, data, questions = training
+    every = [one.id for one in questions.questions]
+    if validation is None:
+        if not 0 < held_apart < 1:
+            raise EvolutionError(f"a share of {held_apart:g} cannot be held apart; give one between 0 and 1")
+        apart = round(len(every) * held_apart)
+        if not 1 <= apart < len(every):
+            raise EvolutionError(
+                f"{len(every)} questions cannot be parted into training and validation; give more, or --validate-data"
+            )
+        held = {*random.Random(fields.get("seed", 0)).sample(every, apart)}
+        learn = Source(set=source, data=data, version=questions.version, ids=tuple(x for x in every if x not in held))
+        check = learn.model_copy(update={"ids": tuple(x for x in every if x in held)})
+        _check_apart(
+            [questions.by_id[one] for one in learn.ids], [questions.by_id[one] for one in check.ids], by_id=False
+        )
+    else:
+        _check_apart(questions.questions, validation[2].questions, by_id=source == validation[0])
+        learn = Source(set=source, data=data, version=questions.version, ids=tuple(every))
+        check = Source(
+            set=validation[0],
+            data=validation[1],
+            version=validation[2].version,
+            ids=tuple(one.id for one in validation[2].questions),
+        )
+    try:
+        made = Evolution(name=name, training=learn, validation=check, **fields)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        raise EvolutionError(f"{'.'.join(map(str, first['loc']))} is {first['input']!r}: {first['msg']}") from None
+    if made.budget_usd is not None and made.question_usd is None:
+        raise EvolutionError("a budget over all runs needs a limit for each run; give --question-usd")
+    return made.model_copy(update={"terms": made.terms.model_copy(update={"candidates": made.rounds})})
+
+
+def _check_apart(training: Sequence[EvalQuestion], validation: Sequence[EvalQuestion], *, by_id: bool) -> None:
+    """Refuse a question that is in both sets, by its id where they are of one set, and by its words."""
+    seen: Mapping[str, str] = {" ".join(one.task.casefold().split()): one.id for one in training}
+    ids = {one.id for one in training}
+    for one in validation:
+        again = seen.get(" ".join(one.task.casefold().split()))
+        if again is None and by_id and one.id in ids:
+            again = one.id
+        if again is not None:
+            raise EvolutionError(
+                f"the validation question {one.id!r} is the training question {again!r} too; what was learnt from a "
+                "question cannot be judged by it, so take it out of one of them"
+            )
+
+
+def keep(workspace: Path, evolution: Evolution) -> Evolution:
+    """Write the record of an evolution that begins; of one that goes on return the record there is.
+
+    Raises:
+        EvolutionError: under its name another one was begun.
+    """
+    path = workspace / FOLDER / evolution.name / RECORD
+    if not path.exists():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        new = path.with_suffix(".new")
+        new.write_text(evolution.model_dump_json(indent=1) + "\n", encoding="utf-8")
+        new.replace(path)
+        return evolution
+    before = read(workspace, evolution.name)
+    ours, theirs = evolution.model_dump(exclude={"budget_usd"}), before.model_dump(exclude={"budget_usd"})
+    if other := [one for one in ours if ours[one] != theirs[one]]:
+        raise EvolutionError(
+            f"the evolution {evolution.name} was begun with other {', '.join(other)}; choose another --name, or give "
+            "what it was begun with to go on"
+        )
+    return before.model_copy(update={"budget_usd": evolution.budget_usd})
+
+
+def read(workspace: Path, name: str) -> Evolution:
+    """Return the record of an evolution.
+
+    Raises:
+        EvolutionError: there is none of this name, or it cannot be read.
+    """
+    path = workspace / FOLDER / name / RECORD
+    try:
+        return Evolution.model_validate_json(path.read_text(encoding="utf-8"))
+    except OSError:
+        there = ", ".join(evolutions(workspace)) or "none"
+        raise EvolutionError(f"there is no evolution {name!r} in {workspace}; there are: {there}") from None
+    except ValidationError as exc:
+        raise EvolutionError(
+            f"{path} cannot be read: {exc.errors()[0]['msg']}; use the version of this package that wrote it"
+        ) from None
+
+
+def evolutions(workspace: Path) -> list[str]:
+    """Return the names of the evolutions of a workspace."""
+    return sorted(one.parent.name for one in (workspace / FOLDER).glob(f"*/{RECORD}"))
+
+
+def rounds(workspace: Path, name: str) -> list[Round]:
+    """Return the rounds of an evolution that ended."""
+    path = workspace / FOLDER / name / ROUNDS
+    if not path.is_file():
+        return []
+    return [Round.model_validate_json(line) for line in path.read_text(encoding="utf-8").splitlines() if line]
+
+
+def add_round(workspace: Path, name: str, ended: Round) -> None:
+    """Write down a round that ended."""
+    kept = [one for one in rounds(workspace, name) if one.number != ended.number]
+    path = workspace / FOLDER / name / ROUNDS
+    new = path.with_suffix(".new")
+    new.write_text("".join(one.model_dump_json() + "\n" for one in [*kept, ended]), encoding="utf-8")
+    new.replace(path)

@@ -1,0 +1,183 @@
+"""Tips and solutions: distilled from runs, told where they fit, kept or retired by validation (004, sec. 3.2.1).
+
+    recorded runs ─> reports ─> a run of the distiller ─> insights of the memory ─> plan tips, memories of later runs
+                                                              │
+                             questions answered with and without it, paired ─> kept, retired or undecided
+
+A tip is an insight like any other (docs/memory.md): there is no second store. What is retired is told no more and is
+not distilled again; the evidence stands in the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from agentorchestra.agents.distiller import NAME, Line, Material, Report, Tip
+from agentorchestra.agents.trace import trace_of
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.content import Trust, lowest
+from agentorchestra.core.errors import EvolutionError
+from agentorchestra.core.ids import EffectKey, sha256_json
+from agentorchestra.core.spec import FINAL, RunSpec, RunStatus
+from agentorchestra.evaluation.results import by_points
+from agentorchestra.evaluation.runner import ENDED
+from agentorchestra.evaluation.statistics import Difference, Scores, difference
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.workspace import Workspace
+
+LABEL = "tips"
+"""Of the distiller's runs: of what they were made."""
+
+MOST_RUNS = 20
+"""Runs that one distillation reads."""
+
+MOST_CHARS = 80_000
+"""Characters of all reports together; of longer runs the first and the last lines are read."""
+
+Verdict = Literal["kept", "retired", "undecided"]
+
+
+async def distil(
+    workspace: Workspace[Any],
+    runs: Iterable[str],
+    scores: Mapping[str, float | None] | None = None,
+    *,
+    model: str | None = None,
+    budget: Budget | None = None,
+) -> list[Tip]:
+    """Return the tips and solutions that recorded runs teach, written down as insights of the workspace.
+
+    It is a run of the agent `distiller`, found again by its label: the same runs with the same scores are read once,
+    and one that was stopped goes on.
+
+    Args:
+        workspace: open.
+        runs: their ids, of failures and of successes.
+        scores: 0 to 1, by run; true answers are not among what is read.
+        model: that is asked; None for the settings'.
+        budget: of the run.
+
+    Raises:
+        UnknownRunError: for a run that is not there.
+        EvolutionError: no run that has ended, more than 20, or the distiller gave nothing.
+    """
+    reports = await _reports(workspace, [*dict.fromkeys(runs)], scores or {})
+    retired = tuple(one.text for one, _ in await workspace.retired())
+    options = Material(runs=tuple(reports), retired=retired).model_dump(mode="json")
+    label = sha256_json([options, model or ""])[:16]
+    before = [one for one in await workspace.runs() if one.manifest.labels.get(LABEL) == label]
+    run_id = before[0].id if before else ""
+    if not before:
+        task = f"Draw tips from {len(reports)} recorded runs."
+        spec = RunSpec(task=task, system=NAME, model=model, options=options, labels={LABEL: label}, budget=budget)
+        run_id = await workspace.create(spec)
+    result = await workspace.resume(run_id, budget=budget if before and before[0].status not in FINAL else None)
+    if result.status is not RunStatus.COMPLETED or not isinstance(result.output, dict):
+        why = result.report or result.error or result.status.value
+        raise EvolutionError(f"the distiller's run {run_id} gave no tips: {why}; ask again, or name another model")
+    return [Tip.model_validate(one) for one in result.output["tips"]]
+
+
+async def _reports(workspace: Workspace[Any], runs: list[str], scores: Mapping[str, float | None]) -> list[Report]:
+    """Return what the distiller reads of runs; refuse what nothing can be learnt from."""
+    if len(runs) > MOST_RUNS:
+        raise EvolutionError(f"{len(runs)} runs are to be read, and at most {MOST_RUNS} are at a time; name fewer")
+    found = []
+    for run_id in runs:
+        events = await workspace.events(run_id)
+        result = await workspace.result(run_id)
+        if result.status not in ENDED:
+            raise EvolutionError(f"run {run_id} is {result.status.value}: how it ends is not known; leave it out")
+        ledger = Ledger.of(events)
+        task = str(events[0].body["manifest"]["task"])
+        branch = f"{EffectKey('/', 1).path}.{ledger.records[EffectKey('/', 1)].effect['arguments']['name']}"
+        trace = trace_of(ledger, branch)
+        lines = [Line(key=key, text=text) for key, text in zip(trace.keys, trace.lines, strict=True) if key]
+        trust = lowest(Trust.AGENT, trace.trust)
+        report = Report(
+            run=run_id,
+            task=task,
+            status=result.status,
+            score=scores.get(run_id),
+            answer=result.answer,
+            lines=tuple(_fitting(lines, MOST_CHARS // len(runs))),
+            trust=trust,
+        )
+        found.append(report)
+    if not found:
+        raise EvolutionError("there are no runs to learn from; name runs that have ended")
+    return found
+
+
+def _fitting(lines: list[Line], most: int) -> list[Line]:
+    """Return the first and the last lines that have room together, in their order."""
+    kept: dict[int, Line] = {}
+    for turn in range(len(lines)):
+        place = turn // 2 if turn % 2 else len(lines) - 1 - turn // 2  # the end tells more than the beginning
+        most -= len(lines[place].text)
+        if most < 0:
+            break
+        kept[place] = lines[place]
+    return [kept[place] for place in sorted(kept)]
+
+
+# --- validation -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The verdict on a tip.
+
+    Attributes:
+        verdict: `kept` where the interval of the gain lies above 0, `retired` where it lies nowhere above `worth`, else
+            `undecided`.
+        gain: of the questions answered with the tip over those without it.
+        worth: the gain that a tip has to have a chance of.
+    """
+
+    verdict: Verdict
+    gain: Difference
+    worth: float
+
+    @property
+    def why(self) -> str:
+        """Return it as a sentence."""
+        return (
+            f"{self.verdict}: {by_points(self.gain)} points with it over {self.gain.questions} questions, better on "
+            f"{self.gain.better}, worse on {self.gain.worse}, p = {self.gain.p:.3f}"
+        )
+
+
+def judge_tip(scores_with: Scores, scores_without: Scores, *, worth: float = 0.0, level: float = 0.95) -> Judgement:
+    """Return whether a tip is kept or retired, by questions that were answered with it and without it.
+
+    Args:
+        scores_with, scores_without: 0 to 1, by question, one for each repeat.
+        worth: a gain, as a share; a tip of which even that is not to be expected is retired, because it takes room in
+            every prompt.
+        level: of the interval of the gain (`statistics.difference`).
+
+    Raises:
+        EvaluationError: no question in common, or scores that are none.
+    """
+    gain = difference(scores_with, scores_without, level=level)
+    verdict: Verdict = "kept" if gain.low > 0 else "retired" if gain.high <= worth else "undecided"
+    return Judgement(verdict, gain, worth)
+
+
+async def settle(workspace: Workspace[Any], ref: str, judgement: Judgement, evidence: str) -> None:
+    """Retire a tip if that is the verdict: no task is told it from here on, and it is not distilled again.
+
+    Args:
+        workspace: open.
+        ref: of the tip, `RUN:ENTRY`.
+        judgement: of `judge_tip`.
+        evidence: where the answers are, such as the name of an evaluation.
+
+    Raises:
+        UsageError: no such tip.
+    """
+    if judgement.verdict == "retired":
+        await workspace.forget([ref], by="validation", retired=f"{judgement.why} ({evidence})")

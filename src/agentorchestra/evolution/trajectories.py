@@ -1,0 +1,683 @@
+"""Training data from recorded runs: what agents were shown and what they did, as trainers take it (002, sec. 3.3).
+
+    a run's log ─> courses: the decisions of an agent, each with the request as it was asked
+                       │
+                       ├─> records for supervised fine-tuning: a whole course, or (state -> action) for each step
+                       └─> preference pairs: two actions in one state, from runs and their forks, by how they ended
+
+The records are those of TRL's dataset formats (https://huggingface.co/docs/trl/dataset_formats): conversational
+`language modeling`, `prompt-completion` and `preference`, with a column `tools`. In the Hermes form calls stand as
+`<tool_call>` in the text of the assistant and tools in the system prompt
+(https://github.com/NousResearch/Hermes-Function-Calling), so that a trainer which knows no tools takes them too.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal, TypeVar
+
+from pydantic import BaseModel, Field, JsonValue, model_validator
+
+from agentorchestra.core.content import MediaBlock, TextBlock, Trust
+from agentorchestra.core.effects import OF_AGENTS, EffectKind
+from agentorchestra.core.errors import EvolutionError
+from agentorchestra.core.ids import EffectKey, canonical_json, sha256_json
+from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import RunResult, RunStatus
+from agentorchestra.evaluation.runner import paid
+from agentorchestra.log.bundle.secrets import secret_variables
+from agentorchestra.log.ledger import Ledger, parent_key
+from agentorchestra.models.prices import estimate_input_tokens
+from agentorchestra.models.render import render_message
+from agentorchestra.trust.redact import Redactor
+from agentorchestra.workspace import Workspace
+
+WINDOW = 16_384
+"""Tokens of a record (002, app. A.2: a maximal length of 16K)."""
+
+TRAIN, SOURCES = "train.jsonl", "sources.jsonl"
+TOOLS_PROMPT = "training_tools"
+
+Wire = Literal["openai", "hermes"]
+Per = Literal["branch", "step"]
+Long = Literal["sliding", "cut"]
+
+
+# --- records, as TRL documents them ---------------------------------------------------------------------
+
+
+class Function(BaseModel, frozen=True, extra="forbid"):
+    """The function of a call, with its arguments as an object."""
+
+    name: str = Field(min_length=1)
+    arguments: dict[str, JsonValue]
+
+
+class Call(BaseModel, frozen=True, extra="forbid"):
+    """A call of a tool."""
+
+    id: str | None = None
+    type: Literal["function"] = "function"
+    function: Function
+
+
+class ChatMessage(BaseModel, frozen=True, extra="forbid"):
+    """A message of a conversation; the assistant's may hold calls, a tool's names the call that it answers."""
+
+    role: Literal["system", "user", "assistant", "tool"]
+    content: str
+    tool_calls: list[Call] | None = None
+    tool_call_id: str | None = None
+    name: str | None = None
+
+
+class FunctionSchema(BaseModel, frozen=True, extra="forbid"):
+    """A tool's name, its description, and the JSON schema of its arguments."""
+
+    name: str = Field(min_length=1)
+    description: str
+    parameters: dict[str, Any]
+
+
+class OfferedTool(BaseModel, frozen=True, extra="forbid"):
+    """A tool that the assistant may call."""
+
+    type: Literal["function"] = "function"
+    function: FunctionSchema
+
+
+class Record(BaseModel, frozen=True, extra="forbid"):
+    """Base of the records: the tools that were offered; None in the Hermes form."""
+
+    tools: list[OfferedTool] | None = None
+
+    def line(self) -> str:
+        """Return it as a line of JSON, without what is None."""
+        return json.dumps(self.model_dump(mode="json", exclude_none=True), ensure_ascii=False) + "\n"
+
+
+R = TypeVar("R", bound=Record)
+
+
+class Conversation(Record):
+    """The type `language modeling`: a conversation that ends with what the assistant said."""
+
+    messages: list[ChatMessage]
+
+    @model_validator(mode="after")
+    def _fits(self) -> Conversation:
+        _check_order(self.messages)
+        return self
+
+
+class Step(Record):
+    """The type `prompt-completion`: a state and the action in it."""
+
+    prompt: list[ChatMessage]
+    completion: list[ChatMessage] = Field(min_length=1, max_length=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Step:
+        _check_order([*self.prompt, *self.completion])
+        return self
+
+
+class Preference(Record):
+    """The type `preference`: a state, and two actions in it of which one led to a better end."""
+
+    prompt: list[ChatMessage]
+    chosen: list[ChatMessage] = Field(min_length=1, max_length=1)
+    rejected: list[ChatMessage] = Field(min_length=1, max_length=1)
+
+    @model_validator(mode="after")
+    def _fits(self) -> Preference:
+        for ending in (self.chosen, self.rejected):
+            _check_order([*self.prompt, *ending])
+        return self
+
+
+def _check_order(messages: Sequence[ChatMessage]) -> None:
+    """Raise ValueError unless the messages end with the assistant's and each tool's answers a call before it."""
+    if not messages or messages[-1].role != "assistant":
+        raise ValueError("a record ends with a message of the assistant")
+    open_: set[str | None] = set()
+    for number, one in enumerate(messages):
+        if one.role == "assistant":
+            open_ = {call.id for call in one.tool_calls or ()} | ({None} if "<tool_call>" in one.content else set())
+        elif one.role == "tool" and one.tool_call_id not in open_:
+            raise ValueError(f"message {number} answers the call {one.tool_call_id!r}, which nobody made before it")
+        elif one.role == "system" and number:
+            raise ValueError(f"message {number} is the system's, which stands first or nowhere")
+
+
+# --- what an agent did ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Decided:
+    """A decision of an agent.
+
+    Attributes:
+        key: of its request.
+        request: what the model was shown.
+        said: what it replied.
+    """
+
+    key: EffectKey
+    request: ModelRequest
+    said: Message
+
+    @property
+    def state(self) -> str:
+        """Identify what the model was shown."""
+        return sha256_json([self.request.chain[-1], [one.digest for one in self.request.tools]])
+
+    @property
+    def action(self) -> str:
+        """Identify what it did: its calls, or its words where it called nothing."""
+        calls: list[JsonValue] = [[one.name, one.arguments] for one in self.said.tool_calls]
+        return canonical_json(calls or [self.said.text])
+
+    @property
+    def readable(self) -> bool:
+        """Return True if every call has an object for its arguments."""
+        return all(isinstance(one.arguments, dict) for one in self.said.tool_calls)
+
+
+@dataclass(frozen=True)
+class Course:
+    """The decisions of one agent in a run, in their order.
+
+    Attributes:
+        agent: its name.
+        branch: of its effects.
+        leads: for the run's main agent, which has the run's task.
+        task: what it was asked.
+    """
+
+    agent: str
+    branch: str
+    leads: bool
+    task: str
+    decisions: tuple[Decided, ...]
+
+
+def courses(ledger: Ledger) -> list[Course]:
+    """Return the courses of a run's agents, the main agent's first; requests are read from the log's hash chains.
+
+    Only decisions count: what is asked beside an agent's work (memory, judges, reviews) is in no course.
+    """
+    found: dict[EffectKey, list[Decided]] = {}
+    for key, record in ledger.records.items():
+        if record.kind is not EffectKind.REQUEST_MODEL or record.effect.get("purpose") not in ("decision", "final"):
+            continue
+        owner = _owner(ledger, key.branch)
+        request = ledger.codec.decode(record.effect).request
+        if owner is None or request is None or not request.messages or record.outcome is None or not record.outcome.ok:
+            continue
+        reply = record.outcome.response
+        content = (TextBlock(text=reply.text, trust=Trust.AGENT),) if reply.text else ()
+        said = Message(role="assistant", content=content, tool_calls=reply.tool_calls)
+        found.setdefault(owner, []).append(Decided(key, request, said))
+    made = []
+    for owner in sorted(found, key=lambda one: (one.branch, one.n)):
+        given = ledger.records[owner].effect.get("arguments", {})
+        name, task = str(given.get("name", "agent")), str(given.get("instruction", ""))
+        decisions = sorted(found[owner], key=lambda one: (one.key.branch, one.key.n))
+        made.append(Course(name, decisions[0].key.branch, owner.branch == "/", task, tuple(decisions)))
+    return made
+
+
+def _owner(ledger: Ledger, branch: str) -> EffectKey | None:
+    """Return the key of the agent that a branch belongs to."""
+    while (key := parent_key(branch)) is not None:
+        record = ledger.records.get(key)
+        if record is not None and record.kind in OF_AGENTS:
+            return key
+        branch = key.branch
+    return None
+
+
+# --- what is taken --------------------------------------------------------------------------------------
+
+
+class Wanted(BaseModel, frozen=True, extra="forbid"):
+    """Which trajectories are taken, and in which form.
+
+    Attributes:
+        agents: the main agent's course of each run, or those of all agents.
+        statuses: of the runs.
+        min_score: of the runs; one without a score is left out then.
+        max_usd: that a run may have cost; one with an unknown price is left out then.
+        wire: calls as `tool_calls`, or in the Hermes form.
+        per: a record for each course (`branch`), or for each decision: state and action (`step`).
+        window: tokens of a record, by an estimate that is rather too high (three characters to a token).
+        long: of a course that is longer: several records of whole steps, each of which begins with the task and with
+            the last step of the one before (`sliding`), or the first of them alone (`cut`). A state that is longer
+            loses its oldest steps.
+        files: whether the contents of files stand in the records; else a line that names them.
+    """
+
+    agents: Literal["main", "all"] = "main"
+    statuses: tuple[RunStatus, ...] = (RunStatus.COMPLETED,)
+    min_score: float | None = Field(default=None, ge=0, le=1)
+    max_usd: float | None = Field(default=None, ge=0)
+    wire: Wire = "openai"
+    per: Per = "branch"
+    window: int = Field(default=WINDOW, ge=1)
+    long: Long = "sliding"
+    files: bool = True
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a record comes from: runs and keys of their effects, with the scores and US dollars of the runs."""
+
+    runs: tuple[str, ...]
+    keys: tuple[str, ...]
+    agent: str
+    scores: tuple[float | None, ...]
+    usd: tuple[float | None, ...]
+
+
+@dataclass
+class Data:
+    """Records with their origins, and what was left out, by reason."""
+
+    records: list[tuple[Record, Origin]] = field(default_factory=list)
+    left_out: Counter[str] = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class _Run:
+    record: RunRecord
+    result: RunResult
+    score: float | None
+    courses: tuple[Course, ...]
+
+    @property
+    def value(self) -> float:
+        """Its score; without one 1 for a run that was completed and 0 for any other."""
+        return float(self.result.status is RunStatus.COMPLETED) if self.score is None else self.score
+
+
+async def trajectories(
+    workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None] | None = None
+) -> Data:
+    """Return records for supervised fine-tuning (002, sec. 3.3: the orchestrator's steps, by behaviour cloning).
+
+    Of courses with the same task and the same actions one is taken: of the best score, then of the least cost. Values
+    of secrets that the environment holds stand in no record.
+
+    Args:
+        workspace: open.
+        runs: their ids.
+        wanted: see Wanted.
+        scores: 0 to 1, by run.
+
+    Raises:
+        UnknownRunError: for a run that is not there.
+    """
+    data = Data()
+    taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
+    form = _Form(workspace, wanted)
+    seen: set[str] = set()
+    for run in sorted(taken, key=lambda one: (-one.value, paid(one.result) or 0.0)):
+        for course in run.courses:
+            for key, keys, record in form.records(course, data):
+                if key in seen:
+                    data.left_out["the same task and actions as another one"] += 1
+                    continue
+                seen.add(key)
+                origin = Origin((run.record.id,), keys, course.agent, (run.score,), (paid(run.result),))
+                data.records.append((record, origin))
+    return data
+
+
+async def preferences(
+    workspace: Workspace[Any], runs: Iterable[str], wanted: Wanted, scores: Mapping[str, float | None] | None = None
+) -> Data:
+    """Return preference pairs: of one state two actions, of which the chosen one led to a better end.
+
+    The state is where a run and its fork, or two forks of it, part: up to there they are one. An action is worth the
+    mean score of the runs that took it; of a run without a score 1 where it was completed, else 0. Where all are worth
+    the same there is no pair.
+
+    Args:
+        workspace, runs, wanted, scores: as for `trajectories`; `per` and `long` do not matter, and `statuses` are not
+            asked for: a run that failed is what is rejected.
+    """
+    data = Data()
+    every = {one.id: one for one in await workspace.runs()}
+    wanted = wanted.model_copy(update={"statuses": tuple(RunStatus), "min_score": None})
+    taken = [one async for one in _taken(workspace, runs, wanted, scores or {}, data)]
+    form = _Form(workspace, wanted)
+    states: dict[str, dict[str, list[tuple[_Run, Course, Decided]]]] = {}
+    for run in taken:
+        root = run.record
+        while root.parent_run in every:
+            root = every[root.parent_run]
+        for course in run.courses:
+            for one in course.decisions:
+                place = canonical_json([root.id, str(one.key), one.state])
+                states.setdefault(place, {}).setdefault(one.action, []).append((run, course, one))
+    parted = [actions for actions in states.values() if len(actions) > 1]
+    for actions in parted:
+        ranked = sorted(actions.values(), key=lambda each: fmean(run.value for run, _, _ in each))
+        (worse, _, rejected), (better, course, chosen) = ranked[0][0], ranked[-1][0]
+        if fmean(run.value for run, _, _ in ranked[0]) == fmean(run.value for run, _, _ in ranked[-1]):
+            data.left_out["both ends are worth the same"] += 1
+            continue
+        record = form.pair(chosen, rejected, data)
+        if record is not None:
+            both = (better, worse)
+            origin = Origin(
+                tuple(one.record.id for one in both),
+                (str(chosen.key), str(rejected.key)),
+                course.agent,
+                tuple(one.score for one in both),
+                tuple(paid(one.result) for one in both),
+            )
+            data.records.append((record, origin))
+    if not parted:
+        data.left_out["no two runs took different actions in one state"] = 1
+    return data
+
+
+async def _taken(
+    workspace: Workspace[Any],
+    runs: Iterable[str],
+    wanted: Wanted,
+    scores: Mapping[str, float | None],
+    data: Data,
+) -> Any:
+    """Yield the runs that are wanted, with their courses; count the others."""
+    records = {one.id: one for one in await workspace.runs()}
+    for run_id in dict.fromkeys(runs):
+        events = await workspace.events(run_id)  # raises for one that is not there
+        result, score = await workspace.result(run_id), scores.get(run_id)
+        usd = paid(result)
+        parts = records[run_id].manifest.parts
+        found = courses(Ledger.of(events))
+        why = ""
+        if result.status not in wanted.statuses:
+            why = f"the run is {result.status.value}"
+        elif wanted.min_score is not None and (score is None or score < wanted.min_score):
+            why = "no score" if score is None else "a lower score"
+        elif wanted.max_usd is not None and (usd is None or usd > wanted.max_usd):
+            why = "an unknown price" if usd is None else "a higher cost"
+        elif (parts.candidates or 1) > 1 or (parts.rollouts or 1) > 1:
+            why = "rival steps (parts.candidates, parts.rollouts)"
+        elif not found:
+            why = "no decision of an agent"
+        if why:
+            data.left_out[why] += 1
+            continue
+        chosen = tuple(one for one in found if one.leads or wanted.agents == "all")
+        yield _Run(records[run_id], result, score, chosen)
+
+
+# --- forms ----------------------------------------------------------------------------------------------
+
+
+class _Form:
+    """Makes records of what agents were shown and said."""
+
+    def __init__(self, workspace: Workspace[Any], wanted: Wanted) -> None:
+        self._wanted = wanted
+        self._redactor = Redactor(secret_variables(workspace.own.environ))
+        self._tools_prompt = workspace.prompts.get(TOOLS_PROMPT)
+
+    def records(self, course: Course, data: Data) -> Iterator[tuple[str, tuple[str, ...], Record]]:
+        """Yield the records of a course, each with what makes it the same as another one, and its keys."""
+        if self._wanted.per == "step":
+            for one in course.decisions:
+                prompt = self._state(one, data)
+                if prompt is not None:
+                    tools = one.request.tools
+                    yield one.state + one.action, (str(one.key),), self._step(prompt, one.said, tools)
+            return
+        for messages, decided in _stretches(course):
+            if not all(one.readable for one in decided):
+                data.left_out["a call whose arguments are no object"] += 1
+                continue
+            tools = tuple({tool.name: tool for one in decided for tool in one.request.tools}.values())
+            actions = sha256_json([course.task, course.agent, [one.action for one in decided]])
+            for first, last, part in self._windows(messages, tools, data):
+                keys = tuple(str(one.key) for one in decided[first:last])
+                yield f"{actions} {first}", keys, self._conversation(part, tools)
+
+    def pair(self, chosen: Decided, rejected: Decided, data: Data) -> Preference | None:
+        """Return the pair of two actions in one state; None where it has no room or cannot be read."""
+        longer = max((chosen, rejected), key=lambda one: one.said.chars)
+        prompt = self._state(longer, data) if chosen.readable and rejected.readable else None
+        if prompt is None:
+            return None
+        tools, words = chosen.request.tools, self._chat(prompt, chosen.request.tools)
+        endings = [self._chat([one.said], ()) for one in (chosen, rejected)]
+        return self._made(Preference, tools, prompt=words, chosen=endings[0], rejected=endings[1])
+
+    def _step(self, prompt: Sequence[Message], said: Message, tools: Sequence[ToolSchema]) -> Step:
+        return self._made(Step, tools, prompt=self._chat(prompt, tools), completion=self._chat([said], ()))
+
+    def _conversation(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> Conversation:
+        return self._made(Conversation, tools, messages=self._chat(messages, tools))
+
+    def _made(self, kind: type[R], tools: Sequence[ToolSchema], **columns: list[dict[str, Any]]) -> R:
+        """Return a record, without the values of secrets."""
+        offered = [
+            {"function": {"name": one.name, "description": one.description, "parameters": one.parameters}}
+            for one in tools
+        ]
+        body: dict[str, Any] = {**columns, "tools": offered if self._wanted.wire == "openai" else None}
+        return kind.model_validate(self._redactor.json(body))
+
+    # -- length ----------------------------------------------------------------------------------------------------
+
+    def _state(self, one: Decided, data: Data) -> list[Message] | None:
+        """Return what a decision was shown, without its oldest steps where it is too long; None where it cannot be."""
+        if not one.readable:
+            data.left_out["a call whose arguments are no object"] += 1
+            return None
+        head, turns = _turns(one.request.messages)
+        room = self._wanted.window - _tokens([*head, one.said], one.request.tools)
+        kept: list[list[Message]] = []
+        for turn in reversed(turns):
+            room -= _tokens(turn)
+            if room < 0:
+                break
+            kept.insert(0, turn)
+        if room < 0 and not kept:
+            data.left_out["longer than the window"] += 1
+            return None
+        return [*head, *(each for turn in kept for each in turn)]
+
+    def _windows(
+        self, messages: Sequence[Message], tools: Sequence[ToolSchema], data: Data
+    ) -> Iterator[tuple[int, int, list[Message]]]:
+        """Yield the parts of a conversation that have room, of whole steps, with the numbers of their steps."""
+        head, turns = _turns(messages)
+        room = self._wanted.window - _tokens(head, tools)
+        sizes = [_tokens(turn) for turn in turns]
+        alone = [_tokens(turn[:1]) for turn in turns]  # of the last step what it gave is left out
+        start = done = 0
+        while done < len(turns):
+            end, used = start, 0
+            while end < len(turns) and used + alone[end] <= room:
+                used += sizes[end]
+                end += 1
+            if end <= done:
+                if start == done:  # not even this step alone
+                    data.left_out["longer than the window"] += 1
+                    done += 1
+                start = done
+                continue
+            steps = [each for turn in turns[start : end - 1] for each in turn]
+            yield start, end, [*head, *steps, turns[end - 1][0]]
+            if self._wanted.long == "cut":
+                if end < len(turns):
+                    data.left_out["the rest of a course that was cut"] += 1
+                return
+            start, done = end - 1, end
+
+    # -- words -----------------------------------------------------------------------------------------------------
+
+    def _chat(self, messages: Sequence[Message], tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
+        shown = [_without_files(one) if not self._wanted.files else one for one in messages]
+        return _hermes(shown, self._head(tools)) if self._wanted.wire == "hermes" else [_openai(one) for one in shown]
+
+    def _head(self, tools: Sequence[ToolSchema]) -> str:
+        """Return what a system prompt says of the tools."""
+        if not tools:
+            return ""
+        named = [{"name": one.name, "description": one.description, "parameters": one.parameters} for one in tools]
+        lines = [json.dumps({"type": "function", "function": one}, ensure_ascii=False) for one in named]
+        return self._tools_prompt.render(tools=lines)
+
+
+def _stretches(course: Course) -> Iterator[tuple[list[Message], list[Decided]]]:
+    """Yield conversations of a course: one, or several where steps were taken out of the history in between.
+
+    The last message of a request is shown with that decision alone (`agents/decider.py`); here it stays where it
+    stood, so that each action comes after all that it was decided by.
+    """
+    messages: list[Message] = []
+    decided: list[Decided] = []
+    history: tuple[Message, ...] = ()
+    for one in course.decisions:
+        before, view = one.request.messages[:-1], one.request.messages[-1]
+        new = before[len(history) :]
+        goes_on = decided and new and new[0].role == "assistant"
+        if goes_on and (not history or one.request.chain[len(history) - 1] == _head_of(decided[-1], len(history))):
+            messages = [*messages[:-1], *new, view, one.said]
+        else:
+            if decided:
+                yield messages, decided
+            messages, decided = [*before, view, one.said], []
+        decided.append(one)
+        history = before
+    if decided:
+        yield messages, decided
+
+
+def _head_of(one: Decided, length: int) -> str:
+    return one.request.chain[length - 1]
+
+
+def _turns(messages: Sequence[Message]) -> tuple[list[Message], list[list[Message]]]:
+    """Return what stands before the first decision, then each decision with what followed up to the next one."""
+    head: list[Message] = []
+    turns: list[list[Message]] = []
+    for one in messages:
+        if one.role == "assistant":
+            turns.append([one])
+        elif turns:
+            turns[-1].append(one)
+        else:
+            head.append(one)
+    return head, turns
+
+
+def _tokens(messages: Sequence[Message], tools: Sequence[ToolSchema] = ()) -> int:
+    return estimate_input_tokens(ModelRequest(model="", messages=tuple(messages), tools=tuple(tools)))
+
+
+def _without_files(message: Message) -> Message:
+    """Return a message with a line in the place of each file's content."""
+    content = tuple(
+        TextBlock(text=f"[the content of {name} is left out]", trust=Trust.SYSTEM)
+        if (name := _file_of(block))
+        else block
+        for block in message.content
+    )
+    return message if content == message.content else message.model_copy(update={"content": content})
+
+
+def _file_of(block: TextBlock | MediaBlock) -> str:
+    """Return the name of the file whose content a block is, "" for any other block."""
+    if isinstance(block, MediaBlock):
+        return block.name or block.media_type
+    return block.source.ref or "a file" if block.source is not None and block.source.kind == "file" else ""
+
+
+def _openai(message: Message) -> dict[str, Any]:
+    body: dict[str, Any] = {"role": message.role, "content": render_message(message)}
+    if message.tool_calls:
+        body["tool_calls"] = [
+            {"id": one.id or None, "function": {"name": one.name, "arguments": one.arguments}}
+            for one in message.tool_calls
+        ]
+    if message.role == "tool":
+        body |= {"tool_call_id": message.tool_call_id, "name": message.name}
+    return body
+
+
+def _hermes(messages: Sequence[Message], head: str) -> list[dict[str, Any]]:
+    """Return messages in the Hermes form; results that follow each other are one message of the tool."""
+    found: list[dict[str, Any]] = []
+    for one in messages:
+        text = render_message(one)
+        if one.role == "assistant" and one.tool_calls:
+            calls = [json.dumps({"name": c.name, "arguments": c.arguments}, ensure_ascii=False) for c in one.tool_calls]
+            text = "\n".join([*([text] if text else []), *(f"<tool_call>\n{c}\n</tool_call>" for c in calls)])
+        elif one.role == "tool":
+            result = json.dumps({"name": one.name, "content": text}, ensure_ascii=False)
+            text = f"<tool_response>\n{result}\n</tool_response>"
+            if found and found[-1]["role"] == "tool":
+                found[-1]["content"] += f"\n{text}"
+                continue
+        found.append({"role": one.role, "content": text})
+    if head and found and found[0]["role"] == "system":
+        found[0]["content"] += f"\n\n{head}"
+    elif head and messages[0].role != "assistant":
+        found.insert(0, {"role": "system", "content": head})
+    return found
+
+
+# --- files and commands ---------------------------------------------------------------------------------
+
+
+def write(data: Data, folder: Path) -> None:
+    """Write the records as `train.jsonl` into a folder, which is made; beside it where each line comes from.
+
+    Raises:
+        EvolutionError: there is no record, or the folder holds something already.
+    """
+    if not data.records:
+        why = "; ".join(one if n == 1 else f"{one} ({n} times)" for one, n in data.left_out.most_common())
+        raise EvolutionError(f"no record can be made: {why or 'there are no runs'}; choose other runs, or wider limits")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise EvolutionError(f"{folder} is there already and is not empty; name a new folder")
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / TRAIN).write_text("".join(one.line() for one, _ in data.records), encoding="utf-8")
+    lines = [json.dumps({"line": n, **vars(one)}) for n, (_, one) in enumerate(data.records, start=1)]
+    (folder / SOURCES).write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def command(data: Data, folder: Path, *, model: str = "Qwen/Qwen3-8B", window: int = WINDOW) -> str:
+    """Return the command that trains on a folder with TRL, with the parameters of 002 (app. A.2) for fine-tuning.
+
+    Args:
+        data: what was written.
+        folder: where to.
+        model: to be trained; 002 takes Qwen3-8B.
+        window: tokens of the longest record.
+    """
+    pairs = any(isinstance(one, Preference) for one, _ in data.records)
+    whole = any(isinstance(one, Conversation) for one, _ in data.records)
+    words = ["trl", "dpo" if pairs else "sft", "--model_name_or_path", model, "--dataset_name", str(folder)]
+    words += ["--max_length", str(window), "--output_dir", f"{folder}-model", "--bf16", "true"]
+    if not pairs:
+        words += ["--learning_rate", "1e-5", "--weight_decay", "0.05", "--warmup_ratio", "0.1"]
+        words += ["--lr_scheduler_type", "cosine", "--num_train_epochs", "2"]
+        words += ["--per_device_train_batch_size", "1", "--gradient_accumulation_steps", "64"]
+    if whole:
+        words += ["--assistant_only_loss", "true"]
+    return shlex.join(words)

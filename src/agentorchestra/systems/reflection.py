@@ -1,0 +1,209 @@
+"""Self-reflection: a diagnosis of runs, the texts that had most part in a failure, a targeted change (000, app. C.4).
+
+    run ─> diagnosis: failures, missing facts, wrong assumptions, unsafe actions, and whose part it was
+             │ of all runs
+             v
+    variables with the greatest part ─> a change of each ─> constraints by code ─> code: tried in the sandbox
+                                           ^______________________________________________│ refused: again, with why
+
+A patch of a tool is called with the arguments of the recorded calls, the failed ones first: it must not fail on any of
+them. What is proposed is the run's `output`; nothing is registered here (`evolution/`).
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.agent import is_top
+from agentorchestra.agents.forms import NUMBER, TEXT, TEXTS, Form, Question, Questioner, form, limit_status, list_of
+from agentorchestra.agents.generation.specification import Case
+from agentorchestra.agents.generation.trials import tried
+from agentorchestra.agents.optimiser.constraints import with_source
+from agentorchestra.agents.optimiser.evidence import (
+    Evidence,
+    Optimisation,
+    Variable,
+    check_optimiser,
+    cut,
+    read_options,
+)
+from agentorchestra.agents.optimiser.revision import Revision, Wanted, shown
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Block
+from agentorchestra.core.errors import SourceError
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.session import Session
+
+NAME = "reflection"
+DIAGNOSIS = "reflection_diagnosis"
+
+HIGHEST = 10
+"""The greatest part that a text can have in a failure."""
+
+MOST_TRIALS = 8
+"""Recorded calls that a patch is tried with."""
+
+_TITLES = {
+    "failures": "What failed",
+    "missing": "What was missing",
+    "assumptions": "What was assumed wrongly",
+    "unsafe": "What was unsafe",
+}
+
+
+@dataclass(frozen=True)
+class Reflection:
+    """The system: diagnosis, choice of variables, targeted changes."""
+
+    description: ClassVar[str] = "Improves texts of components by a diagnosis of recorded runs; patches are tried."
+
+    def check_options(self, options: Mapping[str, JsonValue], agents: Any, model: str) -> None:
+        """Refuse variables and evidence that it could not work with; see `evidence.read_options`."""
+        check_optimiser(NAME, options, model)
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """Return the proposed changes as the `output`; raise EvidenceError as `check_options` does."""
+        options = read_options(session.manifest.options if is_top(session) else {}, NAME)
+        return await _Reflecting(session, kit, options, Questioner(session, kit, spec.role, spec.model)).run()
+
+
+@dataclass
+class _Reflecting:
+    """The work on one batch of runs."""
+
+    session: Session[Any]
+    kit: Kit
+    options: Optimisation
+    questioner: Questioner
+    report: list[str] = field(default_factory=list, init=False)
+
+    async def run(self) -> AgentResult:
+        """Diagnose, choose, change."""
+        runs = self.options.evidence
+        replies = await self.questioner.all([self._diagnosis_question(one) for one in runs])
+        diagnoses = [(one, reply) for one, reply in zip(runs, replies, strict=True) if reply is not None]
+        if not diagnoses:
+            return self._ended((), "No diagnosis of a run could be had, so nothing is proposed.")
+        self.report += [f"Diagnosis of {one.run}:\n{text}" for one, reply in diagnoses if (text := _in_words(reply))]
+        wanted = self._wanted([reply for _, reply in diagnoses])
+        revision = Revision(self.questioner, self.options.limits, self._trial)
+        changes = await revision.run(wanted)
+        self.report += revision.left
+        return self._ended(
+            changes, "" if wanted else "No text had a part in what was diagnosed, so nothing is proposed."
+        )
+
+    def _wanted(self, replies: Sequence[Mapping[str, Any]]) -> list[Wanted]:
+        """Return the variables with the greatest part in the failures, over all runs, with what is said of each."""
+        parts: dict[str, float] = {}
+        said: dict[str, list[str]] = {}
+        for reply in replies:
+            for cause in reply.get("causes") or ():
+                key, part = str(cause["variable"]), float(cause["part"])
+                if part > 0:
+                    parts[key] = parts.get(key, 0.0) + part
+                    said.setdefault(key, []).append(f"{_in_words(reply)}\nIts part: {cause.get('why') or 'not said'}")
+        chosen = sorted(parts, key=lambda key: -parts[key])[: self.options.limits.changes]
+        return [Wanted(self.options.of(key), tuple(said[key])) for key in chosen]
+
+    def _diagnosis_question(self, evidence: Evidence) -> Question:
+        chars = self.options.limits.chars
+        variables = self.options.variables
+        cause = form(
+            ["variable", "part"],
+            variable={**TEXT, "enum": [one.key for one in variables]},
+            part=Form(NUMBER, {**NUMBER, "minimum": 0, "maximum": HIGHEST}),
+            why=TEXT,
+        )
+        schema = form(["causes"], failures=TEXTS, missing=TEXTS, assumptions=TEXTS, unsafe=TEXTS, causes=list_of(cause))
+        content: list[Block] = []
+        steps = evidence.nodes[-self.options.limits.nodes :]
+        room = chars // 2 // max(1, 2 * len(steps))
+        for number, node in enumerate(steps, start=1):
+            uses = f", with {', '.join(node.uses)}" if node.uses else ""
+            content += shown(
+                f"Step {number} ({node.component or node.kind}{uses}), in:", cut(node.given, room), node.key
+            )
+            how = "failed" if node.error else "out"
+            content += shown(f"Step {number}, {how}:", cut(node.error or node.gave, room), node.key)
+        content += shown("The answer:", cut(evidence.answer, chars // 8), "answer")
+        wrong = [*([evidence.error] if evidence.error else []), *evidence.failed_checks]
+        if wrong:
+            content += shown("How the run failed, and checks that failed:", cut("\n".join(wrong), chars // 8), "run")
+        for one in variables:
+            purpose = f"; {one.description}" if one.description else ""
+            head = f"The text {one.key} ({one.role or 'text'}{purpose}):"
+            content += shown(head, cut(one.text, chars // 4 // len(variables)), one.key)
+        values = {
+            "task": evidence.task,
+            "loss": self.options.loss,
+            "status": evidence.status,
+            "score": "" if evidence.score is None else f"{evidence.score:g}",
+            "highest": HIGHEST,
+        }
+        return Question(DIAGNOSIS, schema, values, tuple(content))
+
+    async def _trial(self, variable: Variable, text: str) -> str:
+        """Call a patched tool as it was called in the runs; return what failed, "" for nothing."""
+        if not variable.is_code:
+            return ""
+        if not variable.component.startswith("tool:"):
+            return f"code of {variable.component} that a model wrote is not executed; say what a person should change"
+        shop = self.kit.workshop
+        if shop is None or self.session.manifest.sandbox == "none":
+            return "there is no sandbox here in which the patch could be tried (agentorchestra doctor)"
+        cases = self._calls(variable)
+        if not cases:
+            return ""
+        try:
+            patched = shop.trial(with_source(variable, text), _function(text), shop.limits.trial_s)
+        except SourceError as exc:
+            return str(exc)
+        trials = await tried(self.session, patched, cases, {}, twice=False)
+        return "\n".join(trials.problems)
+
+    def _calls(self, variable: Variable) -> list[Case]:
+        """Return the recorded calls of a tool, those that failed first, each once."""
+        nodes = [
+            node
+            for one in self.options.evidence
+            for node in one.nodes
+            if variable.key in node.uses and node.kind == "InvokeTool" and node.arguments is not None
+        ]
+        found: list[Case] = []
+        for node in sorted(nodes, key=lambda node: not node.error):
+            case = Case(dict(node.arguments or {}), known=False)
+            if case not in found:
+                found.append(case)
+        return found[:MOST_TRIALS]
+
+    def _ended(self, changes: Sequence[dict[str, Any]], why: str) -> AgentResult:
+        """Return the result: the changes, and what was said on the way."""
+        limited = self.questioner.limited
+        report = [*self.report, *([why] if why else []), *([f"The budget ended it: {limited}"] if limited else [])]
+        names = ", ".join(f"{one['component']}/{one['variable']}" for one in changes)
+        return AgentResult(
+            status=limit_status(limited) if limited else RunStatus.COMPLETED,
+            answer=f"{len(changes)} changes are proposed: {names}." if changes else "Nothing is proposed.",
+            output=[*changes],
+            report="\n\n".join(report),
+        )
+
+
+def _in_words(reply: Mapping[str, Any]) -> str:
+    """Return a diagnosis in words."""
+    lines = []
+    for name, title in _TITLES.items():
+        said = [str(one).strip() for one in reply.get(name) or () if str(one).strip()]
+        lines += [f"{title}:", *(f"- {one}" for one in said)] if said else []
+    return "\n".join(lines)
+
+
+def _function(text: str) -> str:
+    """Return the name of the function that code defines."""
+    return next(one.name for one in ast.parse(text).body if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef))

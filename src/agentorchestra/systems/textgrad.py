@@ -1,0 +1,216 @@
+"""TextGrad: feedback in words flows back through recorded runs, to the texts that took part in them (arXiv:2406.07496).
+
+    run: variable ─> effect ─> effect ─> outcome          as recorded: whose output stands in whose input
+                        ^         ^         │
+    backward:        feedback <─ feedback <─┘ loss        a critique of the outcome; nothing to criticise ends it here
+                        │
+    gradient:       what each variable did to cause it    of all runs of a batch
+                        │
+    step:           a new text, within constraints        placeholders, length, schema, rights (by code)
+
+Each request goes through the door, those that do not need each other together. What is proposed is the run's `output`;
+nothing is registered here (`evolution/`). The expected answers of tasks are no part of the evidence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from graphlib import TopologicalSorter
+from typing import Any, ClassVar
+
+from pydantic import JsonValue
+
+from agentorchestra.agents.agent import is_top
+from agentorchestra.agents.forms import TEXT, TEXTS, Question, Questioner, form, limit_status
+from agentorchestra.agents.optimiser.evidence import (
+    OUTCOME,
+    Evidence,
+    Node,
+    Variable,
+    check_optimiser,
+    cut,
+    read_options,
+)
+from agentorchestra.agents.optimiser.revision import Revision, Wanted, shown
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Block
+from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.runtime.session import Session
+
+NAME = "textgrad"
+LOSS, BACKWARD, GRADIENT = "textgrad_loss", "textgrad_backward", "textgrad_gradient"
+
+_PROBLEMS = form(["problems"], problems=TEXTS)
+_FEEDBACK = form(["feedback"], feedback=TEXT)
+
+
+@dataclass(frozen=True)
+class TextGrad:
+    """The system: loss, backward, gradients, step."""
+
+    description: ClassVar[str] = "Improves texts of components by feedback that flows back through recorded runs."
+
+    def check_options(self, options: Mapping[str, JsonValue], agents: Any, model: str) -> None:
+        """Refuse variables and evidence that it could not work with; see `evidence.read_options`."""
+        check_optimiser(NAME, options, model)
+
+    async def __call__(self, spec: AgentSpec, session: Session[Any], kit: Kit) -> AgentResult:
+        """Return the proposed changes as the `output`; raise EvidenceError as `check_options` does."""
+        options = read_options(session.manifest.options if is_top(session) else {}, NAME)
+        batch = [_Backward(one, options.limits.nodes) for one in options.evidence]
+        questioner = Questioner(session, kit, spec.role, spec.model)
+
+        # loss
+        replies = await questioner.all(
+            [_loss_question(one.evidence, options.loss, options.limits.chars) for one in batch]
+        )
+        for one, reply in zip(batch, replies, strict=True):
+            one.feedback[OUTCOME] = "\n".join(f"- {each}" for each in _said(reply, "problems"))
+        if all(reply is None for reply in replies):
+            return _ended(questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True)
+        if not any(one.feedback[OUTCOME] for one in batch):
+            return _ended(questioner, "The critique found nothing to better in the outcomes, so nothing is proposed.")
+
+        # backward, step by step from the end, all runs at the same time
+        for distance in range(1, 1 + max(one.depth for one in batch)):
+            level = [(one, node) for one in batch for node in one.level(distance)]
+            replies = await questioner.all([one.question(node, options.limits.chars) for one, node in level])
+            for (one, node), reply in zip(level, replies, strict=True):
+                one.feedback[node.key] = "".join(_said(reply, "feedback"))
+
+        # gradients, one for each variable and run
+        pairs = [(each, one) for each in options.variables for one in batch if one.used(each.key)]
+        replies = await questioner.all([one.gradient_question(each, options.limits.chars) for each, one in pairs])
+        gradients: dict[str, list[str]] = {}
+        for (each, _), reply in zip(pairs, replies, strict=True):
+            gradients.setdefault(each.key, []).extend(_said(reply, "feedback"))
+
+        # step
+        ranked = sorted((key for key in gradients if gradients[key]), key=lambda key: -len(gradients[key]))
+        chosen = ranked[: options.limits.changes]
+        revision = Revision(questioner, options.limits)
+        changes = await revision.run([Wanted(options.of(key), tuple(gradients[key])) for key in chosen])
+        report = [f"Feedback on {key}:\n{said}" for key in ranked for said in gradients[key]]
+        report += revision.left or ([] if ranked else ["No feedback reached a variable, so nothing is proposed."])
+        return _ended(questioner, "\n\n".join(report), changes)
+
+
+@dataclass
+class _Backward:
+    """The way back through one run.
+
+    Attributes:
+        evidence: of the run.
+        most: effects that feedback is asked for, the nearest to the end.
+        feedback: what was said of each effect, by its key; "" where nothing is to be done otherwise.
+    """
+
+    evidence: Evidence
+    most: int
+    feedback: dict[str, str] = field(default_factory=dict, init=False)
+    _levels: dict[str, int] = field(default_factory=dict, init=False)
+    _after: dict[str, list[str]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        """Find the effects on paths from a variable to the outcome, and how far each is from the outcome at most."""
+        self._after = self.evidence.successors()
+        order = [key for key in TopologicalSorter(self._after).static_order() if key != OUTCOME]  # from the end
+        distance = {OUTCOME: 0}
+        for key in order:
+            reached = [distance[one] for one in self._after[key] if one in distance]
+            if reached:
+                distance[key] = 1 + max(reached)
+        fed = {node.key for node in self.evidence.nodes if node.uses}
+        for key in reversed(order):
+            if key in fed:
+                fed.update(self._after[key])
+        near = sorted((key for key in order if key in fed and key in distance), key=lambda key: distance[key])
+        self._levels = {key: distance[key] for key in near[: self.most]}
+
+    @property
+    def depth(self) -> int:
+        """Return the longest way back from the outcome."""
+        return max(self._levels.values(), default=0)
+
+    def level(self, distance: int) -> list[Node]:
+        """Return the effects so far from the outcome whose output was criticised."""
+        return [
+            node for node in self.evidence.nodes if self._levels.get(node.key) == distance and any(self._on(node.key))
+        ]
+
+    def used(self, variable: str) -> bool:
+        """Return True if a variable took part in an effect that was criticised."""
+        return any(variable in node.uses and self.feedback.get(node.key) for node in self.evidence.nodes)
+
+    def question(self, node: Node, chars: int) -> Question:
+        """Return the question for the feedback on an effect, from the feedback on what its output was used for."""
+        after = [(key, said) for key, said in zip(self._after[node.key], self._on(node.key), strict=True) if said]
+        room = chars // (2 + len(after))
+        content = _node_blocks(node, 2 * room)
+        for key, said in after:
+            what = "the outcome of the run" if key == OUTCOME else "a later step, which used this output"
+            content += shown(f"What is said of {what}:", cut(said, room), "feedback")
+        model = node.kind == "RequestModel"
+        return Question(BACKWARD, _FEEDBACK, {"task": self.evidence.task, "model": model}, tuple(content))
+
+    def gradient_question(self, variable: Variable, chars: int) -> Question:
+        """Return the question for what a variable did to cause what was criticised in this run."""
+        nodes = [node for node in self.evidence.nodes if variable.key in node.uses and self.feedback.get(node.key)]
+        room = chars // (2 + 2 * len(nodes))
+        content = shown("The text:", cut(variable.text, 2 * room), variable.key)
+        for node in nodes:
+            content += _node_blocks(node, room)
+            content += shown("What is said of this step:", cut(self.feedback[node.key], room), "feedback")
+        values = {"task": self.evidence.task, "role": variable.role or "text", "description": variable.description}
+        return Question(GRADIENT, _FEEDBACK, values, tuple(content))
+
+    def _on(self, key: str) -> list[str]:
+        """Return what was said of the effects that an output went into, "" for those that were not criticised."""
+        return [self.feedback.get(one, "") for one in self._after[key]]
+
+
+def _loss_question(evidence: Evidence, loss: str, chars: int) -> Question:
+    """Return the question what is wrong with an outcome."""
+    room = chars // 3
+    content = shown("The answer:", cut(evidence.answer, room), "answer")
+    if evidence.error:
+        content += shown("How the run failed:", cut(evidence.error, room), "run")
+    if evidence.failed_checks:
+        content += shown("Checks that failed:", cut("\n".join(evidence.failed_checks), room), "checks")
+    failed = [f"{one.component}: {one.error}" for one in evidence.nodes if one.error]
+    if failed:
+        content += shown("Steps that failed on the way:", cut("\n".join(failed), room), "run")
+    values = {"task": evidence.task, "loss": loss, "status": evidence.status, "score": _score(evidence)}
+    return Question(LOSS, _PROBLEMS, values, tuple(content))
+
+
+def _score(evidence: Evidence) -> str:
+    return "" if evidence.score is None else f"{evidence.score:g}"
+
+
+def _node_blocks(node: Node, room: int) -> list[Block]:
+    """Return what went into an effect and what came out, as material."""
+    what = "a model" if node.kind == "RequestModel" else node.component or node.kind
+    content = shown(f"What went into the step ({what}):", cut(node.given, room // 2), node.key)
+    return content + shown("What came out:", cut(node.error or node.gave, room // 2), node.key)
+
+
+def _said(reply: Mapping[str, Any] | None, name: str) -> list[str]:
+    """Return the texts of a reply's field that say something."""
+    value = (reply or {}).get(name)
+    every = value if isinstance(value, list) else [value]
+    return [one.strip() for one in every if isinstance(one, str) and one.strip()]
+
+
+def _ended(
+    questioner: Questioner, report: str, changes: Sequence[dict[str, Any]] = (), *, blocked: bool = False
+) -> AgentResult:
+    """Return the result: the changes, and what was said on the way."""
+    status = RunStatus.BLOCKED if blocked else RunStatus.COMPLETED
+    if questioner.limited:
+        status = limit_status(questioner.limited)
+        report = f"{report}\n\nThe budget ended it: {questioner.limited}".strip()
+    names = ", ".join(f"{one['component']}/{one['variable']}" for one in changes)
+    answer = f"{len(changes)} changes are proposed: {names}." if changes else "Nothing is proposed."
+    return AgentResult(status=status, answer=answer, output=[*changes], report=report)
