@@ -138,8 +138,16 @@ async def test_a_broken_tool_is_diagnosed_patched_gated_and_promoted(tmp_path: P
         result = await ws.run("How many cents are 4 euros and 3 more?")
         assert result.answer == "700"
         await ws.replay(first.run)
+    async with shop.workspace(shop.folder) as ws:
         await ws.tcp.restore("cents_of", "1.0.0")
         assert (await ws.run("How many cents are 4 euros and 3 more?")).answer == "70"
+        await ws.tcp.restore("cents_of", "1.0.1")
+    # A stop between the promotion and the record of the round: it is found again.
+    before, (record,) = dict(shop.asked), (shop.folder / "evolutions" / "cents").glob("rounds.jsonl")
+    kept = record.read_text(encoding="utf-8")
+    record.unlink()
+    await shop.evolve(rounds=2, batch=2)
+    assert (record.read_text(encoding="utf-8"), shop.asked) == (kept, before)
     # Nothing of the questions that decide, and no true answer of any question, stood in a request of the optimiser.
     evolution = read(shop.folder, "cents")
     known = load_set("local", shop.data).by_id

@@ -276,6 +276,8 @@ class Evolver:
         by: By = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": ended.run}
         for subject, version in ended.versions.items():
             manager, name = managed(workspace, subject)
+            if await version_of(workspace, subject) == version:
+                continue  # it was promoted before a stop
             if self._evolution.canary < 1:
                 await manager.share(name, version, self._evolution.canary, **by)
             else:
