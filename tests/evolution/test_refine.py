@@ -186,6 +186,7 @@ async def test_what_tools_gave_is_shown_to_whoever_criticises(tmp_path: Path) ->
 
 
 async def test_a_wrong_choice_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    wrong: Any = {"refine": "again"}
     reckoner = Reckoner()
     async with _workspace(tmp_path, reckoner) as ws:
         with pytest.raises(SettingsError, match=r"parts.rounds = 2, and nothing is refined; set parts.refine to"):

@@ -233,7 +233,7 @@ async def test_no_truth_stands_in_the_log_of_an_optimiser_or_of_a_refinement(tmp
     trial = Trial(tmp_path, {"worker": either, "optimiser": critic.reply})
     lines = [{"id": f"q{n}", "question": f"{TASK} It is lamp {n}.", "answer": f"canary{n}"} for n in range(2)]
     write_set(trial.data, lines)
-    refined = {"parts.refine": "textgrad", "parts.rounds": 1}
+    refined: dict[str, Any] = {"parts.refine": "textgrad", "parts.rounds": 1}
     plan = trial.plan(Arm(name="plain", system="react"), Arm(name="refined", system="react", settings=refined))
     await trial.run(plan)
     scores = await trial.score(plan)
