@@ -154,7 +154,7 @@ async def test_an_image_is_the_root_and_what_changes_in_it_is_kept(small: Bench,
     os.removexattr(layer / "root", "user.overlay.opaque")
     crash = False
     assert await drive(small, main) == (
-        '/etc:\nos-release\npasswd\n\n/root:\nnew\n700\nNAME="Small"\nx\nanswer\nmotd\nold\nrun.sh\nsame.sh\nsolved'
+        '/etc:\nhosts\nos-release\npasswd\n\n/root:\nnew\n700\nNAME="Small"\nx\nanswer\nmotd\nold\nrun.sh\nsame.sh\nsolved'
     )
     assert os.getxattr(layer / "root", "user.overlay.opaque") == b"y"
 

@@ -192,7 +192,7 @@ async def test_a_wrong_choice_is_refused_before_anything_is_asked(tmp_path: Path
         with pytest.raises(SettingsError, match=r"parts.rounds = 2, and nothing is refined; set parts.refine to"):
             await ws.run(TASK, parts=PartSettings(rounds=2))
         with pytest.raises(SettingsError, match=r"parts.refine = 'again' does not fit: "):
-            await ws.run(TASK, parts={"refine": "again"})
+            await ws.run(TASK, parts=wrong)
         with pytest.raises(SettingsError, match=r"parts.width = 3 follows several courses, and there is one candidate"):
             await ws.run(TASK, parts=PartSettings.model_construct(width=3))
         assert await ws.runs() == []

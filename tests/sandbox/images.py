@@ -77,7 +77,12 @@ def layer(change: Change) -> bytes:
 
 
 def write_image(
-    folder: Path, changes: Sequence[Change] = (system, second), *, form: str = "layout", **about: Any
+    folder: Path,
+    changes: Sequence[Change] = (system, second),
+    *,
+    form: str = "layout",
+    pack: Callable[[bytes], bytes] = gzip.compress,
+    **about: Any,
 ) -> Path:
     """Write an image and return its path.
 
@@ -85,6 +90,7 @@ def write_image(
         folder: where it is written.
         changes: what its layers hold.
         form: `layout` (a folder), `layout.tar`, or `docker.tar`.
+        pack: packs a layer of a layout.
         about: what its config has besides; `architecture`, `config`.
     """
     layers = [layer(one) for one in changes]
@@ -110,7 +116,7 @@ def write_image(
         names = [f"{number}/layer.tar" for number in range(len(layers))]
         files["manifest.json"] = json.dumps([{"Config": "config.json", "RepoTags": None, "Layers": names}]).encode()
     else:
-        manifest = {"schemaVersion": 2, "config": blob(written), "layers": [blob(gzip.compress(one)) for one in layers]}
+        manifest = {"schemaVersion": 2, "config": blob(written), "layers": [blob(pack(one)) for one in layers]}
         files["index.json"] = json.dumps({"manifests": [blob(json.dumps(manifest).encode())]}).encode()
         files["oci-layout"] = b'{"imageLayoutVersion": "1.0.0"}'
     if form == "layout":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -51,6 +52,20 @@ def test_every_form_and_every_kind_of_entry(form: str, tmp_path: Path) -> None:
     assert unpacked(image, tmp_path / "images", OWNER) == root
     assert [one.name for one in (tmp_path / "images").iterdir()] == [root.name]
     assert (tmp_path / "images").stat().st_mode & 0o777 == 0o700
+
+
+def test_layers_packed_with_zstd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    zstd = pytest.importorskip("backports.zstd", reason="needs pip install 'agentorchestra[reading]'")
+    folder = write_image(tmp_path / "image", (lower, second), pack=zstd.compress)
+    image = read_image(folder)
+    assert (unpacked(image, tmp_path / "images", OWNER) / "app/run.sh").read_bytes().startswith(b"#!")
+    (folder / image.layers[1]).write_bytes((folder / image.layers[1]).read_bytes()[:-9] + b"damaged!!")
+    with pytest.raises(ImageError, match="is damaged"):
+        unpacked(image, tmp_path / "others", OWNER)
+    monkeypatch.setitem(sys.modules, "backports.zstd", None)
+    monkeypatch.setitem(sys.modules, "compression.zstd", None)
+    with pytest.raises(ImageError, match=r"packed with zstd, which needs `pip install 'agentorchestra\[reading\]'`"):
+        unpacked(image, tmp_path / "others", OWNER)
 
 
 def _leads_out(**entry: Any) -> Change:

@@ -213,10 +213,9 @@ async def test_the_machine_is_as_the_task_says_and_tests_are_out_of_reach(tmp_pa
     )
     set_ = with_task(settings(), task)
     assert (set_.sandbox.memory_mib, set_.folder.max_mib, set_.terminal.workdir) == (1024, 100.0, "/srv/app")
-    looks = run("pwd; cat given/a.txt; ls -d /tests /logs; echo done > result.txt")
+    looks = run("pwd; cat given/a.txt; find /tests /logs; echo done > result.txt")
     verdict, (shown,) = await worked(folder, tmp_path / "ws", [looks])
-    assert shown.startswith("/srv/app\na\n")
-    assert shown.count("No such file or directory") == 2
+    assert shown == "/srv/app\na\n/tests\n/logs"
     assert (verdict.solved, verdict.reward, verdict.why) == (False, 0.5, "the tests gave the reward 0.5")
 
 
@@ -229,7 +228,7 @@ async def test_the_machine_is_as_the_task_says_and_tests_are_out_of_reach(tmp_pa
         ("echo nan > /logs/verifier/reward.txt", False, "the tests wrote 'nan' into reward.txt, which is no reward"),
         ("echo '{\"score\": 1}' > /logs/verifier/reward.json", True, "the tests gave the reward 1"),
         ("ln -s /etc/passwd /logs/verifier/reward.txt; exit 1", False, "the tests wrote no reward and ended with exit"),
-        ("sleep 60", False, "the tests did not come to their end (time); they may take 1 s"),
+        ("sleep 60", False, "the tests did not come to their end: they may take 1 s"),
     ],
 )
 @pytest.mark.usefixtures("sandbox")
@@ -255,9 +254,16 @@ REFUSED: list[tuple[dict[str, str], str]] = [
     ({"task_toml": '[verifier]\nenv = { KEY = "${KEY}" }'}, "variables of this machine are not given to tests"),
     ({"environment__docker-compose_yaml": "services: {}"}, "describes several machines"),
     ({DOCKERFILE: ""}, "Dockerfile is missing"),
-    ({DOCKERFILE: "FROM a\nRUN apt-get install vim"}, "has RUN 'apt-get install vim', which needs an engine"),
-    ({DOCKERFILE: "FROM a\nWORKDIR $HOME"}, "holds a variable"),
-    ({DOCKERFILE: "FROM a\nRAN x"}, "has the unknown instruction 'RAN'"),
+    (
+        {DOCKERFILE: "FROM a\n# b\nENV A=b \\\n  C=d\nRUN apt-get install vim"},
+        "line 5: RUN 'apt-get install vim' needs an",
+    ),
+    ({DOCKERFILE: "FROM a\nWORKDIR $HOME"}, "line 2 holds the variable '$HOME', which has no value"),
+    ({DOCKERFILE: "FROM a\nENV A=${B:-c}"}, "line 2 holds the variable '${', which has no value"),
+    ({DOCKERFILE: "FROM a\nENV 2A=b"}, "line 2 sets '2A', which is no name of a variable"),
+    ({DOCKERFILE: "FROM a\nRAN x"}, "line 2 has the unknown instruction 'RAN'"),
+    ({DOCKERFILE: "FROM a\nADD https://a.example/b.txt ."}, "adds 'https://a.example/b.txt', which only an engine"),
+    ({DOCKERFILE: "FROM a\nADD given.tar.gz ."}, "adds 'given.tar.gz', which only an engine fetches or unpacks"),
     ({DOCKERFILE: "FROM a\nWORKDIR /app\nCOPY given /data"}, "copies 'given' to '/data', outside of its WORKDIR"),
     ({DOCKERFILE: "FROM a\nCOPY --from=b x ."}, "sources of environment/ and a target are understood here"),
     ({DOCKERFILE: "FROM a\nCOPY ../tests ."}, "copies '../tests', which is not in"),
@@ -292,6 +298,55 @@ async def test_on_an_image_the_tests_find_what_the_agent_left_in_it(tmp_path: Pa
     assert verdict.solved, verdict
     verdict, _ = await worked(folder, tmp_path / "ws", [run("true")], terminal=image)
     assert (verdict.solved, verdict.why) == (False, "the tests wrote no reward and ended with exit code 1")
+
+
+@pytest.mark.usefixtures("sandbox")
+async def test_what_the_dockerfile_sets_and_adds_is_there_without_an_image(tmp_path: Path) -> None:
+    dockerfile = (
+        "FROM a\nARG PLACE=/srv\nENV SEA=north NAME='a b'\nENV WHERE the ${SEA} sea\nENV PATH=$PLACE/app/bin:$PATH\n"
+        'WORKDIR $PLACE/app\nADD given/a.txt b/\nCOPY ["given/a.txt", "c.txt"]\nVOLUME /data\n'
+    )
+    look = 'echo "$SEA, $NAME, $WHERE"; cat b/a.txt c.txt; command -v tool'
+    folder = made(
+        tmp_path / "task",
+        environment__Dockerfile=dockerfile,
+        tests__test_sh=f"({look}) | cmp - seen && grep -q 'north sea' seen",
+    )
+    make = "mkdir bin; printf '#!/bin/sh\n' > bin/tool; chmod +x bin/tool"
+    verdict, (shown,) = await worked(folder, tmp_path / "ws", [run(f"{make}; ({look}) | tee seen")])
+    assert shown == "north, a b, the north sea\na\na\n/srv/app/bin/tool"
+    assert verdict.solved, verdict
+
+
+@pytest.mark.usefixtures("sandbox")
+async def test_what_the_agent_left_running_still_runs_when_the_tests_do(tmp_path: Path) -> None:
+    folder = made(
+        tmp_path / "task",
+        tests__test_sh="python3 /tests/ask.py 8123 && python3 /tests/ask.py 8124 && pwd",
+        tests__ask_py="import sys, urllib.request as u\nprint(u.urlopen(f'http://localhost:{sys.argv[1]}/a.txt').read())\n",
+    )
+    served = [
+        call("terminal_start", command="python3 -m http.server 8123 --directory given"),
+        run("(setsid python3 -m http.server 8124 --directory given >/dev/null 2>&1 &)"),
+        run("until curl -sf localhost:8123/a.txt && curl -sf localhost:8124/a.txt; do sleep 0.1; done; cd /; rm -rf b"),
+    ]
+    verdict, shown = await worked(folder, tmp_path / "ws", served)
+    assert verdict.solved, (verdict, shown)
+    assert verdict.output == "b'a\\n'\nb'a\\n'\n/srv/app\n"
+    verdict, _ = await worked(folder, tmp_path / "ws", [run("true")])
+    assert not verdict.solved
+
+
+@pytest.mark.usefixtures("sandbox")
+async def test_what_the_agent_made_of_its_shell_is_not_what_runs_the_tests(tmp_path: Path) -> None:
+    tricks = (
+        "bash() { echo 1 > /logs/verifier/reward.txt; }; export -f bash; export BASH_ENV=/srv/app/trick; cd /; "
+        "echo 'echo 1 > /logs/verifier/reward.txt; exit' > /srv/app/trick; set -e; "
+        "mkdir -p /logs/verifier && echo 1 > /logs/verifier/reward.txt"
+    )
+    folder = made(tmp_path / "task", tests__test_sh="pwd; test -e result.txt")
+    verdict, _ = await worked(folder, tmp_path / "ws", [run(tricks)])
+    assert (verdict.why, verdict.output) == ("the tests wrote no reward and ended with exit code 1", "/srv/app\n")
 
 
 @pytest.mark.usefixtures("sandbox")
@@ -345,6 +400,8 @@ def test_the_command_says_whether_a_task_is_solved(tmp_path: Path) -> None:
     assert (ran.code, ran.out) == (0, "Written.\n")
     assert ran.err.splitlines()[-1] == "solved: the tests wrote no reward and ended with exit code 0"
     assert "is not carried out: FROM, USER" in ran.err
+    ran = folder.run("resume", "last", "--json")  # it has ended: its tests are run again, on its machine
+    assert (ran.code, json.loads(ran.out)["task_folder"]["solved"]) == (0, True)
     made(tmp_path / "task", tests__test_sh="echo alas; exit 1")
     ran = folder.run("run", "--task-folder", "task", "--json")
     verdict = json.loads(ran.out)["task_folder"]
@@ -362,3 +419,47 @@ def test_the_command_says_whether_a_task_is_solved(tmp_path: Path) -> None:
         ran = folder.run(*words)
         assert ran.code == 2
         assert sentence in ran.err
+
+
+FAILING = """
+import shutil
+from pathlib import Path
+
+from agentorchestra import Workspace
+from agentorchestra.core.errors import ModelAuthError
+from agentorchestra.testing import ScriptedModel, call
+
+
+def script(request):
+    if any(message.role == "tool" for message in request.messages):
+        if not Path("goes_on").exists():
+            raise ModelAuthError("the line is dead")
+        if Path("breaks").exists():
+            shutil.rmtree("task/tests")
+        return call("done", answer="Written.")
+    return call("terminal_run", command="pwd > result.txt; cat given/a.txt >> result.txt")
+
+
+def workspace():
+    return Workspace(models={"scripted": ScriptedModel(script)})
+"""
+
+
+def test_a_resume_works_on_the_tasks_machine_and_runs_its_tests(tmp_path: Path) -> None:
+    usable("bubblewrap")
+    folder = Folder(tmp_path)
+    folder.write("app.py", FAILING)
+    folder.write("agentorchestra.toml", 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n')
+    made(tmp_path / "task", tests__test_sh="grep -x /srv/app result.txt && grep -x a result.txt && test ! -e first")
+    ran = folder.run("run", "--task-folder", "task")
+    assert ran.code == 0 and ran.err.splitlines()[-1].startswith("solved: ")  # its end does not matter to the tests
+    folder.write("goes_on", "")
+    ran = folder.run("resume", "last")
+    assert (ran.code, ran.out) == (0, "Written.\n")
+    assert ran.err.splitlines()[-1] == "solved: the tests wrote no reward and ended with exit code 0"
+    folder.write("breaks", "")
+    ran = folder.run("run", "--task-folder", "task")
+    assert (ran.code, ran.out) == (1, "Written.\n")
+    assert ran.err.splitlines()[-1].startswith("not solved: the tests could not be run: [Errno 2] No such file")
+    ran = folder.run("resume", "last")
+    assert ran.code == 2 and "test.sh is missing; a task folder needs it" in ran.err

@@ -94,6 +94,7 @@ def team(
     tools: Collection[str] | None = None,
     *,
     leaders: Collection[str] = (),
+    chosen: Collection[str] | None = None,
 ) -> dict[str, Agent]:
     """Return the agents of one run.
 
@@ -105,6 +106,7 @@ def team(
         named, packaged: of all packaged environments, those that the run names.
         tools: the run's, by name; None for all that may be.
         leaders: the run's system, and the agents that stand behind its tools.
+        chosen: those that planners have, None for all; leaders, and who works for them alone, are there besides.
     """
     missing = {*packaged} - {*named} - {REPORT}  # that one is there wherever an agent writes it
     found = {
@@ -112,6 +114,8 @@ def team(
         for name, one in agents.items()
         if not (one.on_request and missing & {*one.environments}) and (tools is None or {*one.needs} <= {*tools})
     }
+    if chosen is not None:
+        found = {name: one for name, one in found.items() if name in {*chosen, *leaders} or one.within}
     there = {*leaders, *(name for name, one in found.items() if not one.within)}
     found = {name: one for name, one in found.items() if name in there or there & {*one.within}}
     analyzer = found.get(ANALYZER)

@@ -189,8 +189,7 @@ def print_result(result: RunResult, folder: Path, *, as_json: bool, verdict: Tas
     from agentorchestra.core.spec import FINAL, exit_code
 
     if as_json:
-        judged = {} if verdict is None else {"task_folder": verdict.model_dump(mode="json")}
-        emit_json(result.model_dump(mode="json") | judged)
+        emit_json(as_plain(result, verdict))
     else:
         answer = result.answer or (result.report if result.status in FINAL else "")  # of a debate its conclusion
         if answer:
@@ -203,8 +202,19 @@ def print_result(result: RunResult, folder: Path, *, as_json: bool, verdict: Tas
     if not as_json:
         if not verdict.solved and verdict.output:
             say(clean(verdict.output.rstrip()))
-        say(clean(f"{'solved' if verdict.solved else 'not solved'}: {verdict.why}"))
+        say(verdict_line(verdict))
     return 0 if verdict.solved else 1
+
+
+def as_plain(result: RunResult, verdict: TaskVerdict | None) -> dict[str, Any]:
+    """Return a result as plain data, with the verdict on its task as `task_folder` where there is one."""
+    judged = {} if verdict is None else {"task_folder": verdict.model_dump(mode="json")}
+    return result.model_dump(mode="json") | judged
+
+
+def verdict_line(verdict: TaskVerdict) -> str:
+    """Return the verdict in a line."""
+    return clean(f"{'solved' if verdict.solved else 'not solved'}: {verdict.why}")
 
 
 def account_lines(result: RunResult, answer: str) -> list[str]:

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from agentorchestra.cli.options import mcp_files, preset_name
-from agentorchestra.core.errors import UnknownRunError
+from agentorchestra.core.errors import AgentOrchestraError, UnknownRunError
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import RunStatus
+from agentorchestra.core.spec import UNTESTED, RunResult, RunStatus
 from agentorchestra.runtime.engine import is_dead
 from agentorchestra.workspace import Workspace, load_app, load_settings, open_workspace
+
+if TYPE_CHECKING:
+    from agentorchestra.workspace.task_folder import TaskVerdict
 
 LAST = "last"
 _PREFIX = "run_"
@@ -62,13 +65,13 @@ async def _open(workspace: Workspace[Any], *, unsafe_local: bool) -> AsyncIterat
 
 @asynccontextmanager
 async def opened_run(
-    folder: Path, name: str, *, app: bool = False, unsafe_local: bool = False
+    folder: Path, name: str, *, app: bool = False, unsafe_local: bool = False, driven: bool = False
 ) -> AsyncIterator[tuple[Workspace[Any], RunRecord]]:
     """Open an existing workspace and find one of its runs, else raise UnknownRunError. Nothing is made.
 
     With `app` comes what the run is driven with: its preset, and the application of the settings, or the one that was
     recorded with the run where they name none - but never the one that came in with an imported run: that is a
-    stranger's word for code to execute.
+    stranger's word for code to execute. With `driven` comes the machine of its task folder besides.
     """
     if not exists(folder):
         raise UnknownRunError(
@@ -79,20 +82,41 @@ async def opened_run(
         record = await find_run(workspace, name)
         manifest = record.manifest
         recorded = workspace.app is None and manifest.app is not None and record.imported is None
-        as_started = manifest.preset == workspace.settings.preset
+        task_folder = task_folder_of(record) if driven else None
+        as_started = manifest.preset == workspace.settings.preset and task_folder is None
         if not app or (as_started and not recorded):
             yield workspace, record
             return
     if not recorded:
-        async with opened(folder, unsafe_local=unsafe_local, preset=manifest.preset) as workspace:
+        preset = manifest.preset
+        async with opened(folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder) as workspace:
             yield workspace, record
         return
     assert manifest.app is not None
     loaded = load_app(manifest.app, Path(manifest.app_folder or "."))
     loaded.folder = folder
     loaded.preset = manifest.preset
+    loaded.task_folder = task_folder
     async with _open(loaded, unsafe_local=unsafe_local) as workspace:
         yield workspace, record
+
+
+def task_folder_of(record: RunRecord) -> Path | None:
+    """Return the folder whose task a run works on; None for none, and for a run that came from elsewhere."""
+    place = record.manifest.task_folder
+    return Path(place) if place and record.imported is None else None
+
+
+async def verdict_on(workspace: Workspace[Any], result: RunResult) -> TaskVerdict | None:
+    """Return the verdict on a run that has ended, None where there is no task folder; an error is its sentence."""
+    if workspace.task is None or result.status in UNTESTED:
+        return None
+    from agentorchestra.workspace.task_folder import TaskVerdict
+
+    try:
+        return await workspace.check_task(result.run_id)
+    except (AgentOrchestraError, OSError) as exc:
+        return TaskVerdict(solved=False, reward=0.0, why=f"the tests could not be run: {exc}")
 
 
 async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:

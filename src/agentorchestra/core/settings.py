@@ -233,6 +233,7 @@ class TerminalSettings(BaseModel, frozen=True, extra="forbid"):
         image: the system that commands see: an OCI layout (a folder or a tar), or what `docker save` writes; "" for
             this machine's /usr, read only.
         workdir: where the run's folder is seen; "" for where the image itself begins, else /work.
+        environment: variables that commands find, besides those of an image.
         copies: what a new run's folder begins with.
         mounts: further folders of this machine.
         hosts: that commands reach through a checking proxy, `NAME`, `NAME:PORT` or `*.NAME`; none for no network.
@@ -240,6 +241,9 @@ class TerminalSettings(BaseModel, frozen=True, extra="forbid"):
 
     image: str = ""
     workdir: str = ""
+    environment: dict[
+        Annotated[str, Field(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$")], Annotated[str, Field(pattern=r"^[^\x00]*$")]
+    ] = {}
     copies: tuple[TerminalCopy, ...] = ()
     mounts: tuple[TerminalMount, ...] = ()
     hosts: tuple[str, ...] = ()
@@ -416,6 +420,7 @@ class SearchSettings(BaseModel, frozen=True, extra="forbid"):
         choice: who chooses among them for a question: the documented `rules`, or the model of the role `search`.
         most: engines that are asked for one question, at most.
         timeout_s: seconds each of them has.
+        cache_s: for how many seconds what an engine gave is given again where it is asked the same; 0 asks each time.
         folders: that `local` searches.
         engine: what single engines need, by name.
     """
@@ -424,6 +429,7 @@ class SearchSettings(BaseModel, frozen=True, extra="forbid"):
     choice: Literal["rules", "model"] = "rules"
     most: int = Field(default=5, ge=1)
     timeout_s: float = Field(default=10.0, gt=0)
+    cache_s: float = Field(default=0.0, ge=0)
     folders: tuple[SearchFolder, ...] = ()
     engine: dict[str, SearchEngineSettings] = {}
 
@@ -450,11 +456,13 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
             E.2), for one more delegation; `off`: only code and the judge look at it.
         verifier: the agent that is asked, "" for the first of deep analyzer, browser use agent and deep researcher
             that did not find it.
+        agents: those that the planner has; None for all (000, table 4). Agents that work for others stay with them.
         systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
     """
 
     verify: Literal["web", "off"] = "web"
     verifier: str = ""
+    agents: tuple[str, ...] | None = None
     systems: tuple[str, ...] = ()
 
 

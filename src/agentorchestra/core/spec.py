@@ -49,6 +49,9 @@ class RunStatus(StrEnum):
 FINAL = frozenset({RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED})
 """Statuses a resume returns as they are; every other one can be driven on."""
 
+UNTESTED = frozenset({RunStatus.WAITING, RunStatus.PAUSED, RunStatus.CANCELLED})
+"""Statuses in which the tests of a task's folder are not run."""
+
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.CANCELLED: 130}
 """Exit codes of the command line; every other status is 3, bad usage is 2."""
 
@@ -365,6 +368,8 @@ class RunManifest(BaseModel, frozen=True):
         society: who takes part and leads, where its system is a society.
         parts: see the settings.
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
+        task_folder: the folder whose task it is, in Terminal-Bench's format; "" for none.
+        image: SHA-256 of the config of the image that its terminal lies on; "" for none.
     """
 
     task: str
@@ -418,6 +423,8 @@ class RunManifest(BaseModel, frozen=True):
     society: SocietySettings | None = None
     parts: PartSettings = PartSettings()
     components: dict[str, str] = {}
+    task_folder: str = ""
+    image: str = ""
 
 
 class Question(BaseModel, frozen=True):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from agentorchestra.core.errors import SettingsError, ToolError
@@ -25,6 +26,7 @@ class Base:
     image: Image | None = None
     images: Path = Path()  # the folder of unpacked images
     copies: tuple[TerminalCopy, ...] = ()  # what a new folder begins with
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables that commands find
 
     def machine(self, layer: Path) -> Machine:
         """Return the machine with this layer; an image is unpacked first. Blocks.
@@ -33,10 +35,10 @@ class Base:
             ImageError: the image cannot be unpacked.
         """
         if self.image is None:
-            return Machine(layer, work=self.work)
+            return Machine(layer, work=self.work, environment=self.environment)
         root = unpacked(self.image, self.images, IMAGE_USER if chooses_users() else None)
         user = _number(self.image.user, root)
-        return Machine(layer, root, self.work, user, self.image.environment)
+        return Machine(layer, root, self.work, user, {**self.image.environment, **self.environment})
 
     def begin(self, machine: Machine, folder: Path) -> None:
         """Put into a new folder what an image has where the folder will be seen, and the copies. Blocks."""
@@ -82,11 +84,11 @@ def base_for(settings: TerminalSettings, images: Path) -> Base:
     if not settings.image:
         work = settings.workdir or WORK
         _check_work(work, _NOT_ON_THE_HOST)
-        return Base(host_base(), work.rstrip("/"), copies=settings.copies)
+        return Base(host_base(), work.rstrip("/"), copies=settings.copies, environment=settings.environment)
     image = read_image(Path(settings.image).expanduser())
     work = settings.workdir or ("" if image.work == "/" else image.work) or WORK
     _check_work(work, _NOT_FOLDERS)
-    return Base(f"image {image.digest}", work.rstrip("/"), image, images, settings.copies)
+    return Base(f"image {image.digest}", work.rstrip("/"), image, images, settings.copies, settings.environment)
 
 
 def _check_source(source: Path) -> None:

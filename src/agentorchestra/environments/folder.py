@@ -190,7 +190,8 @@ class FolderGround:
         """Leave the folder of the world that is the run's; nothing of another one."""
         self._tree.close()
         self._layer.close()
-        for gone in (self.place / "temporary", self.place / "overlay") if self._keep else (self.place,):
+        of_a_process = [self.place / name for name in ("temporary", "overlay", "verifier")]
+        for gone in of_a_process if self._keep else [self.place]:
             await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
 
 

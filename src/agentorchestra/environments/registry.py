@@ -36,6 +36,7 @@ class EnvironmentParts:
     environ: Mapping[str, str] = field(default_factory=dict)  # the process's environment, for handles of secrets
     images: Path = Path("images")  # where images of the terminal are unpacked
     reports: Path | None = None  # the workspace's folder of the reports that its runs share
+    tested: bool = False  # whether tests are run on the terminal's machine when a run has ended
 
 
 def packaged_environments(parts: EnvironmentParts) -> dict[str, Callable[[], Environment]]:

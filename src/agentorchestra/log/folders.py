@@ -13,7 +13,7 @@ MAIN = "main"
 WORLDS = "environments"
 """The folder of environments below a run's folder, with a folder for each world."""
 
-_OF_A_PROCESS = ("temporary", "display", "overlay")
+_OF_A_PROCESS = ("temporary", "display", "overlay", "verifier")
 """Names in a world's folder that are there only while a process works in it."""
 
 

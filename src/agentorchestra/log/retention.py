@@ -34,6 +34,7 @@ class Collected:
     files: int = 0  # contents of files that no run has any more
     blobs: int = 0  # artifacts, large results and the like
     bytes: int = 0  # of the files and blobs
+    images: int = 0  # unpacked for terminals, which no run has any more
     dry_run: bool = False
 
 
@@ -75,7 +76,7 @@ async def collect(
     grace_s: float = GRACE_S,
     dry_run: bool = False,
 ) -> Collected:
-    """Delete what is not needed from a store and its workspace's folder (`runs/` and `files/`).
+    """Delete what is not needed from a store and its workspace's folder (`runs/`, `files/` and `images/`).
 
     Args:
         grace_s: what is younger stays, in seconds.
@@ -87,19 +88,19 @@ async def collect(
     going = [run for run in chosen if run not in kept]
     # Before the folders go: a file that loses its last link counts as changed at that moment.
     old_files = await asyncio.to_thread(lambda: dict(_old_contents(base / "files", grace_s)))
+    old_images = await asyncio.to_thread(_old_images, base / "images", grace_s)
     deleted = going if dry_run else await store.delete_runs(going)
     folders = await asyncio.to_thread(_folders, base / "runs", {one.id for one in states}, set(deleted), grace_s)
     undriven = [one.id for one in states if not one.driven and one.id not in going]
     folders += await asyncio.to_thread(lambda: [left for run in undriven for left in left_behind(base / "runs" / run)])
     # Runs created since are in this list too.
-    used = {
-        file.sha256
-        for one in await store.list_runs()
-        if not dry_run or one.id not in going
-        for file in one.manifest.files
-    }
+    staying = [one.manifest for one in await store.list_runs() if not dry_run or one.id not in going]
+    used = {file.sha256 for one in staying for file in one.files}
+    on_images = {one.image for one in staying}
+    images = [path for path in old_images if path.name.partition("-")[0] not in on_images]
     if not dry_run:
         folders = await asyncio.to_thread(_removed, folders)
+        images = await asyncio.to_thread(_images_removed, images, grace_s)
     unused = {path: size for path, size in old_files.items() if path.name not in used}
     gone = await asyncio.to_thread(_unlinked, unused, {one.name for one in folders} if dry_run else None, base / "runs")
     swept = await store.sweep_blobs(grace_s=grace_s, dry_run=dry_run)
@@ -110,6 +111,7 @@ async def collect(
         files=len(gone),
         blobs=swept.blobs,
         bytes=swept.size + sum(gone.values()),
+        images=len(images),
         dry_run=dry_run,
     )
 
@@ -124,6 +126,31 @@ def _old_contents(folder: Path, grace_s: float) -> Iterator[tuple[Path, int]]:
             found = path.lstat()
             if found.st_ctime <= limit:
                 yield path, found.st_size
+
+
+def _old_images(folder: Path, grace_s: float) -> list[Path]:
+    """Return unpacked images that nobody used for a while, and what killed processes left of some."""
+    limit = time.time() - grace_s
+    return [one for one in sorted(folder.iterdir()) if one.stat().st_mtime <= limit] if folder.is_dir() else []
+
+
+def _images_removed(images: Sequence[Path], grace_s: float) -> list[Path]:
+    """Remove unpacked images that nobody has begun to use meanwhile; return those that are gone."""
+    gone = []
+    old = _old_images(images[0].parent, grace_s) if images else []
+    for path in [one for one in images if one in old]:
+        going = path.with_name(f".removing-{path.name}")  # nobody finds half an image
+        try:
+            path.rename(going)
+        except FileNotFoundError:  # another collection
+            continue
+        for place, names, _ in os.walk(going):  # an image may close its folders to their owner
+            for one in (Path(place) / name for name in names):
+                if not one.is_symlink():
+                    one.chmod(0o700)
+        shutil.rmtree(going, ignore_errors=True)
+        gone.append(path)
+    return gone
 
 
 def _folders(folder: Path, known: set[str], deleted: set[str], grace_s: float) -> list[Path]:

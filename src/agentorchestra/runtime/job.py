@@ -69,15 +69,21 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
         await _put_away(run)
         raise
     result = end.result or AgentResult(status=end.status if root.partial else RunStatus.FAILED, **_partial(root))
+    active_s = run.active_s()
     try:
         await root.spawns.end()
         if end.result is not None:
             await bring_to_disk(run, root.world, root)
-        await _put_away(run)
+        active_s = run.active_s()
+        try:
+            if run.services.ended is not None:
+                await run.services.ended(run, end.status)
+        finally:
+            await _put_away(run)
     finally:
         ended = RunEnded(
             status=end.status,
-            active_s=round(run.active_s(), 3),
+            active_s=round(active_s, 3),
             result=run.redactor.json(result.model_dump(mode="json", exclude_defaults=True)),
             error=None if end.error is None else run.redactor.text(end.error),
             error_type=end.error_type,

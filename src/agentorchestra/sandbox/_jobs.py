@@ -120,14 +120,19 @@ class Jobs:
         return job
 
     def begin(self, message: dict[str, Any], state: dict[str, Any]) -> dict[str, Any]:
-        if self.running() >= RUNNING_JOBS:
+        apart = message.get("cpu_seconds")  # of a job that has nothing of the shell
+        if self.running() >= RUNNING_JOBS and apart is None:
             return {"error": f"{RUNNING_JOBS} background jobs are running already; stop one first"}
         os.makedirs(self.place, exist_ok=True)
         path = f"{self.place}/job-{message['id']}"
         with open(path, "w", encoding="utf-8", errors="surrogateescape") as target:
-            target.write(restoring(state, self.work) + "\n" + message["command"] + "\n")
+            before = restoring(state, self.work) if apart is None else ""
+            target.write(before + "\n" + message["command"] + "\n")
         command = ["/bin/bash", "--noprofile", "--norc", path]
-        limit = limited(self.start, self.start["own_user"])
+        start = self.start
+        if apart is not None:
+            start = {**start, "limits": {**self.limits, "cpu_seconds": apart}}
+        limit = limited(start, start["own_user"])
         terminal = None
         try:
             if message["screen"]:

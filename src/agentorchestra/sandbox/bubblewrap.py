@@ -141,7 +141,7 @@ class Bubblewrap(Backend):
             systems += ["--perms", "1777", "--size", size, "--tmpfs", "/tmp"]
         else:
             systems += ["--perms", "1777", "--size", size, "--tmpfs", TEMPORARY]
-            systems += machine.layer_systems() if machine.image is None else []
+            systems += machine.layer_systems(network=world.network) if machine.image is None else []
         work = machine.work if machine is not None else WORK
         systems += ["--bind", str(world.folder), work]
         systems += ["--ro-bind", str(world.inputs), f"{work}/files"] if world.inputs is not None else []
@@ -210,14 +210,15 @@ def _launch(
     machine = machine or Machine(Path())
     rules = filter_for()
     fd = _memory_file(rules) if rules is not None else None
-    outer = ["bwrap", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    outer = ["bwrap", "--clearenv", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     outer += [] if network else ["--unshare-net"]
-    outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox", "--clearenv"]
-    for name, value in _environment(machine, gate, shell=script == "_shell.py").items():
-        outer += ["--setenv", name, value]
+    outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox"]
     outer += systems
     inner = str(machine.user)
-    closing = ["--disable-userns", "--uid", inner, "--gid", inner, "--cap-drop", "ALL"]
+    # Set last of all: what changes the user has rights, and a loader that obeys variables, which an image may choose.
+    variables = _environment(machine, gate, shell=script == "_shell.py")
+    closing = [word for name, value in variables.items() for word in ("--setenv", name, value)]
+    closing += ["--disable-userns", "--uid", inner, "--gid", inner, "--cap-drop", "ALL"]
     closing += ["--seccomp", str(fd)] if fd is not None else []
     base = python_base()
     if user is not None:
@@ -228,7 +229,7 @@ def _launch(
     else:
         # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
         # its memory and write to the pipe that it holds.
-        outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
+        outer[2:2] = ["--unshare-user", "--as-pid-1", *closing]
     # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
     isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
     program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/{script}", machine.work]
@@ -249,19 +250,23 @@ def _launch(
 
 def _environment(machine: Machine, gate: Gate | None, *, shell: bool) -> dict[str, str]:
     """Return the variables of what runs inside."""
-    path = ":".join(dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin")))
-    found = {**_ENVIRONMENT, "PATH": path}
+    found = {**_ENVIRONMENT, "PATH": host_path()}
     if machine.image is not None:
         path = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
         found = {"PATH": path, "LANG": "C.UTF-8", "HOME": machine.home, **_INSTALLERS, **machine.environment}
     elif machine.layer != Path() and shell:
         del found["PYTHONPATH"]  # it would hide what is installed into a virtual environment; see Machine.prepare
-        found |= {"HOME": machine.home, **_INSTALLERS}
+        found |= {"HOME": machine.home, **_INSTALLERS, **machine.environment}
     if gate is None:
         return {**found, **_NO_NETWORK} if shell else found
     proxy = f"http://127.0.0.1:{PORT}"
     names = {one: proxy for name in ("http_proxy", "https_proxy") for one in (name, name.upper())}
     return {**found, **names, "no_proxy": "localhost,127.0.0.1", "NO_PROXY": "localhost,127.0.0.1", **gate.environment}
+
+
+def host_path() -> str:
+    """Return where programs are looked for inside, where there is no image."""
+    return ":".join(dict.fromkeys((str(Path(_python()).parent), "/usr/bin", "/bin")))
 
 
 def _python() -> str:

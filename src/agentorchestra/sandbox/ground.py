@@ -117,8 +117,17 @@ def _give(at: int, user: int, depth: int) -> int:
 
 
 def _give_one(at: int, name: str, status: os.stat_result, user: int) -> None:
-    if status.st_uid != user:
-        os.chown(name, user, user, dir_fd=at, follow_symlinks=False)
+    if status.st_uid == user:
+        return
+    os.chown(name, user, user, dir_fd=at, follow_symlinks=False)
+    if stat.S_ISREG(status.st_mode) and status.st_mode & (stat.S_ISUID | stat.S_ISGID):
+        # A new owner takes these rights away. By an open file: the name may be another one's by now.
+        handle = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=at)
+        try:
+            if os.fstat(handle).st_uid == user:
+                Path(f"/proc/self/fd/{handle}").chmod(stat.S_IMODE(status.st_mode))
+        finally:
+            os.close(handle)
 
 
 def use_of(folders: Iterable[Path], most_files: int) -> tuple[int, int]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import gzip
 import hashlib
+import importlib
 import io
 import json
 import os
@@ -17,12 +18,14 @@ import shutil
 import stat
 import tarfile
 import tempfile
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
 from agentorchestra.core.errors import ImageError
+from agentorchestra.sandbox.machine import HOSTS
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "ppc64le": "ppc64le", "s390x": "s390x"}
 _INDEXES = ("application/vnd.oci.image.index.v1+json", "application/vnd.docker.distribution.manifest.list.v2+json")
@@ -155,9 +158,7 @@ def _of_layout(archive: _Archive) -> tuple[str, list[str]]:
         if "manifests" not in body:
             for layer in body["layers"]:
                 if "zstd" in str(layer.get("mediaType", "")):
-                    raise ImageError(
-                        f"the image {str(archive.path)!r} is packed with zstd, which is not read; save it with gzip"
-                    )
+                    _zstd(archive.path)
             return _blob(body["config"]["digest"]), [_blob(one["digest"]) for one in body["layers"]]
         found = body["manifests"]
     raise ImageError(f"{str(archive.path)!r} is no image: its indexes name each other")
@@ -199,6 +200,7 @@ def unpacked(image: Image, folder: Path, user: int | None) -> Path:
     """
     target = folder / f"{image.digest}-{user if user is not None else 'own'}"
     if target.is_dir():
+        os.utime(target)  # a collection sees that it is in use
         return target
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o700)
@@ -217,6 +219,35 @@ def unpacked(image: Image, folder: Path, user: int | None) -> Path:
         if made.exists():
             shutil.rmtree(made, ignore_errors=True)
     return target
+
+
+def _zstd(path: Path) -> Any:
+    """Return the library that reads zstd: Python's own from 3.14 on; ImageError where there is none."""
+    for name in ("compression.zstd", "backports.zstd"):
+        with contextlib.suppress(ImportError):
+            return importlib.import_module(name)
+    raise ImageError(
+        f"the image {str(path)!r} is packed with zstd, which needs `pip install 'agentorchestra[reading]'`; install "
+        "that, or save the image with gzip"
+    )
+
+
+@contextlib.contextmanager
+def _plain(packed: IO[bytes], path: Path) -> Iterator[IO[bytes]]:
+    """Give a layer as a plain tar; ImageError for one that is damaged."""
+    head = packed.read(4)
+    packed.seek(0)
+    plain: Any = packed
+    errors: tuple[type[Exception], ...] = (tarfile.TarError, EOFError, gzip.BadGzipFile, zlib.error)
+    if head.startswith(b"\x1f\x8b"):
+        plain = gzip.GzipFile(fileobj=packed)
+    elif head == b"\x28\xb5\x2f\xfd":
+        library = _zstd(path)
+        plain, errors = library.ZstdFile(packed), (*errors, library.ZstdError)
+    try:
+        yield plain
+    except errors as exc:
+        raise ImageError(f"the image {str(path)!r} is damaged: {exc}") from None
 
 
 class _Hashed(io.RawIOBase):
@@ -243,24 +274,33 @@ def _unpack(image: Image, root: Path, user: int | None) -> None:
     modes: dict[Path, int] = {}
     with _archive(image.path) as archive:
         for name, content in zip(image.layers, image.contents, strict=True):
-            with archive.open(name) as packed:
-                head = packed.read(2)
-                packed.seek(0)
-                plain: IO[bytes] = gzip.GzipFile(fileobj=packed) if head == b"\x1f\x8b" else packed  # type: ignore[assignment]
+            with archive.open(name) as packed, _plain(packed, image.path) as plain:
                 hashed = _Hashed(plain, room)
-                try:
-                    with tarfile.open(fileobj=io.BufferedReader(hashed, 1 << 20), mode="r|") as layer:
-                        _Layer(root, user, modes, image.path).unpack(layer)
-                    while hashed.read(1 << 20):
-                        pass
-                except (tarfile.TarError, EOFError, gzip.BadGzipFile) as exc:
-                    raise ImageError(f"the image {str(image.path)!r} is damaged: {name}: {exc}") from None
+                with tarfile.open(fileobj=io.BufferedReader(hashed, 1 << 20), mode="r|") as layer:
+                    _Layer(root, user, modes, image.path).unpack(layer)
+                while hashed.read(1 << 20):
+                    pass
             if hashed.digest.hexdigest() != content:
                 raise ImageError(f"the image {str(image.path)!r} is damaged: {name} is not what its config names")
             room -= hashed.size
+    _name_this_host(root, user)
     for path, mode in sorted(modes.items(), key=lambda one: len(one[0].parts), reverse=True):
         if path.is_dir() and not path.is_symlink():
             path.chmod(mode)
+
+
+def _name_this_host(root: Path, user: int | None) -> None:
+    """Write /etc/hosts, which an engine writes when it starts an image: without it nobody knows `localhost`."""
+    folder = root / "etc"
+    hosts = folder / "hosts"
+    if folder.is_symlink() or not folder.is_dir():
+        return
+    if os.path.lexists(hosts) and (hosts.is_symlink() or not hosts.is_file() or hosts.stat().st_size):
+        return
+    hosts.write_text(HOSTS)
+    hosts.chmod(0o644)
+    if user is not None:
+        os.chown(hosts, user, user)
 
 
 class _Layer:

@@ -30,6 +30,8 @@ HOST = f"{PLACE}/host"
 NOBODY = 65534
 FOLDERS = ("home", "tmp", "opt")
 """The folders of the layer that are seen at the root where there is no image."""
+HOSTS = "127.0.0.1 localhost\n::1 localhost\n"
+"""The names that commands know without a network, as /etc/hosts has them."""
 _LOADERS = {"x86_64": "/lib64/ld-linux-x86-64.so.2", "aarch64": "/lib/ld-linux-aarch64.so.1"}
 _LIBRARIES = ("/usr/lib/{}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib")
 _MOUNT = (
@@ -46,7 +48,7 @@ class Machine:
     image: Path | None = None  # the unpacked root below the layer; None for the host's /usr
     work: str = WORK  # where the working folder is seen
     user: int = NOBODY  # whose number commands see as their own; 0 looks like root
-    environment: Mapping[str, str] = field(default_factory=dict)  # of an image
+    environment: Mapping[str, str] = field(default_factory=dict)  # variables that commands find besides
 
     @property
     def home(self) -> str:
@@ -72,6 +74,8 @@ class Machine:
             place.mkdir()
             (place / "passwd").write_text(f"agent:x:{NOBODY}:{NOBODY}:agent:{self.home}:/bin/bash\n")
             (place / "group").write_text(f"agent:x:{NOBODY}:\n")
+            (place / "hosts").write_text(HOSTS)
+            (place / "nsswitch.conf").write_text("hosts: files\n")
             return
         self.layer.mkdir(parents=True, exist_ok=True)
         for name in ("work", "root"):
@@ -107,7 +111,7 @@ class Machine:
     def tool(self, program: str, base: str) -> list[str]:
         """Return the command that runs a program of the host inside."""
         if self.image is None:
-            return [program]
+            return [shutil.which(program) or program]
         found = Path(shutil.which(program) or program).resolve()
         if not found.is_relative_to("/usr") and not found.is_relative_to(base):
             raise SandboxUnavailableError(f"{found} cannot be used inside an image; install it below /usr")
@@ -119,14 +123,14 @@ class Machine:
             *("--library-path", ":".join(libraries), "--argv0", f"{HOST}{found}", f"{HOST}{found}"),
         ]
 
-    def layer_systems(self) -> list[str]:
+    def layer_systems(self, *, network: bool) -> list[str]:
         """Return the folders of the layer, as arguments of bubblewrap, where there is no image."""
         systems = ["--symlink", self.work, "/workspace"]
         for parent in reversed(Path(self.work).parents[:-1]):  # by hand: bubblewrap would close them to other users
             systems += ["--perms", "0755", "--dir", str(parent)]
         for name in FOLDERS:
             systems += ["--bind", str(self.layer.absolute() / name), f"/{name}"]
-        for name in ("passwd", "group"):
+        for name in ("passwd", "group", *(() if network else ("hosts", "nsswitch.conf"))):
             systems += ["--ro-bind", str(self._overlay.absolute() / name), f"/etc/{name}"]
         return systems
 

@@ -227,6 +227,22 @@ class Shell(Protocol):
             JobError: it cannot be started; the sentence says why.
         """
 
+    async def run_apart(self, command: str, *, timeout_s: float) -> Job:
+        """Run a command beside the shell and what it left running, and wait for its end.
+
+        It begins in the working folder and has no variables and functions of the shell.
+
+        Args:
+            command: its text.
+            timeout_s: in seconds; a job that still runs then is killed.
+
+        Returns:
+            The job as it ended, with its output; `running` where it was killed for its time.
+
+        Raises:
+            JobError: it cannot be started, or the sandbox was ended before it.
+        """
+
     async def look(self, job: int, *, keys: bytes = b"", wait_s: float = 0.0) -> Seen:
         """Send keys to the terminal of a job and look at its screen once it waits for more, or has ended.
 

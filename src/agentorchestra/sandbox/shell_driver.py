@@ -91,22 +91,19 @@ class World:
         """Return it for a backend that has no machines: the folder is all.
 
         Raises:
-            SandboxUnavailableError: it has an image or a gate, which only bubblewrap can give.
+            SandboxUnavailableError: it has something of a machine, or a gate, which only bubblewrap can give.
         """
-        if self.gate is not None:
+        machine = self.machine or Machine(Path())
+        given = {
+            "hosts": self.gate is not None,
+            "image": machine.image is not None,
+            "workdir": machine.work != WORK,
+            "environment": bool(machine.environment),
+        }
+        for name in [one for one, there in given.items() if there]:
             raise SandboxUnavailableError(
-                f"terminal.hosts needs the sandbox bubblewrap, and this is {backend}; install bubblewrap and set "
-                'sandbox.backend = "bubblewrap", or leave terminal.hosts away'
-            )
-        if self.machine is not None and self.machine.image is not None:
-            raise SandboxUnavailableError(
-                f"terminal.image needs the sandbox bubblewrap, and this is {backend}; install bubblewrap and set "
-                'sandbox.backend = "bubblewrap", or leave terminal.image away'
-            )
-        if self.machine is not None and self.machine.work != WORK:
-            raise SandboxUnavailableError(
-                f"terminal.workdir needs the sandbox bubblewrap, and this is {backend}; install bubblewrap and set "
-                'sandbox.backend = "bubblewrap", or leave terminal.workdir away'
+                f"terminal.{name} needs the sandbox bubblewrap, and this is {backend}; install bubblewrap and set "
+                f'sandbox.backend = "bubblewrap", or leave terminal.{name} away'
             )
         return replace(self, machine=None)
 
@@ -309,6 +306,20 @@ class DrivenShell(Shell):
         self._had_jobs = True
         self._number(job.job)
         return job
+
+    async def run_apart(self, command: str, *, timeout_s: float) -> Job:
+        _check_command(command)
+        asked = {"kind": "job", "command": command, "screen": False, "cpu_seconds": int(2 * timeout_s) + 1}
+        found = _job(await self._about_jobs(asked))
+        self._number(found.job)
+        loop = asyncio.get_running_loop()
+        end, pause = loop.time() + timeout_s, _FIRST_LOOK_S
+        while (found := await self.output(found.job)).state == "running" and loop.time() < end:
+            await asyncio.sleep(min(pause, max(0.0, end - loop.time())))
+            pause = min(2 * pause, _LOOK_S)
+        if found.state == "running":
+            await self.stop(found.job, 9)
+        return found
 
     async def look(self, job: int, *, keys: bytes = b"", wait_s: float = 0.0) -> Seen:
         if keys and (found := await self.output(job)).state != "running":

@@ -15,10 +15,10 @@ from agentorchestra.core.errors import NotAllowedError, UnknownRunError
 from agentorchestra.core.events import Body, new_event
 from agentorchestra.core.protocols import RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import RunManifest, RunResult
+from agentorchestra.core.spec import RunManifest, RunResult, RunStatus
 from agentorchestra.runtime.direct_calls import DirectCalls
 from agentorchestra.runtime.engine import LocalEngine
-from agentorchestra.runtime.run import Asker, Services, wait_for
+from agentorchestra.runtime.run import Asker, Run, Services, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import asked_environment
 from agentorchestra.tea.calling.handler import effect_for
@@ -40,6 +40,7 @@ class Host(Protocol):
         app, app_folder: the user's application, `module:workspace`, and the folder where it was found.
         unsafe_local: programs run without a sandbox.
         mcp_files: files of MCP servers that the command line names.
+        task_place: the folder whose task its runs work on, "" for none.
     """
 
     folder: Path
@@ -54,6 +55,12 @@ class Host(Protocol):
     @property
     def run(self) -> Callable[..., Awaitable[RunResult]]:
         """Workspace.run."""
+
+    @property
+    def task_place(self) -> str: ...
+
+    async def ended(self, run: Run, status: RunStatus) -> None:
+        """Do what is due when a run has ended and its environments are still open."""
 
 
 class Composition:
@@ -111,6 +118,7 @@ class Composition:
             own.environ,
             images=self.folder / "images",
             reports=reports,
+            tested=bool(host.task_place),
         )
         self.catalog = Catalog(
             settings,

@@ -116,6 +116,7 @@ class RunCreator:
         models.check(name)
         agent = catalog.agents.get(system)
         drive = catalog.systems.get(system) if agent is None else agent.drive
+        _check_chosen(settings.team.agents or (), catalog.agents)
         team = catalog.team(equipment)
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
@@ -144,13 +145,14 @@ class RunCreator:
         files = await self._keep_files(run_id, spec.files, temporary=temporary_files, blind=blind)
         schema = _schema_of(objects.output_type)
         schemas = await self._equipper.keep_texts(equipment)
+        environments = catalog.environments_for(equipment)
         manifest = RunManifest(
             **pinned,
             task=parts.redact(task),
             system=system,
             files=files.refs,
             left_out=files.left_out,
-            tools=self._pins(equipment.tools, catalog.environments_for(equipment)),
+            tools=self._pins(equipment.tools, environments),
             prompts=equipment.prompts.pins(),
             seed=spec.seed or sha256_text(run_id)[:16],
             max_steps=steps,
@@ -172,6 +174,8 @@ class RunCreator:
             checks=CHECKS,
             society=equipment.society,
             components=spec.components,
+            task_folder=self._parts.host.task_place,
+            image=self._image(environments),
             created=parts.clock.now(),
         )
         await self._write(run_id, manifest)
@@ -210,6 +214,7 @@ class RunCreator:
             action=settings.action,
             on_ask="deny" if self._parts.host.asker is None else "wait",
             environments=tuple(sorted(catalog.packaged)),
+            image=self._image(catalog.every_environment),
             created=self._parts.clock.now(),
         )
         await self._write(run_id, manifest)
@@ -280,6 +285,13 @@ class RunCreator:
 
         pins = {name: pin_of(one) for name, one in sorted(tools.items())}
         return pins | {name: pin_of(make()) for name, make in sorted(environments.items())}
+
+    def _image(self, environments: Mapping[str, Any]) -> str:
+        """Return the digest of the image that environments of a run lie on, "" for none."""
+        if not self._settings.terminal.image:
+            return ""
+        bases = (getattr(make(), "base", None) for make in environments.values())
+        return next((one.image.digest for one in bases if one is not None and one.image is not None), "")
 
     def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
@@ -571,6 +583,7 @@ class RunCreator:
             update={
                 "app": host.app,
                 "app_folder": host.app_folder,
+                "task_folder": host.task_place,
                 "tools": {name: pin_of(equipment.tools.get(name) or made[name]) for name in manifest.tools},
                 "agents": {name: pin_of(catalog.agents[name]) for name in manifest.agents},
                 "prompts": equipment.prompts.pins() | {name: manifest.prompts[name] for name in given},
@@ -682,6 +695,16 @@ def _clients(names: set[str], models: Any) -> Iterator[tuple[str, Any]]:
             yield name, models.client(name)
         except UsageError:
             continue
+
+
+def _check_chosen(names: Sequence[str], known: Mapping[str, Any]) -> None:
+    """Raise UnknownComponentError if the settings choose an agent for the team that is not there."""
+    for name in names:
+        if name not in known:
+            raise UnknownComponentError(
+                f"the settings choose the agent {name!r} for the team (team.agents), which is not there; the agents: "
+                f"{', '.join(sorted(known))}"
+            )
 
 
 def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agents: Collection[str], model: str) -> None:

@@ -121,6 +121,7 @@ class Handlers:
             agent_effect=agent_effect,
             request_effect=partial(request_effect, kit),
             granted=granted,
+            ended=host.ended,
         )
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:

@@ -2,7 +2,7 @@
 
     TASK/instruction.md           what is asked
     TASK/task.toml                limits
-    TASK/environment/Dockerfile   the machine, of which WORKDIR and COPY are carried out where there is no image
+    TASK/environment/Dockerfile   the machine; WORKDIR, ENV, COPY and ADD are carried out where there is no image
     TASK/tests/test.sh            the check, which leaves a reward in /logs/verifier/reward.txt
 
 The format: https://www.harborframework.com/docs/tasks
@@ -13,12 +13,10 @@ from __future__ import annotations
 import asyncio
 import json
 import math
-import os
 import posixpath
 import re
 import shlex
 import shutil
-import tempfile
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,23 +24,25 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from agentorchestra.core.errors import SandboxUnavailableError, TaskFolderError
+from agentorchestra.core.errors import JobError, SandboxUnavailableError, TaskFolderError
 from agentorchestra.core.settings import Settings, TerminalCopy
 from agentorchestra.environments.base import base_for
+from agentorchestra.environments.terminal import verifier
 from agentorchestra.environments.terminal.network import TerminalProxy, reach_of
 from agentorchestra.sandbox import Sandbox, SandboxLimits
 from agentorchestra.sandbox.base import MIB
+from agentorchestra.sandbox.bubblewrap import host_path
 from agentorchestra.sandbox.factory import shell_in
 from agentorchestra.sandbox.machine import Machine
-from agentorchestra.sandbox.shell import Mount
+from agentorchestra.sandbox.shell import Mount, Shell
 
 HOW = "docs/terminal.md, section 'Tasks in folders', has the format"
-_NEEDS_IMAGE = {"RUN", "ADD", "ENV", "ONBUILD", "VOLUME"}
-"""Instructions that change what commands find, and that only an engine carries out."""
-_WITHOUT_EFFECT = {"ARG", "CMD", "ENTRYPOINT", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER", "SHELL"} | {
+_WITHOUT_EFFECT = {"CMD", "ENTRYPOINT", "EXPOSE", "FROM", "HEALTHCHECK", "LABEL", "MAINTAINER", "ONBUILD", "SHELL"} | {
     "STOPSIGNAL",
     "USER",
+    "VOLUME",
 }
+_ARCHIVES = (".tar", ".tgz", ".tar.gz", ".tar.bz2", ".tar.xz")
 _REWARD_CHARS, _SHOWN_CHARS = 1000, 2000
 
 
@@ -84,7 +84,8 @@ class TaskFolder:
         path: of the folder.
         instruction: what is asked.
         workdir: where the agent works; "" where the Dockerfile does not say.
-        copies: what the run's folder begins with, as the Dockerfile's COPY says; none with an image.
+        copies: what the run's folder begins with, as the Dockerfile's COPY and ADD say; none with an image.
+        variables: what commands find in their environment, as the Dockerfile's ENV says; none with an image.
         agent_s: seconds that the agent may take; None where the task does not say.
         tests_s: seconds that the tests may take.
         env: what the tests find in their environment.
@@ -96,6 +97,7 @@ class TaskFolder:
     instruction: str
     workdir: str = ""
     copies: tuple[TerminalCopy, ...] = ()
+    variables: Mapping[str, str] = field(default_factory=dict)
     agent_s: float | None = None
     tests_s: float = 600.0
     env: Mapping[str, str] = field(default_factory=dict)
@@ -161,23 +163,24 @@ def read_task_folder(path: Path, *, image: str = "") -> TaskFolder:
             f"the task {path.name!r} lies on the image {machine.docker_image!r}, which is not fetched here: "
             f"`docker save -o task.tar {machine.docker_image}`, then set terminal.image to task.tar"
         )
-    workdir, copies, notes = "", tuple[TerminalCopy, ...](), tuple[str, ...]()
-    if not machine.docker_image or (environment / "Dockerfile").exists():
-        workdir, copies, notes = _machine(environment, image=bool(image))
+    file = _Dockerfile(environment / "Dockerfile")
+    if not machine.docker_image or file.path.exists():
+        file.read(image=bool(image))
     memory = machine.memory_mb
     if memory is None and machine.memory:
         memory = int(machine.memory[:-1]) * (1024 if machine.memory[-1] == "G" else 1)
     return TaskFolder(
         path=path,
         instruction=instruction,
-        workdir=workdir,
-        copies=copies,
+        workdir=file.workdir,
+        copies=file.inside(),
+        variables=file.variables,
         agent_s=config.agent.timeout_sec,
         tests_s=config.verifier.timeout_sec,
         env=config.verifier.env,
         memory_mib=memory,
         storage_mib=machine.storage_mb,
-        notes=notes,
+        notes=file.notes,
     )
 
 
@@ -207,82 +210,138 @@ def _config(path: Path) -> _Config:
     return config
 
 
-def _machine(environment: Path, *, image: bool) -> tuple[str, tuple[TerminalCopy, ...], tuple[str, ...]]:
-    """Return the working folder, the copies and the notes of a Dockerfile."""
-    path = environment / "Dockerfile"
-    workdir, copies, left = "", list[tuple[Path, str]](), dict[str, None]()
-    for name, rest in _instructions(_text(path)):
-        if name == "WORKDIR":
-            workdir = posixpath.normpath(posixpath.join(workdir or "/", rest.strip("\"'")))
-            if "$" in workdir:
-                raise TaskFolderError(f"WORKDIR {rest} in {path} holds a variable; write the folder itself")
-        elif image:
-            continue
-        elif name == "COPY":
-            copies += _copies(path, rest, workdir or "/")
-        elif name in _NEEDS_IMAGE:
+class _Dockerfile:
+    """What is carried out of a Dockerfile."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.workdir = ""
+        self.variables: dict[str, str] = {}
+        self.notes: tuple[str, ...] = ()
+        self._copies: list[tuple[Path, str]] = []  # source, and target from the root
+        self._known = {"PATH": host_path()}  # what a variable stands for: ENV, and ARG with a value
+
+    def read(self, *, image: bool) -> None:
+        """Go through it; where the `image` is there already, for WORKDIR only."""
+        left = dict[str, None]()
+        for where, name, rest in self._instructions():
+            if name == "WORKDIR":
+                words = self._value(where, rest).strip("\"'")
+                self.workdir = posixpath.normpath(posixpath.join(self.workdir or "/", words))
+            elif image:
+                continue
+            elif name in ("COPY", "ADD"):
+                self._copy(where, name, rest)
+            elif name in ("ENV", "ARG"):
+                self._set(where, name, rest)
+            elif name == "RUN":
+                raise TaskFolderError(
+                    f"{where}: RUN {rest[:60]!r} needs an image, which nothing here builds: `docker build -t task "
+                    f"{self.path.parent}`, `docker save -o task.tar task`, then set terminal.image to task.tar"
+                )
+            elif name in _WITHOUT_EFFECT:
+                left[name] = None
+            else:
+                raise TaskFolderError(f"{where} has the unknown instruction {name!r}; correct it. {HOW}")
+        if image:
+            self.notes = (f"of {self.path} only WORKDIR is read; terminal.image has to be built from it",)
+        elif left:
+            said = f"of {self.path} is not carried out: {', '.join(left)}; commands find this machine's programs"
+            self.notes = (said,)
+
+    def inside(self) -> tuple[TerminalCopy, ...]:
+        """Return what is copied, by where it comes in the working folder."""
+        found = []
+        for source, target in self._copies:
+            to = posixpath.relpath(target, self.workdir or "/work")
+            if to.split("/")[0] == "..":
+                raise TaskFolderError(
+                    f"{self.path} copies {source.name!r} to {target!r}, outside of its WORKDIR {self.workdir!r}; build "
+                    "an image from it and set terminal.image, or copy it below WORKDIR"
+                )
+            found.append(TerminalCopy(source=str(source.absolute()), to="" if to == "." else to))
+        return tuple(found)
+
+    def _instructions(self) -> Iterator[tuple[str, str, str]]:
+        """Yield the instructions: the place for a sentence, the name, and what follows it."""
+        held, first = "", 0
+        for number, line in enumerate([*_text(self.path).splitlines(), ""], 1):
+            if line.lstrip().startswith("#"):
+                continue
+            held, first = held + line.rstrip(), first or number
+            if held.endswith("\\"):
+                held = held[:-1] + " "
+                continue
+            name, *rest = held.split(maxsplit=1)[:2] or [""]
+            if name:
+                yield f"{self.path}, line {first}", name.upper(), "".join(rest).strip()
+            held, first = "", 0
+
+    def _value(self, where: str, text: str) -> str:
+        """Return a text with what its variables stand for."""
+
+        def known(found: re.Match[str]) -> str:
+            name = found[1] or found[2] or ""
+            if name not in self._known:
+                raise TaskFolderError(f"{where} holds the variable {found[0]!r}, which has no value; write the value")
+            return self._known[name]
+
+        return re.sub(r"\$(?:(\w+)|\{(\w+)\}|.?)", known, text)
+
+    def _words(self, where: str, name: str, rest: str) -> list[str]:
+        try:
+            return list(json.loads(rest)) if rest.startswith("[") else shlex.split(rest)
+        except ValueError as exc:
+            raise TaskFolderError(f"{where} has {name} {rest!r}, which cannot be read: {exc}; correct it") from None
+
+    def _set(self, where: str, name: str, rest: str) -> None:
+        words = self._words(where, name, rest)
+        if name == "ENV" and words and "=" not in words[0]:  # the old form: one name, and the rest of the line
+            words = [f"{words[0]}={' '.join(words[1:])}"]
+        pairs = [one.partition("=") for one in words]
+        values = {key: self._value(where, value) for key, equals, value in pairs if equals}
+        for key in values:
+            if not key.isidentifier():
+                raise TaskFolderError(f"{where} sets {key!r}, which is no name of a variable; correct it")
+        self._known |= values
+        if name == "ENV":
+            self.variables |= values
+
+    def _copy(self, where: str, name: str, rest: str) -> None:
+        words = [self._value(where, one) for one in self._words(where, name, rest)]
+        flags = [word for word in words if word.startswith("--")]
+        words = [word for word in words if not word.startswith("--")]
+        if any(not flag.startswith(("--chown=", "--chmod=")) for flag in flags) or len(words) < 2 or "<<" in rest:
             raise TaskFolderError(
-                f"{path} has {name} {rest[:60]!r}, which needs an engine: `docker build -t task {environment}`, "
-                "`docker save -o task.tar task`, then set terminal.image to task.tar"
+                f"{where} has {name} {rest!r}; sources of environment/ and a target are understood here"
             )
-        elif name in _WITHOUT_EFFECT:
-            left[name] = None
-        else:
-            raise TaskFolderError(f"{path} has the unknown instruction {name!r}; correct it. {HOW}")
-    if image:
-        return workdir, (), (f"of {path} only WORKDIR is read; terminal.image has to be built from it",)
-    inside = []
-    for source, target in copies:
-        to = posixpath.relpath(target, workdir or "/work")
-        if to.split("/")[0] == "..":
-            raise TaskFolderError(
-                f"{path} copies {source.name!r} to {target!r}, outside of its WORKDIR {workdir!r}; build an image from "
-                "it and set terminal.image, or copy it below WORKDIR"
-            )
-        inside.append(TerminalCopy(source=str(source.absolute()), to="" if to == "." else to))
-    said = f"of {path} is not carried out: {', '.join(left)}; commands find this machine's programs"
-    return workdir, tuple(inside), (said,) if left else ()
-
-
-def _instructions(text: str) -> Iterator[tuple[str, str]]:
-    """Yield the instructions of a Dockerfile, name and what follows it."""
-    lines = [line for line in text.splitlines() if not line.lstrip().startswith("#")]
-    for line in re.sub(r"\\[ \t]*\n", " ", "\n".join(lines)).splitlines():
-        name, _, rest = line.strip().partition(" ")
-        if name:
-            yield name.upper(), rest.strip()
-
-
-def _copies(path: Path, rest: str, workdir: str) -> list[tuple[Path, str]]:
-    """Return what one COPY copies: source and target from the root."""
-    try:
-        words = json.loads(rest) if rest.startswith("[") else shlex.split(rest)
-    except ValueError as exc:
-        raise TaskFolderError(f"{path} has COPY {rest!r}, which cannot be read: {exc}; correct it") from None
-    flags = [word for word in words if word.startswith("--")]
-    words = [word for word in words if not word.startswith("--")]
-    if any(not flag.startswith(("--chown=", "--chmod=")) for flag in flags) or len(words) < 2 or "<<" in rest:
-        raise TaskFolderError(f"{path} has COPY {rest!r}; sources of environment/ and a target are understood here")
-    *sources, target = words
-    root, found = path.parent, list[tuple[Path, str]]()
-    for source in sources:
-        name = source.lstrip("/") or "."
-        parts = sorted(root.glob(name)) if any(char in name for char in "*?[") else [root / name]
-        if not parts or not all(one.exists() and one.resolve().is_relative_to(root.resolve()) for one in parts):
-            raise TaskFolderError(f"{path} copies {source!r}, which is not in {root}; put it there")
-        as_folder = target.endswith("/") or target in (".", "..") or len(sources) > 1 or len(parts) > 1
-        for one in parts:
-            at = posixpath.normpath(posixpath.join(workdir, target))
-            if not one.is_dir() and (as_folder or at == workdir):
-                at = posixpath.join(at, one.name)
-            found.append((one, at))
-    return found
+        *sources, target = words
+        root = self.path.parent
+        for source in sources:
+            if name == "ADD" and ("://" in source or source.startswith("git@") or source.endswith(_ARCHIVES)):
+                raise TaskFolderError(
+                    f"{where} adds {source!r}, which only an engine fetches or unpacks; put the files themselves into "
+                    f"{root} and copy them"
+                )
+            pattern = source.lstrip("/") or "."
+            parts = sorted(root.glob(pattern)) if any(char in pattern for char in "*?[") else [root / pattern]
+            if not parts or not all(one.exists() and one.resolve().is_relative_to(root.resolve()) for one in parts):
+                raise TaskFolderError(f"{where} copies {source!r}, which is not in {root}; put it there")
+            as_folder = target.endswith("/") or target in (".", "..") or len(sources) > 1 or len(parts) > 1
+            at = posixpath.normpath(posixpath.join(self.workdir or "/", target))
+            for one in parts:
+                below = not one.is_dir() and (as_folder or at == (self.workdir or "/"))
+                self._copies.append((one, posixpath.join(at, one.name) if below else at))
 
 
 def with_task(settings: Settings, task: TaskFolder) -> Settings:
     """Return the settings with the machine that a task describes."""
     terminal = settings.terminal.model_copy(
-        update={"workdir": task.workdir or settings.terminal.workdir, "copies": task.copies}
+        update={
+            "workdir": task.workdir or settings.terminal.workdir,
+            "copies": task.copies,
+            "environment": {**settings.terminal.environment, **task.variables},
+        }
     )
     sandbox, folder = settings.sandbox, settings.folder
     if task.memory_mib is not None:
@@ -320,60 +379,65 @@ async def check(
     limits: SandboxLimits,
     images: Path,
     environ: Mapping[str, str],
+    shell: Shell | None = None,
 ) -> TaskVerdict:
-    """Run a task's tests in a sandbox of their own, on the machine as the run left it.
-
-    The programs that the agent started have ended; tests and log lie in folders that did not exist before.
+    """Run a task's tests on the machine as the run left it.
 
     Args:
         task: its folder was read before the run.
         place: what the run's world has on disk.
         settings: of the workspace, with the task's machine.
         sandbox, limits, images, environ: of the workspace.
+        shell: the one that the agent worked in, which is closed at the end: what it left running still runs. Without
+            one the tests have a sandbox of their own, over the folder and the layer that it left.
+
+    Raises:
+        SandboxUnavailableError: there is no sandbox for them.
     """
+    if shell is not None:
+        return await _tested(task, place, shell)
     sandbox = await need_sandbox(sandbox)
-    folder, bound = place / "folder", replace(limits, seconds=task.tests_s, cpu_seconds=int(2 * task.tests_s) + 1)
+    bound = replace(limits, seconds=task.tests_s)
     bound = replace(bound, work_bytes=int(settings.folder.max_mib * MIB), files=settings.folder.max_entries)
     machine = await asyncio.to_thread(_machine_left, place, settings, images)
     reach = reach_of(settings.terminal.hosts, environ)
     proxy = TerminalProxy(reach, settings.web) if reach.hosts and not settings.sandbox.network else None
-    with tempfile.TemporaryDirectory(prefix="agentorchestra-", ignore_cleanup_errors=True) as name:
-        tests, logs = Path(name) / "tests", Path(name) / "logs"
-        shutil.copytree(task.path / "tests", tests, symlinks=True)
-        (logs / "verifier").mkdir(parents=True)
-        for top, _, names in os.walk(name):  # the commands' user is another one where root runs the sandbox
-            for one in (Path(top), *(Path(top) / inner for inner in names)):
-                if not one.is_symlink() and one != Path(name):
-                    one.chmod(0o777)
-        mounts = [Mount(tests, "/tests", writable=True), Mount(logs, "/logs", writable=True)]
-        given = settings.terminal.mounts
-        mounts += [Mount(Path(one.folder).expanduser(), one.inside, one.writable) for one in given]
+    given = settings.terminal.mounts
+    mounts = [Mount(Path(one.folder).expanduser(), one.inside, one.writable) for one in given]
+    if proxy is not None:
+        await proxy.start()
+    try:
+        opened = await shell_in(
+            sandbox,
+            place / "folder",
+            bound,
+            network=settings.sandbox.network,
+            mounts=[*mounts, *await asyncio.to_thread(verifier.mounts, place)],
+            machine=machine,
+            gate=proxy.gate if proxy is not None else None,
+        )
+        return await _tested(task, place, opened)
+    finally:
         if proxy is not None:
-            await proxy.start()
-        try:
-            shell = await shell_in(
-                sandbox,
-                folder,
-                bound,
-                network=settings.sandbox.network,
-                mounts=mounts,
-                machine=machine,
-                gate=proxy.gate if proxy is not None else None,
-            )
-            try:
-                lines = [f"export {key}={shlex.quote(value)}" for key, value in task.env.items()]
-                ran = await shell.run("\n".join([*lines, "bash /tests/test.sh"]), together=True)
-            finally:
-                await shell.close()
-        finally:
-            if proxy is not None:
-                await proxy.close()
-            shutil.rmtree(place / "overlay", ignore_errors=True)
-        output = ran.stdout[-_SHOWN_CHARS:]
-        if ran.ending != "exited":
-            why = f"the tests did not come to their end ({ran.ending}); they may take {task.tests_s:g} s"
-            return TaskVerdict(solved=False, reward=0.0, why=why, output=output)
-        return _verdict(logs / "verifier", ran.exit_code, output)
+            await proxy.close()
+        for name in ("overlay", verifier.PLACE):
+            await asyncio.to_thread(shutil.rmtree, place / name, ignore_errors=True)
+
+
+async def _tested(task: TaskFolder, place: Path, shell: Shell) -> TaskVerdict:
+    try:
+        log = await asyncio.to_thread(verifier.bring, task.path / "tests", place)
+        lines = [f"export {key}={shlex.quote(value)}" for key, value in task.env.items()]
+        ran = await shell.run_apart("\n".join([*lines, f"bash {verifier.TESTS}/test.sh"]), timeout_s=task.tests_s)
+    except JobError as exc:
+        return TaskVerdict(solved=False, reward=0.0, why=f"the tests did not come to their end: {exc}")
+    finally:
+        await shell.close()  # nobody writes a reward while it is read
+    output = (ran.output or "")[-_SHOWN_CHARS:]
+    if ran.state != "ended" or ran.exit_code is None:
+        how = f"they may take {task.tests_s:g} s" if ran.state == "running" else "they printed too much"
+        return TaskVerdict(solved=False, reward=0.0, why=f"the tests did not come to their end: {how}", output=output)
+    return _verdict(log, ran.exit_code, output)
 
 
 def _machine_left(place: Path, settings: Settings, images: Path) -> Machine:

@@ -20,13 +20,19 @@ from typing_extensions import TypeVar, Unpack
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.errors import AppError, EmptyTaskError, UnknownComponentError, WorkspaceStateError
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    AppError,
+    EmptyTaskError,
+    UnknownComponentError,
+    WorkspaceStateError,
+)
 from agentorchestra.core.events import Event, PauseRequested, Told
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import FINAL, Question, RunFields, RunResult, RunSpec, RunStatus
+from agentorchestra.core.spec import FINAL, UNTESTED, Question, RunFields, RunResult, RunSpec, RunStatus
 from agentorchestra.log.comparison import Comparison, compare_runs
 from agentorchestra.log.folders import MAIN, world_folder
 from agentorchestra.log.ledger import Ledger
@@ -34,9 +40,9 @@ from agentorchestra.log.retention import GRACE_S, Collected, Retention, collect
 from agentorchestra.log.store.pages import selected_events
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
-from agentorchestra.runtime.run import Asker, open_questions
+from agentorchestra.runtime.run import Asker, Run, open_questions
 from agentorchestra.runtime.waits import GOES_ON, actors, due_runs, end_undriven, waiting_until
-from agentorchestra.sandbox import Sandbox
+from agentorchestra.sandbox import Sandbox, Shell
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.creation import RunCreator
@@ -123,6 +129,7 @@ class Workspace(Generic[Deps]):
         self.mcp_files: tuple[Path, ...] = ()
         self.task_folder: Path | None = None  # a task whose machine its runs have; set before it is opened
         self.task: TaskFolder | None = None
+        self._verdicts: dict[str, TaskVerdict | Exception] = {}  # of runs whose tests were run at their end here
         self.own = Own(
             tools=tuple(tools),
             environments=dict(environments or {}),
@@ -321,26 +328,61 @@ class Workspace(Generic[Deps]):
         return world_folder(self.runs_folder / run_id, MAIN) / "folder"
 
     async def check_task(self, run_id: str) -> TaskVerdict:
-        """Return whether a run that has ended solved the task of `task_folder`: its tests are run.
+        """Return whether a run that has ended solved the task of `task_folder`.
+
+        Of a run that ended here, and whose terminal was used, the tests were run at its end, while what its agent left
+        running still ran. Otherwise they are run now, on what it left on the disk.
 
         Raises:
-            SandboxUnavailableError, WorkspaceStateError (the workspace has no task folder).
+            SandboxUnavailableError, WorkspaceStateError (the workspace has no task folder, the tests were stopped).
         """
-        from agentorchestra.workspace.task_folder import check
-
         self._need_open()
         if self.task is None:
             raise WorkspaceStateError("the workspace has no task folder; set task_folder before it is opened")
+        held = self._verdicts.get(run_id)
+        if isinstance(held, Exception):
+            raise held
+        return held or await self._tested(self.task, run_id)
+
+    async def _tested(self, task: TaskFolder, run_id: str, shell: Shell | None = None) -> TaskVerdict:
+        from agentorchestra.workspace.task_folder import check
+
         bench = self._parts.builtin.workbench
         return await check(
-            self.task,
+            task,
             world_folder(self.runs_folder / run_id, MAIN),
             settings=self.settings,
             sandbox=bench.sandbox,
             limits=bench.limits,
             images=self._parts.folder / "images",
             environ=self.own.environ,
+            shell=shell,
         )
+
+    async def ended(self, run: Run, status: RunStatus) -> None:
+        """Run the tests of a task's run on its machine, before that is closed; called when a run comes to an end."""
+        if self.task is None or not run.manifest.task_folder or status in UNTESTED:
+            return
+        from agentorchestra.environments.folder import FOLDER
+        from agentorchestra.environments.terminal.environment import Terminal
+
+        live = run.environments.get((MAIN, FOLDER))
+        terminal = live.members.get(Terminal.name) if live is not None else None
+        shell = terminal.tested_shell if isinstance(terminal, Terminal) else None
+        if shell is None:
+            return
+        self._verdicts[run.id] = WorkspaceStateError(
+            f"the tests of {run.id} were stopped before their end; `agentorchestra resume {run.id}` runs them again"
+        )
+        try:
+            self._verdicts[run.id] = await self._tested(self.task, run.id, shell)
+        except (AgentOrchestraError, OSError) as exc:  # the run itself is not touched by what goes wrong here
+            self._verdicts[run.id] = exc
+
+    @property
+    def task_place(self) -> str:
+        """The folder whose task its runs work on; "" for none."""
+        return str(self.task.path.absolute()) if self.task is not None else ""
 
     @property
     def runs_folder(self) -> Path:
@@ -639,7 +681,7 @@ class Workspace(Generic[Deps]):
     async def gc(
         self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False
     ) -> Collected:
-        """Delete runs that are no longer wanted, and folders, files and blobs that no run refers to.
+        """Delete runs that are no longer wanted, and folders, files, blobs and unpacked images that no run refers to.
 
         Args:
             retention: which runs go, if nobody needs them; none by default.

@@ -14,7 +14,7 @@ from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.options import WORDS, json_option, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, print_result, say
 from agentorchestra.cli.terminal import TerminalAsker
-from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.cli.workspaces import opened_run, verdict_on
 from agentorchestra.core.errors import AnswerError, FencedError
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.workspace import Workspace
@@ -143,21 +143,22 @@ async def _settle(
     as_json: bool,
     folder: Path,
 ) -> int:
-    async with opened_run(folder, run, app=not no_resume) as (workspace, record):
+    async with opened_run(folder, run, app=not no_resume, driven=not no_resume) as (workspace, record):
         settled = await record_it(workspace, record.id)
         if not as_json:
             say(f"recorded for {record.id} {settled.key}")
-        result, driven_here = None, False
+        result, verdict, driven_here = None, None, False
         stopped = await _stopped(workspace, record.id)
         if not no_resume and stopped is None:
             result = await _go_on(
                 workspace, record.id, settled, folder=folder, as_json=as_json, ask=record.manifest.on_ask
             )
             driven_here = result is not None
+            verdict = await verdict_on(workspace, result) if result is not None else None
         if result is None:
             result = await workspace.result(record.id)
     if driven_here:
-        return print_result(result, folder, as_json=as_json)
+        return print_result(result, folder, as_json=as_json, verdict=verdict)
     if no_resume or stopped is not None:
         so = "" if stopped is None else f"the run stays {stopped.value}; "
         say(f"{so}to go on: {command('resume', record.id, folder)}")

@@ -9,7 +9,7 @@ import click
 from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import WORDS, mcp_option, run_argument, workspace_option
 from agentorchestra.cli.output import command, emit, print_result
-from agentorchestra.cli.workspaces import abandoned, opened_run
+from agentorchestra.cli.workspaces import abandoned, opened_run, verdict_on
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import FINAL, RunStatus
 
@@ -105,7 +105,7 @@ async def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> i
     """
     going_on = bool(to) and not no_resume
 
-    async with opened_run(folder, run, app=going_on) as (workspace, record):
+    async with opened_run(folder, run, app=going_on, driven=going_on) as (workspace, record):
         if record.status in FINAL:
             raise UsageError(f"run {record.id} is over ({record.status.value}) and reads nothing; start a new run")
         await workspace.tell(record.id, text, to=to, by="cli")
@@ -114,7 +114,7 @@ async def tell(run: str, text: str, to: str, no_resume: bool, folder: Path) -> i
         if going_on and now is RunStatus.WAITING:
             ask = record.manifest.on_ask != "deny"
             result = await drive(workspace, record.id, Stop.of_command(), folder=folder, as_json=False, ask=ask)
-            return print_result(result, folder, as_json=False)
+            return print_result(result, folder, as_json=False, verdict=await verdict_on(workspace, result))
     if now is RunStatus.RUNNING and not gone:
         emit(f"told {record.id}; it is read at the next step")
     else:

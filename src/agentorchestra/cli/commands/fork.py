@@ -21,7 +21,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import command, emit_json, print_result, say
-from agentorchestra.cli.workspaces import opened_run
+from agentorchestra.cli.workspaces import opened_run, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ForkError
 
@@ -87,7 +87,7 @@ async def fork(
 
     if unsafe_local:
         warn_unsafe()
-    async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
+    async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, driven=True) as (workspace, record):
         new = await workspace.fork(
             record.id,
             at=None if at.strip() == "end" else at,
@@ -109,7 +109,8 @@ async def fork(
             say(f"run {new}, forked from {record.id}")
         asks = record.manifest.on_ask != "deny"
         result = await drive(workspace, new, Stop.of_command(), folder=folder, as_json=as_json, ask=asks)
-    return print_result(result, folder, as_json=as_json)
+        verdict = await verdict_on(workspace, result)
+    return print_result(result, folder, as_json=as_json, verdict=verdict)
 
 
 def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:

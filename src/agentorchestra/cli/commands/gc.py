@@ -65,7 +65,7 @@ Exit codes: 0, also if there is nothing to delete; 1 if the workspace cannot be 
     type=Span(),
     default=f"{GRACE_S / 86_400:g}d",
     show_default=True,
-    help="Blobs, files and folders that are younger stay.",
+    help="Blobs, files, folders and images that are younger, or were used since, stay.",
 )
 @click.option("--dry-run", is_flag=True, help="Only say what would be deleted.")
 @json_option("one object")
@@ -79,7 +79,7 @@ async def gc(
     as_json: bool,
     folder: Path,
 ) -> int:
-    """Delete runs by age and number, their folders, and the files and blobs that nothing refers to any more.
+    """Delete runs by age and number, their folders, and files, blobs and unpacked images that no run has any more.
 
     Without --older-than and --keep no run is deleted; with both, a run goes if both say so. A run that is driven,
     waits or is paused stays, and so does one that a run which stays was forked from.
@@ -102,6 +102,7 @@ def _said(done: Collected) -> str:
     counts = [
         _count(len(done.runs), "run"),
         _count(done.folders, "folder"),
+        *([_count(done.images, "image")] if done.images else []),
         _count(done.files, "file"),
         _count(done.blobs, "blob"),
     ]

@@ -20,11 +20,19 @@ from agentorchestra.cli.options import (
     warn_unsafe,
     workspace_option,
 )
-from agentorchestra.cli.output import emit, emit_json, one_line, print_result, say, summary_line
-from agentorchestra.cli.workspaces import exists, opened, opened_run
+from agentorchestra.cli.output import (
+    as_plain,
+    emit,
+    emit_json,
+    one_line,
+    print_result,
+    say,
+    summary_line,
+    verdict_line,
+)
+from agentorchestra.cli.workspaces import exists, opened, opened_run, task_folder_of, verdict_on
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import AgentOrchestraError, FencedError, UsageError
-from agentorchestra.core.spec import RunResult
+from agentorchestra.core.errors import AgentOrchestraError, FencedError, TaskFolderError, UsageError
 from agentorchestra.workspace import Workspace
 
 AT_ONCE = 8
@@ -74,7 +82,7 @@ async def resume(
     if unsafe_local:
         warn_unsafe()
     if run is not None:
-        async with opened_run(folder, run, app=True, unsafe_local=unsafe_local) as (workspace, record):
+        async with opened_run(folder, run, app=True, unsafe_local=unsafe_local, driven=True) as (workspace, record):
             result = await drive(
                 workspace,
                 record.id,
@@ -85,22 +93,35 @@ async def resume(
                 budget=budget,
                 pin=pin,
             )
-        return print_result(result, folder, as_json=as_json)
-    results: list[RunResult] = []
+            verdict = await verdict_on(workspace, result)
+        return print_result(result, folder, as_json=as_json, verdict=verdict)
+    results: list[dict[str, Any]] = []
     failed = False
     if exists(folder):
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
             waiting = await workspace.due()
-            presets = {one.id: one.manifest.preset for one in await workspace.runs() if one.id in waiting}
-            own = [run_id for run_id in waiting if presets[run_id] == workspace.settings.preset]
+            # How a workspace has to be opened for each of them: with which preset, on which task's machine.
+            needs = {
+                one.id: (one.manifest.preset, str(task_folder_of(one) or ""))
+                for one in await workspace.runs()
+                if one.id in waiting
+            }
+            own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
             failed = await _resume_all(workspace, own, results, budget=budget, pin=pin, as_json=as_json)
-        for preset in sorted({presets[run_id] for run_id in waiting if run_id not in own}):
-            those = [run_id for run_id in waiting if presets[run_id] == preset]
-            async with opened(folder, unsafe_local=unsafe_local, preset=preset) as workspace:
-                if await _resume_all(workspace, those, results, budget=budget, pin=pin, as_json=as_json):
-                    failed = True
+        for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
+            those = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
+            task_folder = Path(task) if task else None
+            try:
+                async with opened(
+                    folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder
+                ) as workspace:
+                    if await _resume_all(workspace, those, results, budget=budget, pin=pin, as_json=as_json):
+                        failed = True
+            except TaskFolderError as exc:
+                failed = True
+                say(f"error: {', '.join(those)} cannot go on: {one_line(str(exc), 2000)}")
     if as_json:
-        emit_json([result.model_dump(mode="json") for result in results])
+        emit_json(results)
     elif not results and not failed:
         emit("no run is due")
     return 1 if failed else 0
@@ -109,7 +130,7 @@ async def resume(
 async def _resume_all(
     workspace: Workspace[Any],
     runs: Sequence[str],
-    results: list[RunResult],
+    results: list[dict[str, Any]],
     *,
     budget: Budget,
     pin: bool,
@@ -130,9 +151,12 @@ async def _resume_all(
                 failed = True
                 say(f"error: {run_id} cannot go on: {one_line(str(exc), 2000)}")
                 return
-        results.append(result)
+        verdict = await verdict_on(workspace, result)
+        results.append(as_plain(result, verdict))
         if not as_json:
             emit(summary_line(result))
+        if verdict is not None and not as_json:
+            emit(verdict_line(verdict))
 
     await asyncio.gather(*(go_on(run_id) for run_id in runs))
     return failed

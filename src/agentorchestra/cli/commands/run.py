@@ -28,10 +28,10 @@ from agentorchestra.cli.options import (
 )
 from agentorchestra.cli.output import clean, emit, emit_json, print_result, say
 from agentorchestra.cli.start import ROLES, drive_new
-from agentorchestra.cli.workspaces import opened
+from agentorchestra.cli.workspaces import opened, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.settings import PartSettings
-from agentorchestra.core.spec import RunSpec, RunStatus
+from agentorchestra.core.spec import RunSpec
 
 if TYPE_CHECKING:
     from agentorchestra.agents.parts.foresight import Foresight
@@ -232,8 +232,7 @@ def run(
                 budget_usd=budget_usd,
                 roles=roles,
             )
-            ended = given is not None and result.status not in (RunStatus.WAITING, RunStatus.PAUSED)
-            verdict = await workspace.check_task(result.run_id) if ended else None
+            verdict = await verdict_on(workspace, result)
         return print_result(result, folder, as_json=as_json, verdict=verdict)
 
     return run_async(work())

@@ -21,6 +21,7 @@ from agentorchestra.environments.jobs import cut
 from agentorchestra.environments.jobs import how as _how
 from agentorchestra.environments.jobs import short as _short
 from agentorchestra.environments.registry import EnvironmentParts
+from agentorchestra.environments.terminal import verifier
 from agentorchestra.environments.terminal.keys import sent
 from agentorchestra.environments.terminal.network import Reach, TerminalProxy, reach_of
 from agentorchestra.sandbox import Job, Sandbox, SandboxLimits, Seen, Shell, ShellRan, ShellState
@@ -86,11 +87,13 @@ class Terminal(FolderEnvironment):
         mounts: Sequence[Mount] = (),
         reach: Reach | None = None,
         web: WebSettings | None = None,
+        tested: bool = False,
     ) -> None:
         self._sandbox, self._limits, self._network = sandbox, limits or SandboxLimits(), network
         self._reach, self._web = reach or Reach(), web or WebSettings()
         self._proxy: TerminalProxy | None = None
         self._mounts = tuple(mounts)
+        self._tested = tested  # whether tests will be brought to its machine
         self._shell: Shell | None = None
 
     @classmethod
@@ -108,6 +111,7 @@ class Terminal(FolderEnvironment):
             mounts=mounts,
             reach=reach_of(parts.settings.terminal.hosts, parts.environ),
             web=parts.settings.web,
+            tested=parts.tested,
         )
 
     @property
@@ -137,6 +141,11 @@ class Terminal(FolderEnvironment):
 
     # -- life --------------------------------------------------------------------------------------------------------
 
+    @property
+    def tested_shell(self) -> Shell | None:
+        """The shell to whose machine a task's tests can be brought; None for none."""
+        return self._shell if self._tested else None
+
     async def _open_shell(self) -> Shell:
         if self._shell is None:
             if self._sandbox is None:
@@ -151,6 +160,7 @@ class Terminal(FolderEnvironment):
             if self._reach.hosts and not self._network and self._proxy is None:
                 self._proxy = TerminalProxy(self._reach, self._web)
                 await self._proxy.start()
+            own = await asyncio.to_thread(verifier.mounts, self._stands_on.place) if self._tested else ()
             try:
                 self._shell = await shell_in(
                     self._sandbox,
@@ -159,7 +169,7 @@ class Terminal(FolderEnvironment):
                     inputs=self.files,
                     network=self._network,
                     state=state,
-                    mounts=self._mounts,
+                    mounts=(*self._mounts, *own),
                     machine=self._stands_on.machine,
                     gate=self._proxy.gate if self._proxy is not None else None,
                 )

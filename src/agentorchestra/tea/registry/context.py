@@ -205,7 +205,7 @@ class ContextManager(Generic[T]):
         await self._write_given(self._plan_given, self._given)
         for name in self.names():
             if (name, self._current(name)) not in self._loaded:
-                await self._load(name, self.history(name).version())
+                await self._load(name, self._current(name))
         self._settled = (self.registry.count, self.registry.handed)
 
     async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
@@ -319,21 +319,22 @@ class ContextManager(Generic[T]):
 
     async def _object(self, name: str, version: str | None = None) -> T:
         wanted = self._version(name, version)
-        found = await self._load(name, wanted)
+        found = await self._load(name, wanted.version)
         if found is None:
             raise VersionError(self._failed[name, wanted.version])
         return found
 
-    async def _load(self, name: str, wanted: Version) -> T | None:
+    async def _load(self, name: str, version: str) -> T | None:
         """Return a version as an object: the one at hand where that is its content, else made from its text."""
-        key = name, wanted.version
+        key = name, version
         if key in self._loaded:
             return self._loaded[key]
         one = self._given.get(name)
         try:
-            if one is None or self._so_far(name).known_as(self._identity(name, one)[0]) != wanted.version:
-                one = await self._make(name, wanted)
-            self._loaded[key] = self._limited(name, one, wanted)
+            history = self._so_far(name)
+            if one is None or history.known_as(self._identity(name, one)[0]) != version:
+                one = await self._make(name, history.version(version))
+            self._loaded[key] = self._limited(name, one, history, version)
         except UsageError as exc:
             self._failed[key] = str(exc)
             return None
@@ -374,12 +375,13 @@ class ContextManager(Generic[T]):
             return one
         return kind.worded(one, maker.model_copy(update={"foreign_texts": True}) if foreign else maker)
 
-    def _limited(self, name: str, one: T, held: Version) -> T:
+    def _limited(self, name: str, one: T, history: History, version: str) -> T:
         """Return a component under its version, with who may invoke it where its registration says so."""
-        one = self.kind.renamed(one, name, held.version)
-        if held.invokers is None or self.kind.limited is None:
+        one = self.kind.renamed(one, name, version)
+        invokers = history.invokers(version)
+        if invokers is None or self.kind.limited is None:
             return one
-        return self.kind.limited(one, held.invokers)
+        return self.kind.limited(one, invokers)
 
     async def _text(self, held: Version) -> str:
         return await self.registry.text(held.source) if held.source else ""
@@ -616,7 +618,7 @@ class ContextManager(Generic[T]):
             history = self.history(name, hidden=True)
             chosen = new.version or history.known_as(new.identity) or ""
             if new.trusted:
-                self._loaded[name, chosen] = self._limited(name, new.one, history.version(chosen))
+                self._loaded[name, chosen] = self._limited(name, new.one, history, chosen)
             done.append(self.config(name, chosen))
         return done
 

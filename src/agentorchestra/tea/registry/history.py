@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, Literal, get_args
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, VersionError
@@ -46,7 +46,7 @@ class Maker(BaseModel, frozen=True):
     how: Literal["module", "source", "prompt", "fields", "definition", "given"]
     symbol: str = ""  # the name in the module, where it is another than the component's
     package: str = ""  # for relative imports in the text
-    fields: dict[str, JsonValue] = {}  # of a definition
+    fields: dict[str, JsonValue] = Field(default_factory=dict)  # of a definition
     # whether the text is that of a program that was started: what it does besides defining is left out
     script: bool = False
     base: str = ""  # content hash of the component at hand that it is, of `given`
@@ -179,6 +179,11 @@ class History:
             fields = {key: value for key, value in self._bodies[name].items() if key in Version.model_fields}
             found = self._parsed[name] = Version.model_validate(fields)
         return found
+
+    def invokers(self, version: str) -> tuple[str, ...] | None:
+        """Return who may invoke a version, None for everybody. A workspace that is opened asks this of each one."""
+        found = self._bodies[version].get("invokers")
+        return None if found is None else tuple(found)
 
     def all(self) -> tuple[Version, ...]:
         """Return every version, oldest first."""
