@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +26,9 @@ from tests.evolution.money import cents_of
 from tests.evolution.optimising import under
 
 
-def questions(folder: Path, count: int = 10) -> Path:
+def questions(folder: Path, count: int = 10, first: int = 11) -> Path:
     """Write questions that the tool is needed for; no wrong answer to one is the right answer to another."""
-    amounts = [11 + n for n in range(count)]
+    amounts = [first + n for n in range(count)]
     lines = [
         {"id": f"q{n}", "question": f"How many cents are {n} euros and {n} more?", "answer": 200 * n} for n in amounts
     ]
@@ -44,7 +45,7 @@ def worker(request: ModelRequest) -> ToolCall:
 
 
 class Mender:
-    """A model that finds the line of a tool's code which contradicts what everybody knows of euros.
+    """A model that finds the first line of a tool's code which contradicts what everybody knows of euros.
 
     Attributes:
         knows: the cents of a euro as it believes.
@@ -59,23 +60,26 @@ class Mender:
         self.read.append(words)
         if request.messages[0].text.startswith("You diagnose a run"):
             code = under(request, "The text tool:cents_of/code")
-            wrong = re.search(r"euros \* (\d+)", code)
-            part = 10 if wrong and int(wrong[1]) != self.knows else 0
+            part = 10 if self._wrong(code) else 0
             causes = [{"variable": "tool:cents_of/code", "part": part, "why": f"a euro has {self.knows} cents"}]
             return ModelResponse(text=json.dumps({"failures": ["the amount is wrong"], "causes": causes}))
         code = under(request, "The text as it is now")
-        text = re.sub(r"euros \* \d+", f"euros * {self.knows}", code)
+        text = code.replace(self._wrong(code)[0], f"euros * {self.knows})")
         return ModelResponse(text=json.dumps({"reason": f"a euro has {self.knows} cents", "text": text}))
+
+    def _wrong(self, code: str) -> list[str]:
+        """Return the conversions that are wrong, as it believes."""
+        return [one for one in re.findall(r"euros \* \d+\)", code) if one != f"euros * {self.knows})"]
 
 
 class Shop:
     """A workspace with the broken tool, whose requests are counted."""
 
-    def __init__(self, folder: Path, mender: Mender | None = None, price: Price | None = None) -> None:
-        self.folder, self.data = folder / "ws", questions(folder / "data")
+    def __init__(self, folder: Path, mender: Mender | None = None, price: Price | None = None, **asks: int) -> None:
+        self.folder, self.data = folder / "ws", questions(folder / "data", **asks)
         self.mender, self.price = mender or Mender(), price or Price(input=0, output=0)
         self.asked = {"worker": 0, "mender": 0}
-        self.told: list[str] = []
+        self.tell: Callable[[str], None] = lambda line: None
 
     def workspace(self, folder: Path, arm: Arm | None = None) -> Workspace[Any]:
         settings = Settings(system="react", model="worker")
@@ -105,7 +109,7 @@ class Shop:
             evolution,
             optimiser(evolution.optimiser),
             workspaces=self.workspace,
-            tell=self.told.append,
+            tell=self.tell,
         )
         return await evolver.run()
 
@@ -241,3 +245,26 @@ async def test_validation_that_overlaps_training_is_refused(tmp_path: Path) -> N
     again = write_set(tmp_path / "again", [line])
     with pytest.raises(EvolutionError, match="the validation question 'z' is the training question 'q13' too"):
         shop.evolution(validation=("local", str(again), load_set("local", again)))
+
+
+@pytest.mark.long
+async def test_gepa_is_an_optimiser_of_the_same_interface(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Rewriter())
+    (only,) = await shop.evolve(rounds=1, batch=2, optimiser="gepa")
+    assert (only.ended, only.reasons) == ("promoted", {"tool:cents_of/code": "the best of GEPA's candidates"})
+    before = dict(shop.asked)
+    (shop.folder / "evolutions" / "cents" / "rounds.jsonl").unlink()
+    (same,) = await shop.evolve(rounds=1, batch=2, optimiser="gepa")
+    assert (same.ended, same.decision, shop.asked) == (only.ended, only.decision, before)
+
+
+class Rewriter(Mender):
+    """A model that replies as GEPA asks: the whole text, between fences."""
+
+    def __call__(self, request: ModelRequest) -> ModelResponse:
+        words = "\n".join(message.text for message in request.messages)
+        self.read.append(words)
+        (code,) = re.findall(r"```\n(.*?)\n```", words, re.DOTALL)[:1]
+        for wrong in self._wrong(code):
+            code = code.replace(wrong, f"euros * {self.knows})")
+        return ModelResponse(text=f"```\n{code}\n```")

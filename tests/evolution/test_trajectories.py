@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentorchestra.core.errors import EvolutionError, UnknownRunError
+from agentorchestra.core.events import Event
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import ModelProfile, Price
 from agentorchestra.core.spec import RunStatus
@@ -17,14 +20,17 @@ from agentorchestra.evolution.trajectories import (
     SOURCES,
     TRAIN,
     Conversation,
+    Decided,
     Preference,
     Step,
     Wanted,
     command,
+    courses,
     preferences,
     trajectories,
     write,
 )
+from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.render import render_message
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
@@ -259,14 +265,11 @@ async def test_a_run_and_its_fork_are_a_pair_where_they_part(tmp_path: Path) -> 
     assert not equal.records and equal.left_out == {"both ends are worth the same": 1}
 
 
-def _decisions(events: Any) -> Any:
-    from agentorchestra.evolution.trajectories import courses
-    from agentorchestra.log.ledger import Ledger
-
+def _decisions(events: Sequence[Event]) -> Sequence[Decided]:
     return courses(Ledger.of(events))[0].decisions
 
 
-def _started(events: Any, key: Any) -> int:
+def _started(events: Sequence[Event], key: EffectKey) -> int:
     return next(one.seq for one in events if (one.branch, one.n, one.type) == (key.branch, key.n, "started"))
 
 

@@ -135,6 +135,13 @@ class Till(ActionEnvironment):
         return "The till has a drawer."
 
 
+class Still(Till):
+    """A till of which only the rules may be optimised."""
+
+    name = "still"
+    evolvable = ("rules",)
+
+
 async def test_words_of_an_environment(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", environments={"till": Till}, models={"scripted": model()}) as ws:
         names = [one.name for one in await ws.ecp.vars("till")]
@@ -163,10 +170,10 @@ async def test_words_of_an_environment(tmp_path: Path) -> None:
 async def test_words_of_packaged_components_and_agents(tmp_path: Path) -> None:
     async with Workspace(tmp_path / "ws", agents=[Agent("guide", "Knows cities.")], models={"scripted": model()}) as ws:
         for server, name in ((ws.tcp, "python"), (ws.acp, "deep_analyzer"), (ws.ecp, "files")):
-            known = {one.name: one for one in await server.vars(name)}  # type: ignore[attr-defined]
-            assert known["description"].evolvable and (await server.info(name)).evolvable  # type: ignore[attr-defined]
+            known = {one.name: one for one in await server.vars(name)}
+            assert known["description"].evolvable and (await server.info(name)).evolvable
             text = known["description"].value + " It is careful."
-            config = await server.setvars(name, {"description": text}, candidate=True)  # type: ignore[attr-defined]
+            config = await server.setvars(name, {"description": text}, candidate=True)
             assert config.state == "candidate" and "It is careful." in config.description
         with pytest.raises(CandidateError, match="a candidate for tool 'todo' cannot change code"):
             await ws.tcp.setvars("todo", {"code": "pass"}, candidate=True)
@@ -178,6 +185,10 @@ async def test_words_of_packaged_components_and_agents(tmp_path: Path) -> None:
         assert record.manifest.agents["guide"].version == config.version
         assert (await ws.replay(result.run_id)).answer == "yes"
         assert ws.agents["guide"].description == "Knows cities."
+        await ws.tcp.activate("python", "1.0.1")
+    async with Workspace(tmp_path / "ws") as ws:
+        assert "It is careful." in (await ws.tcp.get("python")).description
+        assert "careful" not in (await ws.tcp.restore("python", "1.0.0")).description  # the package's own words
 
 
 def _done(request: ModelRequest) -> ModelResponse:
@@ -198,5 +209,56 @@ async def test_the_author_says_what_may_be_optimised(tmp_path: Path) -> None:
         assert not (await ws.tcp.info("price_of")).evolvable
         with pytest.raises(CandidateError, match="evolvable are: none"):
             await ws.tcp.setvars("price_of", {"description": "Dear."}, candidate=True)
+        await ws.ecp.register(Still)
+        assert {one.name for one in await ws.ecp.vars("still") if one.evolvable} == {"rules"}
+        await ws.acp.register(Agent("guide", "Knows cities.", evolvable=False))
+        assert not (await ws.acp.info("guide")).evolvable
+        assert not any(one.evolvable for one in await ws.acp.vars("guide"))
     with pytest.raises(ToolDefinitionError, match="evolvable='description'; give True, False, or names"):
         tool(effect="pure", evolvable="description")(_done)
+
+
+DRIVES = '''from agentorchestra.core.spec import AgentResult
+
+
+async def shout(spec, session, kit):
+    """Answer at once."""
+    return AgentResult(answer="HO")
+
+
+class Caller:
+    """Answers with its word."""
+
+    def __init__(self, word):
+        self.word = word
+
+    async def __call__(self, spec, session, kit):
+        return AgentResult(answer=self.word)
+'''
+
+
+async def test_the_code_of_an_agent_is_the_text_of_what_drives_it(tmp_path: Path) -> None:
+    def opened() -> Workspace:
+        module = imported(tmp_path, DRIVES, "drives")
+        agents = [
+            Agent("shouter", "Shouts.", drive=module.shout),
+            Agent("caller", "Calls.", drive=module.Caller("hey")),
+        ]
+        return Workspace(tmp_path / "ws", agents=agents)
+
+    async def answer(ws: Workspace, name: str, version: str) -> str:
+        return (await ws.run("Call.", system=name, model="offline", components={f"agent:{name}": version})).answer
+
+    async with opened() as ws:
+        for name, old, new in (("shouter", '"HO"', '"HO HO"'), ("caller", "self.word)", "self.word * 2)")):
+            code, description = await ws.acp.vars(name)
+            assert (code.role, description.name) == ("agent code", "description")
+            changed = {"code": code.value.replace(old, new), "description": "Calls out."}
+            with pytest.raises(VersionError, match="code of agents that the workspace's user did not write"):
+                await ws.acp.setvars(name, changed, candidate=True, trusted=False)
+            config = await ws.acp.setvars(name, changed, candidate=True)
+            assert config.description == "Calls out."
+        assert [await answer(ws, "shouter", one) for one in ("1.0.0", "1.0.1")] == ["HO", "HO HO"]
+    async with opened() as ws:
+        assert [await answer(ws, "caller", one) for one in ("1.0.0", "1.0.1")] == ["hey", "heyhey"]
+        assert (await ws.acp.vars("deep_analyzer"))[0].value.startswith("class AnalysisDriver")

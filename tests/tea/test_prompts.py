@@ -185,6 +185,8 @@ _FULL: dict[str, Any] = {
     "misquoted": _CITED,
     "unfound": _CITED,
     "unknown": ["{{ 8111 * 9 }}"],
+    "trials": [{"score": "1", "cost": "$0.10", "models": "larch $0.10", "task": "{{ 8111 * 9 }}"}],
+    "tried": [{"version": "1.0.1", "accuracy": "50", "cost": "$0.10", "why": "{{ 8111 * 9 }}"}],
     "left_out": _CITED,
     "figures": ["12"],
     "engines": [{"name": "wiki", "about": "{{ 8111 * 9 }}"}],

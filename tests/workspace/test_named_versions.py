@@ -19,6 +19,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.spec import RunSpec
 from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.web.bodies import Submission
 from tests.registry.support import PRICE, shop
 from tests.tea.test_memory_components import DIARY
 
@@ -30,6 +31,8 @@ def buyer() -> ScriptedModel:
 
     def answer(request: ModelRequest) -> ModelResponse:
         said = [message.text for message in request.messages if message.role == "tool"]
+        if not said and "guide" in {one.name for one in request.tools}:
+            return decide(calls=[call("guide", task=TASK)])
         if not said:
             return decide(calls=[call("price_of", item="pear")])
         loud = "IN CAPITALS" in request.messages[0].text
@@ -70,6 +73,21 @@ async def test_a_run_uses_the_version_that_it_names_and_no_other_run_does(tmp_pa
         assert manifest.tools["price_of"].version == version
         called = [e.body["effect"]["component"] for e in await ws.events(result.run_id) if "effect" in e.body]
         assert f"price_of@{version}" in called
+
+
+async def test_a_named_version_holds_in_the_whole_tree_of_a_run(tmp_path: Path) -> None:
+    guide = Agent("guide", "Knows prices.", tools=("price_of",))
+    async with shop(tmp_path, models={"scripted": buyer()}, agents=[guide]) as ws:
+        named = {"tool:price_of": await cheaper(ws)}
+        result = await ws.run(TASK, model="scripted", system="agentorchestra", components=named)
+        called = [e for e in await ws.events(result.run_id) if e.body.get("effect", {}).get("kind") == "InvokeTool"]
+        prices = [e.body["outcome"]["value"] for e in called if e.body["effect"]["component"] == "price_of@1.0.1"]
+        assert prices == [10.0] and "guide" in called[0].branch
+
+
+def test_the_body_of_a_request_names_versions() -> None:
+    sent = Submission.model_validate({"task": TASK, "components": {"tool:price_of": "1.0.1"}})
+    assert sent.spec([]).components == {"tool:price_of": "1.0.1"}
 
 
 async def test_a_named_version_holds_in_another_process_whose_code_is_loaded_again(tmp_path: Path) -> None:
@@ -180,7 +198,7 @@ async def test_a_registered_candidate_has_no_more_rights_either(tmp_path: Path) 
             ({"max_steps": 50}, "steps 50; now it has 5"),
         ):
             with pytest.raises(CandidateError, match=sentence):
-                await ws.acp.register(replace(lead, **change), state="candidate")  # type: ignore[arg-type]
+                await ws.acp.register(replace(lead, **change), state="candidate")
 
 
 async def test_an_agent_and_a_memory_that_a_run_names(tmp_path: Path) -> None:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import asdict, fields, replace
 from functools import cache
+from types import FunctionType
 from typing import Any, get_type_hints
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -26,13 +29,17 @@ from agentorchestra.agents.society.actors import society_agents
 from agentorchestra.agents.society.reader import reader
 from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.tea.memory.base import NONE
+from agentorchestra.tea.programs.dynamic import load_source, member
+from agentorchestra.tea.programs.sources import defining_text, package_of
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.kinds import code_variables, rewritten_code
 from agentorchestra.tea.registry.rights import Rights
-from agentorchestra.tea.registry.words import DESCRIPTION, worded
+from agentorchestra.tea.registry.words import CODE, DESCRIPTION, worded
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")
@@ -239,16 +246,54 @@ def _copied(made: Made, name: str, new_name: str) -> Made:
     return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, "name": new_name}}))
 
 
+def _driver(agent: Agent) -> Any:
+    """Return the function that drives an agent, or the class of what does; None where neither is a text's."""
+    drive: Any = agent.drive
+    if isinstance(drive, FunctionType):
+        return drive
+    called = inspect.getattr_static(type(drive), "__call__", None)
+    return type(drive) if isinstance(called, FunctionType) else None
+
+
+def _with_code(agent: Agent, made: Made | None) -> Made | None:
+    """Return what an agent with a drive of its own is made of, with the text that defines the drive."""
+    if made is None or made.text or made.maker.how != "given":
+        return made
+    driver = _driver(agent)
+    text = defining_text(driver)
+    named = {"symbol": driver.__name__, "package": package_of(driver)} if text else {}
+    return Made(text, made.maker.model_copy(update=named))
+
+
 def _variables(agent: Agent, made: Made | None) -> list[Variable]:
     # A drive has prompts and roles of its own: of such an agent the description alone is a text.
     names = (DESCRIPTION,) if agent.drive is not None or agent.carried is not None else _TEXTS
-    return [Variable(name, str(getattr(agent, name)), name) for name in names]
+    code = code_variables(_with_code(agent, made), agent.name, "agent code", "how the agent works")
+    return [*code, *(Variable(name, str(getattr(agent, name)), name) for name in names)]
 
 
 def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
-    if made.maker.how == "given":
+    if made.maker.how != "given":
+        return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
+    if CODE not in values:
         return worded(made, values)
-    return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
+    held = _with_code(agent, made) or made
+    changed = rewritten_code(held, held.maker.symbol, values)
+    return Made(changed.text, changed.maker.model_copy(update={"how": "given"}))
+
+
+def _recoded(agent: Agent, made: Made) -> Agent:
+    """Return an agent whose drive is what a text defines: a function, or the same object with that class."""
+    found = member(load_source(made.text, package=made.maker.package), made.maker.symbol)
+    drive: Any = found
+    if isinstance(found, type):
+        drive = copy(agent.drive)
+        try:
+            object.__setattr__(drive, "__class__", found)
+        except TypeError as exc:
+            raise SourceError(f"the class {found.__name__} cannot drive the agent {agent.name!r}: {exc}") from None
+    object.__setattr__(drive, "content_hash", sha256_text(made.text))
+    return replace(agent, drive=drive)
 
 
 def _rights(agent: Agent, made: Made | None) -> Rights:
@@ -280,4 +325,5 @@ AGENT: Kind[Agent] = Kind(
     worded=lambda one, maker: replace(one, description=maker.texts.get(DESCRIPTION, one.description)),
     evolvable=lambda one: one.evolvable,
     rights=_rights,
+    recoded=_recoded,
 )

@@ -54,7 +54,8 @@ def trace_of(ledger: Ledger, branch: str) -> Trace:
     agent = parent_key(branch)  # its own record has what it cost and made besides its effects
     below = [(key, one) for key, one in ledger.records.items() if within(key.branch, branch) or key == agent]
     own = sorted(((key.n, key, one) for key, one in below if key.branch == branch), key=lambda one: one[0])
-    lines, keys, errors, words, steps = [], [], [], "", 0
+    lines, errors, words, steps = [], [], "", 0
+    keys: list[str] = []
     trust = Trust.AGENT
     for _, key, record in own:
         outcome, kind = record.outcome, record.effect.get("kind")

@@ -141,7 +141,8 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         for key, value in given.get("labels", {}).items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
-        for key, version in given.get("components", {}).items():
+        named = given.get("components")
+        for key, version in named.items() if isinstance(named, Mapping) else ():
             kind, _, name = str(key).partition(":")
             if kind not in COMPONENT_KINDS or not name or not isinstance(version, str):
                 kinds = ", ".join(COMPONENT_KINDS)

@@ -6,7 +6,7 @@ asked anew from there: a fresh arm against a recorded one would count luck as pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -16,6 +16,7 @@ from agentorchestra.core.errors import ForkError
 from agentorchestra.core.spec import FINAL, RunSpec
 from agentorchestra.evaluation.plan import evaluations, read
 from agentorchestra.evaluation.runner import found_runs
+from agentorchestra.evaluation.scores import total
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
 
@@ -31,18 +32,20 @@ class Prefix(NamedTuple):
     usd: float | None = 0.0
 
 
-async def recorded(folder: Path, workspace: Workspace[Any], of: str, current: Mapping[str, str]) -> Recorded:
-    """Return the runs with the current versions that earlier validations of an evolution recorded, the latest ones.
+async def recorded(
+    folder: Path, workspace: Workspace[Any], gates: Sequence[str], current: Mapping[str, str]
+) -> Recorded:
+    """Return the runs with the current versions that earlier gates recorded, the latest ones.
 
     Args:
         folder: of the workspace.
         workspace: open.
-        of: the evolution's name; the evaluations of its gates are `NAME-1-gate`, `NAME-2-gate`.
+        gates: the names of their evaluations, the earliest first; those that there are not are passed over.
         current: versions by component.
     """
-    gates = [one for one in evaluations(folder) if one.startswith(f"{of}-") and one.endswith("-gate")]
+    there = {*evaluations(folder)}
     found: dict[tuple[str, int], str] = {}
-    for name in sorted(gates, key=lambda one: (len(one), one)):
+    for name in (one for one in gates if one in there):
         plan = read(folder, name)
         arms = {arm.name for arm in plan.arms if arm.components == current}
         if not arms:
@@ -83,10 +86,13 @@ class Forks:
             return await workspace.create(spec)
 
 
-async def prefix_of(workspace: Workspace[Any], run_id: str) -> Prefix:
-    """Return what a fork was spared: what stands in the copied part of its log; nothing for another run."""
-    (record,) = [one for one in await workspace.runs() if one.id == run_id]
-    last = record.manifest.fork_seq
+async def prefixes(workspace: Workspace[Any], run_ids: Iterable[str]) -> dict[str, Prefix]:
+    """Return what each run was spared, by its id: what stands in the copied part of its log, nothing for no fork."""
+    cuts = {one.id: one.manifest.fork_seq for one in await workspace.runs()}
+    return {one: await _prefix(workspace, one, cuts[one]) for one in run_ids}
+
+
+async def _prefix(workspace: Workspace[Any], run_id: str, last: int | None) -> Prefix:
     if last is None:
         return Prefix()
     copied = Ledger.of([event for event in await workspace.events(run_id) if event.seq <= last])
@@ -95,6 +101,4 @@ async def prefix_of(workspace: Workspace[Any], run_id: str) -> Prefix:
         for one in copied.records.values()
         if one.kind is EffectKind.REQUEST_MODEL and one.outcome is not None
     ]
-    costs = [one.cost_usd for one in asked]
-    usd = None if None in costs else sum(one for one in costs if one is not None)
-    return Prefix(len(asked), sum(one.tokens for one in asked), usd)
+    return Prefix(len(asked), sum(one.tokens for one in asked), total(one.cost_usd for one in asked))

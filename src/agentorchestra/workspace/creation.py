@@ -59,6 +59,9 @@ EARLIER_MOST = 10
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
 
+APART = frozenset({"evaluation", "evolution", "judges"})
+"""Labels of runs that are compared with each other, or judge: none of them gets a candidate by chance."""
+
 _PINNED = ("tool", "environment", "agent", "prompt")
 """The kinds of components that a manifest pins by name."""
 
@@ -111,6 +114,8 @@ class RunCreator:
         if system not in catalog.agents:
             find_system(system, catalog.systems)
         await parts.ready()
+        run_id = new_run_id()
+        spec = self._drawn(spec, run_id)
         equipment = await self._equipped(spec, objects, system)
         catalog, models = catalog.of(equipment), equipment.models
         models.check(name)
@@ -137,7 +142,6 @@ class RunCreator:
         roles = self._roles(spec, models)
         session_runs = await self._session_runs(spec.session)
         steps = self._steps(spec, agent)
-        run_id = new_run_id()
         pinned = self._pinned(run_id, name, roles, models, spec.budget, self._part_settings(spec))
         seeing = pinned["media_models"]
         self._check_heard(spec.files, seeing)
@@ -336,6 +340,26 @@ class RunCreator:
                     f"this run does not have the {kind} {name!r}, of which version {version} is named; it has: "
                     f"{first_names(sorted(has[kind]))}"
                 )
+
+    def _drawn(self, spec: RunSpec, run_id: str) -> RunSpec:
+        """Return a spec with the candidates that its run is to use, of those which have a share of the runs.
+
+        Which version it has is a label either way, so that the two can be compared (evolution/canary.py).
+        """
+        if APART & spec.labels.keys():
+            return spec
+        components, labels = dict(spec.components), dict(spec.labels)
+        for kind in ("tool", "prompt"):
+            manager = self._parts.components.of_kind(kind)
+            for history in manager.registry.histories(kind):
+                key, shared = f"{kind}:{history.name}", history.shared
+                if shared is None or key in components or not history.usable:
+                    continue
+                chance = int(sha256_text(f"{run_id} {key} {shared.version}")[:8], 16) / 2**32
+                labels[f"canary {key}"] = shared.version if chance < shared.share else history.version().version
+                if chance < shared.share:
+                    components[key] = shared.version
+        return spec.model_copy(update={"components": components, "labels": labels})
 
     # -- models and limits -----------------------------------------------------------------------------------------
 

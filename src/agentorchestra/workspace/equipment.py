@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from pydantic import ValidationError
 
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import (
     BudgetError,
     PinError,
@@ -322,12 +323,12 @@ class Equipper:
             kind, _, name = key.partition(":")
             manager = self._components.of_kind(kind)
             pin = {**pinned, "prompt": manifest.prompts}.get(kind, {}).get(name)
-            had = manifest.components.get(key) or (pin.version if pin is not None else None)
+            had = manifest.components.get(key) or (pin.version if pin is not None else _memory_used(ledger, name))
             before = manager.history(name, hidden=True).version(had)
             after = manager.history(name, hidden=True).version(version)
             template, others = "", []
             if kind == "prompt":
-                template = (await manager.get(name, before.version)).template
+                template = (await manager.version(name, before.version)).template
                 others = [one.template for other, one in manager.live().items() if other != name]
             found.append(first_affected(ledger, before, after, template=template, others=others))
         return min((one for one in found if one is not None), key=lambda one: one.at, default=None)
@@ -362,3 +363,10 @@ class Equipper:
                 f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
                 f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
             )
+
+
+def _memory_used(ledger: Ledger, name: str) -> str | None:
+    """Return the version of a memory system that a run used, which its manifest does not pin; None for none."""
+    kinds = (EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY)
+    used = [one.effect["component"].rpartition("@") for one in ledger.records.values() if one.kind in kinds]
+    return next((version for named, _, version in used if named == name), None)

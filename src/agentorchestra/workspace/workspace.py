@@ -25,9 +25,10 @@ from agentorchestra.core.errors import (
     AppError,
     EmptyTaskError,
     UnknownComponentError,
+    UsageError,
     WorkspaceStateError,
 )
-from agentorchestra.core.events import Event, PauseRequested, Told
+from agentorchestra.core.events import Event, PauseRequested, Rated, Told
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, RunRecord, Store
 from agentorchestra.core.query import LogQuery
@@ -631,6 +632,17 @@ class Workspace(Generic[Deps]):
                 f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
             )
         await self._parts.tell(run_id, Told(text=self._parts.redact(text), by=by, to=to), by=by)
+
+    async def rate(self, run_id: str, score: float, *, note: str = "", by: str = "") -> None:
+        """Say how good a run was, from 0 to 1: evolution counts it as the run's outcome. The last word counts.
+
+        Raises:
+            UsageError: for a score outside 0 to 1.
+        """
+        if not 0 <= score <= 1:
+            raise UsageError(f"the score {score!r} is outside 0 to 1; 1 is as good as it can be")
+        await self._parts.record(run_id)
+        await self._parts.tell(run_id, Rated(score=score, note=self._parts.redact(note), by=by), by=by)
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
         """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""

@@ -97,8 +97,8 @@ async def export(
     Without RUN and --evaluation: all runs of the workspace. Values of secrets in the environment stand in no record;
     what tasks, files and pages say does. DIR/sources.jsonl says from which run each line comes.
     """
-    from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.scores import JUDGES, kept_scores
+    from agentorchestra.evaluation.plan import JUDGES, read
+    from agentorchestra.evaluation.scores import kept_scores
     from agentorchestra.evolution.trajectories import TRAIN, WINDOW, Wanted, command, preferences, trajectories, write
 
     scores = {one.run_id: one.score for one in kept_scores(folder, read(folder, evaluation))} if evaluation else {}

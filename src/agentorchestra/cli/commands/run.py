@@ -137,7 +137,7 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     metavar="KIND:NAME@VERSION",
     type=NamedVersion(),
     callback=once_each,
-    help="A version of a component for this run, such as a candidate; may be repeated.",
+    help="A version that this run uses in place of what the name means, such as a candidate; may be repeated.",
 )
 @click.option(
     "--refine",
@@ -217,12 +217,16 @@ def run(
                 components=dict(components),
                 parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
             )
+            from agentorchestra.evolution.canary import check_canaries
+
             if dry_run:
                 foreseen = await workspace.foresee(spec)
                 _ = emit_json(foreseen.model_dump(mode="json")) if as_json else emit(_said(foreseen))
                 return 0
             for note in given.notes if given is not None and not as_json else ():
                 say(clean(note))
+            for line in await check_canaries(workspace):
+                say(clean(line))
             result = await drive_new(
                 workspace,
                 await workspace.create(spec),

@@ -362,18 +362,25 @@ class ContextManager(Generic[T]):
                     f"{what} is the {kind.name} {name!r} of another program or version with other words, and that is "
                     "not at hand; change the words of the one that is"
                 )
+            if made.text and foreign:
+                raise self._not_executed(what)
+            if made.text and kind.recoded is not None:
+                one = kind.recoded(one, made)
         elif foreign and kind.make_foreign is not None:
             one = await kind.make_foreign(name, maker, made.text, config)
         elif not foreign or not kind.is_code(maker):
             one = kind.make(name, maker, made.text)
         else:
-            raise VersionError(
-                f"{what} came from elsewhere, and the code of {kind.plural} from elsewhere is not executed; "
-                "read its source and register it as your own"
-            )
+            raise self._not_executed(what)
         if not maker.texts:
             return one
         return kind.worded(one, maker.model_copy(update={"foreign_texts": True}) if foreign else maker)
+
+    def _not_executed(self, what: str) -> VersionError:
+        return VersionError(
+            f"{what} came from elsewhere, and the code of {self.kind.plural} from elsewhere is not executed; "
+            "read its source and register it as your own"
+        )
 
     def _limited(self, name: str, one: T, history: History, version: str) -> T:
         """Return a component under its version, with who may invoke it where its registration says so."""
@@ -708,16 +715,10 @@ class ContextManager(Generic[T]):
             raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
         one = self.kind.renamed(await self._object(name), new_name, version or FIRST_VERSION)
         made = await self._made(name)
-        known = made is not None and made.maker.how != "given"
+        if made is not None:  # what no text makes is at hand under its own name only
+            made = self.kind.copied(made, name, new_name) if made.maker.how != "given" else None
         (config,) = await self._register(
-            [
-                Given(
-                    new_name,
-                    one,
-                    self.kind.copied(made, name, new_name) if made is not None and known else None,
-                    version,
-                )
-            ],
+            [Given(new_name, one, made, version)],
             origin=held.origin if held.origin != "package" else "register",
             by=said,
             trusted=not held.foreign,
@@ -801,6 +802,32 @@ class ContextManager(Generic[T]):
         return await self._to_state(name, version, "deprecated", by)
 
     @_changing
+    async def share(self, name: str, version: str, share: float, **by: Unpack[By]) -> ComponentConfig:
+        """Have a share of the runs that begin from now on use a candidate (a canary); 0 ends it, as `activate` does.
+
+        Which runs is drawn by their ids, and stands in their manifests. Runs that name a version, and those of
+        evaluations, are left as they are.
+
+        Raises:
+            LifecycleError: for a version that is no candidate, a kind that has no canaries, or a share outside 0 to 1.
+        """
+        said = checked_by(by)
+        held = self.history(name).version(version)
+        what = f"{self.kind.name} {name}@{held.version}"
+        if self.kind.name not in ("tool", "prompt"):
+            raise LifecycleError(f"{what} cannot have a share of the runs: only tools and prompts can; activate it")
+        if held.state != "candidate":
+            raise LifecycleError(f"{what} is {held.state}, and only a candidate can have a share of the runs")
+        if not 0 <= share < 1:
+            raise LifecycleError(f"{what} cannot have the share {share!r}; give one from 0 to below 1, or activate it")
+
+        def plan() -> Iterable[Entry]:
+            yield entry(self.history(name), "shared", version=held.version, share=share, **said)
+
+        await self.registry.write(plan)
+        return self.config(name, held.version)
+
+    @_changing
     async def archive(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
         """End a candidate or deprecated version: it stays readable and cannot be used again."""
         return await self._to_state(name, version, "archived", by)
@@ -830,7 +857,7 @@ class ContextManager(Generic[T]):
         await self.access.ready()
         return self._variables(name, await self._object(name, version), await self._made(name, version))
 
-    def _variables(self, name: str, one: T, made: Made | None) -> list[Variable]:
+    def _variables(self, name: str, one: T, made: Made | None) -> Sequence[Variable]:
         return marked(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)
 
     @_changing
@@ -869,9 +896,10 @@ class ContextManager(Generic[T]):
         new = kind.rewritten(present, made, values)
         if not trusted and new.maker.texts != made.maker.texts:
             new = Made(new.text, new.maker.model_copy(update={"foreign_texts": True}))
-        recoded = CODE in values or not kind.is_code(new.maker)
-        foreign = held.foreign or (recoded and not trusted)
-        if foreign and kind.is_code(new.maker) and kind.make_foreign is None:
+        # Words that are laid over code leave it as trusted as it was.
+        whole = CODE in values or (not kind.is_code(new.maker) and new.maker.how != "given")
+        foreign = held.foreign or (whole and not trusted)
+        if foreign and CODE in values and kind.make_foreign is None:
             raise VersionError(
                 f"code of {kind.plural} that the workspace's user did not write is not executed; {what} stays"
             )

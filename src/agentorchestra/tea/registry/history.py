@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 from pydantic import BaseModel, Field, JsonValue
 
@@ -85,6 +85,14 @@ class Version(BaseModel, frozen=True):
     why: str = ""  # the reason of its present state, where one was given
 
 
+class Shared(NamedTuple):
+    """A candidate that a share of the runs uses which begin from a moment on (a canary)."""
+
+    version: str
+    share: float
+    since: datetime
+
+
 class History:
     """The versions of one component, as its entries add up to them."""
 
@@ -96,6 +104,7 @@ class History:
         self.by_code = False  # code at hand, no operation, chose it: without that code the name means nothing
         self.hidden = False  # its name is unregistered
         self.pinned = False  # the current version stays, whatever the code at hand says
+        self.shared: Shared | None = None  # a candidate that a part of the runs uses
         self.changes: list[ComponentChange] = []
         self._bodies: dict[str, dict[str, Any]] = {}
         self._parsed: dict[str, Version] = {}
@@ -123,6 +132,8 @@ class History:
                 version = str(body["version"])
                 self._bodies[version] = {**self._bodies[version], "state": body["state"], "why": body.get("reason", "")}
                 self._parsed.pop(version, None)
+                if self.shared is not None and self.shared.version == version:
+                    self.shared = None
             case "same":
                 self._need(str(body["version"]))
                 self._by_identity[str(body["identity"])] = str(body["version"])
@@ -140,6 +151,9 @@ class History:
                 self.hidden = True
             case "pinned":
                 self.pinned = bool(body.get("pinned"))
+            case "shared":
+                share = float(body.get("share", 0.0))
+                self.shared = Shared(str(body["version"]), share, change.ts) if share else None
             case other:
                 raise VersionError(
                     f"the history of {self.kind} {self.name!r} has an entry {other!r}, which this version of "
@@ -150,7 +164,7 @@ class History:
 
     def _choose(self, version: str, by_code: bool) -> None:
         self._need(version)
-        self.current, self.by_code, self.hidden = version, by_code, False
+        self.current, self.by_code, self.hidden, self.shared = version, by_code, False, None
 
     def _need(self, version: str) -> None:
         if version not in self._bodies:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -82,6 +82,8 @@ class Kind(Generic[T]):
     rights: Callable[[T, Made | None], Rights]
     # the same component, which only some may invoke; None where a kind does not know who invokes
     limited: Callable[[T, tuple[str, ...]], T] | None = None
+    # a component at hand with other code in the place of its own; None where a text makes the whole component
+    recoded: Callable[[T, Made], T] | None = None
 
 
 def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Change]:
@@ -128,7 +130,7 @@ def marked(variables: list[Variable], said: Evolvable, *, builtin: bool) -> list
     return [one._replace(evolvable=may(one.name)) for one in variables]
 
 
-def check_variables(what: str, given: Mapping[str, str], known: list[Variable], *, candidate: bool) -> None:
+def check_variables(what: str, given: Mapping[str, str], known: Sequence[Variable], *, candidate: bool) -> None:
     """Check that every named variable is one that may be changed, and every value a text.
 
     Raises:

@@ -111,7 +111,7 @@ def code_variables(made: Made | None, name: str, role: str, description: str) ->
     return [Variable(CODE, "".join(made.text.splitlines(keepends=True)[start:end]), role, description)]
 
 
-def _rewritten(made: Made, name: str, values: Mapping[str, str]) -> Made:
+def rewritten_code(made: Made, name: str, values: Mapping[str, str]) -> Made:
     """Return what a component is made of with other code for this name in its text, and other words."""
     made = worded(made, values)
     if CODE not in values:
@@ -180,7 +180,7 @@ def tool_kind(
             *code_variables(made, one.name, "tool code", one.description),
             *schema_variables(one.schema),
         ],
-        rewritten=lambda one, made, values: _rewritten(
+        rewritten=lambda one, made, values: rewritten_code(
             _copied(made, one.name, ""), made.maker.symbol or one.name, values
         ),
         worded=lambda one, maker: one.described(with_words(one.schema, maker)),
@@ -347,7 +347,7 @@ ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     copied=_copied,
     renamed=_renamed_environment,
     variables=_variables_of_environment,
-    rewritten=lambda factory, made, values: _rewritten(made, made.maker.symbol or class_name(factory), values),
+    rewritten=lambda factory, made, values: rewritten_code(made, made.maker.symbol or class_name(factory), values),
     worded=lambda factory, maker: NamedFactory(factory, (one := factory()).name, one.version, maker),
     evolvable=said_of,
     rights=_rights_of_environment,

@@ -88,9 +88,9 @@ def _code(one: Version) -> Any:
     """Return what a version is made of besides its words."""
     maker = one.maker
     if maker is None:
-        return one.config.content_hash
+        return one.config.content_hash, ""
     if maker.how == "given":
-        return maker.base
+        return maker.base, one.source
     return one.source, {key: value for key, value in maker.fields.items() if key != "description"}
 
 
