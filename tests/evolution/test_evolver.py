@@ -158,6 +158,17 @@ async def test_a_broken_tool_is_diagnosed_patched_gated_and_promoted(tmp_path: P
     assert [one for one in known if str(known[one].truth) in words] == []
 
 
+@pytest.mark.long
+async def test_what_was_tried_before_is_shown_to_the_optimiser(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Mender(knows=60))
+    first, _ = await shop.evolve(rounds=2, batch=2)
+    assert first.ended == "no better"
+    steps = [words for words in shop.mender.read if words.startswith("You improve one text")]
+    assert "An earlier version" not in steps[0]
+    assert "An earlier version, which scored 0" in steps[-1]
+    assert "euros * 60" in steps[-1]
+
+
 async def test_a_bad_patch_is_archived_before_anything_is_spent_on_its_validation(tmp_path: Path) -> None:
     shop = Shop(tmp_path, Mender(knows=60))
     (only,) = await shop.evolve(rounds=1, batch=2)

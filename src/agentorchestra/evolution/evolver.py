@@ -236,7 +236,7 @@ class Evolver:
                 for each in await manager.vars(name, version):
                     place = f"{subject}/{each.name}"
                     if place in one.reasons:
-                        past = Past(text=each.value, feedback=one.reasons[place], score=one.after)
+                        past = Past(text=each.value, score=one.after)
                         found.setdefault(place, []).append(past)
         return found
 
