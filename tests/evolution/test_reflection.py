@@ -214,3 +214,11 @@ async def test_where_nothing_had_a_part_nothing_is_proposed(tmp_path: Path) -> N
         given = options(*await failed_run(ws))
         result = await ws.run("Improve it.", model="doctor", system="reflection", options=given)
     assert (result.output, result.report) == ([], "No text had a part in what was diagnosed, so nothing is proposed.")
+
+
+async def test_without_a_readable_diagnosis_nothing_is_proposed(tmp_path: Path) -> None:
+    async with workspace(tmp_path, lambda request: ModelResponse(text="It is ill.")) as ws:
+        given = options(*await failed_run(ws))
+        result = await ws.run("Improve it.", model="doctor", system="reflection", options=given)
+    assert (result.status, result.output) == (RunStatus.BLOCKED, [])
+    assert result.report == "No diagnosis of a run could be had, so nothing is proposed."

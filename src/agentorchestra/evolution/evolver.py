@@ -15,6 +15,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.spec import RunSpec
@@ -115,6 +116,7 @@ class Evolver:
             variables=await self._variables(workspace, current),
             trials=_trials(before, CURRENT),
             evaluate=evaluate,
+            past=await self._past(workspace, current),
             labels={"evolution": evolution.name, "round": str(number)},
             model=evolution.optimiser_model or evolution.model,
             usd=self._left(),
@@ -220,6 +222,24 @@ class Evolver:
             )
         return {place: one for place, one in found.items() if not wanted or place in wanted}
 
+    async def _past(self, workspace: Workspace[Any], current: Mapping[str, str]) -> dict[str, list[Past]]:
+        """Return the texts that were proposed before, with their scores on training questions (momentum).
+
+        What the gate said of them stays out: it comes from questions that no optimiser learns from.
+        """
+        found: dict[str, list[Past]] = {}
+        for one in rounds(self._folder, self._evolution.name):
+            for subject, version in one.versions.items():
+                if version == current[subject]:
+                    continue
+                manager, name = managed(workspace, subject)
+                for each in await manager.vars(name, version):
+                    place = f"{subject}/{each.name}"
+                    if place in one.reasons:
+                        past = Past(text=each.value, score=one.after)
+                        found.setdefault(place, []).append(past)
+        return found
+
     async def _candidates(
         self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
@@ -276,6 +296,8 @@ class Evolver:
         by: By = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": ended.run}
         for subject, version in ended.versions.items():
             manager, name = managed(workspace, subject)
+            if await version_of(workspace, subject) == version:
+                continue  # it was promoted before a stop
             if self._evolution.canary < 1:
                 await manager.share(name, version, self._evolution.canary, **by)
             else:
