@@ -9,12 +9,17 @@ import os
 import signal
 import sqlite3
 from collections.abc import Generator, Iterator
+from pathlib import Path
 
 import hypothesis
 import pytest
 
 from agentorchestra.log.store.sqlite import SqliteStore
 from tests.postgres import Postgres, postgres
+from tests.registered import FOLDERS, begin_registered
+from tests.support.forked import forked, forked_workers
+
+__all__ = ["forked", "forked_workers"]
 
 # A shell that starts the tests in the background lets them ignore Ctrl-C, and every process they start inherits that:
 # tests that interrupt a process would wait for ever.
@@ -66,6 +71,13 @@ def unsynced() -> Iterator[None]:
         patch.setattr(SqliteStore, "_connect", unsynced_connect)
         patch.setattr(os, "fsync", lambda descriptor: None)
         yield
+
+
+@pytest.fixture(autouse=True)
+def registered(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Begin with the packaged components registered where the folder of the test is in the list."""
+    if request.path.relative_to(Path(__file__).parent).parts[0] in FOLDERS:
+        begin_registered(monkeypatch)
 
 
 @pytest.fixture(scope="session")

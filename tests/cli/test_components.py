@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from pathlib import Path
+from unittest.mock import ANY
 
 import pytest
 
@@ -153,9 +154,43 @@ def test_a_tool_that_was_edited(app: Folder) -> None:
     assert "tool send_mail@1.0.0 is deprecated and cannot become deprecated" in again.error
 
 
+async def _candidates(folder: Path) -> None:
+    async with Workspace(folder) as workspace:
+        for words in ("Keep a list.", "Keep another list."):
+            await workspace.tcp.setvars("todo", {"description": words}, candidate=True, author="ann", reason="short")
+
+
+@pytest.mark.long
+def test_candidates_are_shown_named_by_a_run_and_taken_into_use(app: Folder) -> None:
+    asyncio.run(_candidates(app.workspace))
+    assert "candidate 1.0.1: by ann, short, from todo@1.0.0" in app.run("tools", "info", "todo").err
+    assert [line.split()[:3] for line in app.run("tools", "versions", "todo").out.splitlines()][:2] == [
+        ["*", "1.0.0", "active"],
+        ["1.0.1", "candidate", ANY],
+    ]
+    assert "+Keep a list.\n" in app.run("tools", "diff", "todo", "1.0.0", "1.0.1").out
+
+    named = app.run("run", "PLAN escape", "--component", "tool:todo@1.0.1", "--json")
+    assert (named.code, named.err) == (0, "")
+    run = named.json["run_id"]
+    other = ["--set", "component:tool:todo=1.0.0"]
+    fork = app.run("fork", run, "--at", "2", *other, "--no-resume", "--json").json["run_id"]
+    shown = app.run("show", fork).out
+    assert "components: tool:todo@1.0.0\n" in shown and "(changed: component:tool:todo 1.0.0)" in shown
+    wrong = app.run("run", "x", "--component", "todo")
+    assert (wrong.code, "'todo' is not of the form KIND:NAME@VERSION" in wrong.err) == (2, True)
+
+    taken = app.run("tools", "activate", "todo@1.0.1", "--reason", "it is clear")
+    assert taken.out == "tool todo@1.0.1 is what its name means now\n"
+    assert app.run("tools", "archive", "todo@1.0.2").out == "tool todo@1.0.2 is archived\n"
+    over = app.run("run", "x", "--component", "tool:todo@1.0.2")
+    assert (over.code, "the tool todo@1.0.2 is archived" in over.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("words", "sentence"),
     [
+        (["archive", "send_mail"], "'send_mail' names no version; write send_mail@1.0.1"),
         (["info", "send_mails"], "there is no component 'send_mails'; did you mean send_mail?"),
         (["info", "SEND_MAIL"], "there is no component 'SEND_MAIL'; did you mean send_mail?"),
         (["versions", "send_mial"], "there is no component 'send_mial'; did you mean send_mail?"),

@@ -104,6 +104,20 @@ def test_a_dry_run_says_what_scaling_comes_to_and_begins_none(folder: Folder) ->
     assert folder.run("runs", "--json").json == []
 
 
+def test_an_answer_is_refined_as_the_command_says(folder: Folder) -> None:
+    words = ["run", QUESTION, "--system", "direct"]
+    plain = folder.run(*words, "--dry-run", "--json").json["requests_at_most"]
+    refined = folder.run(*words, "--refine", "reflect", "--rounds", "2", "--dry-run", "--json").json
+    assert refined["requests_at_most"] - plain == 2 * 2 * 2  # each is asked twice at most
+    wrong = folder.run(*words, "--rounds", "2")
+    assert wrong.code == 2 and "parts.rounds = 2, and nothing is refined; set parts.refine" in wrong.err
+    assert folder.run("runs", "--json").json == []
+    assert folder.run(*words, "--refine", "textgrad").code == 0
+    run = folder.run("runs", "--json").json[0]["run_id"]
+    parts = folder.run("show", run, "--json").json["run"]["manifest"]["parts"]
+    assert (parts["refine"], parts["rounds"]) == ("textgrad", None)
+
+
 def test_options_reach_the_manifest(folder: Folder) -> None:
     words = ["--system", "react", "--model", "offline", "--max-steps", "7", "--timeout-s", "50"]
     done = folder.run("run", QUESTION, *words, "--on-ask", "deny", "--on-uncertain", "retry")

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from examples.tasks.catalog import make
+from examples.tasks.task import names
 
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import ModelProfile, Price, Settings
@@ -19,6 +20,7 @@ from agentorchestra.evaluation.runner import Ending, Progress, Runner
 from agentorchestra.evaluation.scores import Score, score
 from agentorchestra.testing import ScriptedModel
 from agentorchestra.workspace import Workspace
+from tests.evaluation.benchmark_data import table
 
 Line = dict[str, Any]
 
@@ -53,6 +55,78 @@ def over_files(folder: Path, count: int) -> Path:
             }
         )
     return write_set(folder, lines)
+
+
+TASKS = (
+    (
+        "In {name}, what is the total of the column amount for the rows whose town is {one}, in small or large "
+        "letters? Answer with the number alone.",
+        ".csv",
+    ),
+    (
+        "According to {name}, who was the first keeper of the lighthouse of {one}? Answer with the full name alone.",
+        ".txt",
+    ),
+    ("In {name}, which office does {one} work in today? Answer with the name of the office alone.", ".csv"),
+)
+"""Of GAIA's three levels; the file of each is written by `_total`, `_keeper` and `_office`."""
+
+
+def gaia_over_files(folder: Path, count: int) -> None:
+    """Write a set in GAIA's format over generated files, with three levels.
+
+    Every fifth question is hard: the rows are written in two ways, the text has a rumour first, the row is outdated. By
+    the rules of `tests/support/rules.py` these are answered, but wrongly.
+    """
+    place = folder / "2023" / "validation"
+    place.mkdir(parents=True)
+    records = []
+    for number in range(count):
+        level, hard = number % 3, number % 5 == 4
+        chance = random.Random(f"gaia {number}")
+        words = names(chance, 12)
+        text, answer = (_total, _keeper, _office)[level](chance, words, hard=hard)
+        asked, suffix = TASKS[level]
+        name = f"q{number}{suffix}"
+        (place / name).write_text(text, encoding="utf-8")
+        records.append(
+            {
+                "task_id": f"q{number}",
+                "Question": asked.format(name=name, one=words[0]),
+                "Level": str(level + 1),
+                "Final answer": answer,
+                "file_name": name,
+                "file_path": "",
+                "Annotator Metadata": {"Steps": "1. Read."},
+            }
+        )
+    table(place / "metadata.jsonl", records)
+
+
+def _total(chance: random.Random, words: list[str], *, hard: bool) -> tuple[str, str]:
+    rows = [(chance.choice(words[:4]), chance.randint(10, 990)) for _ in range(30)]
+    rows += [(words[0], 5), (words[0].upper() if hard else words[0], 7)]
+    total = sum(amount for town, amount in rows if town.lower() == words[0].lower())
+    return "town,amount\n" + "".join(f"{town},{amount}\n" for town, amount in rows), str(total)
+
+
+def _keeper(chance: random.Random, words: list[str], *, hard: bool) -> tuple[str, str]:
+    one, right, other = words[0], f"{words[1]} {words[2]}", f"{words[3]} {words[4]}"
+    sentences = [f"The first keeper of the lighthouse of {one} was {right}."]
+    if hard:
+        sentences = [
+            f"Some say that the first keeper of the lighthouse of {one} was {other}.",
+            f"That is a rumour, and it was {right}.",
+        ]
+    others = [f"The mayor of {each} built a mill and a forge." for each in words[5:]]
+    return "\n\n".join([*others[:3], " ".join(sentences), *others[3:]]) + "\n", right
+
+
+def _office(chance: random.Random, words: list[str], *, hard: bool) -> tuple[str, str]:
+    rows = [(each, chance.choice(words[6:]), 2020) for each in words[1:6]]
+    before = [(words[0], words[6], 1990)] if hard else []
+    rows = [*rows[:2], *before, (words[0], words[7], 2021), *rows[2:]]
+    return "person,office,since\n" + "".join(f"{a},{b},{c}\n" for a, b, c in rows), words[7]
 
 
 def sums(folder: Path, count: int, *, levels: int = 3, seed: int = 1) -> Path:

@@ -33,7 +33,7 @@ def folder_with(path: Path, address: str) -> Folder:
     return folder
 
 
-async def _page(path: Path) -> tuple[str, int, list[str]]:
+async def shown_page(path: Path) -> tuple[str, int, list[str]]:
     """The text of a page as a browser shows it, the circles of its plot, and what it asked for besides itself."""
     asked: list[str] = []
     async with chromium() as browser:
@@ -69,27 +69,29 @@ def test_a_set_of_three_levels_from_plan_to_report(tmp_path: Path, count: int, s
         assert done.code == 0, done.err
         assert done.err.count(": completed") == (count - 2) * len(systems)
         assert server.count > pilot
-        asked = server.count
+        requests = server.count
         assert folder.run("eval", "run", *begun).code == 0
         assert folder.run("eval", "score", "first").out.strip() == (
             f"{3 * count // 3} ok, {count} wrong" if "direct" in systems else f"{count * len(systems)} ok"
         )
-        assert server.count == asked
+        assert server.count == requests
     done = folder.run("eval", "report", "first")
     (row,) = re.findall(r"^\| react \| (.*?) \|", done.out, re.MULTILINE)[:1]
     assert row.startswith("100.0 [")
     assert row.endswith(f" of {count}")
+    asked = ["Agents asked for a solved question"] * ("aorchestra" in systems)
     assert re.findall(r"^## (.*)$", done.out, re.MULTILINE) == [
         "Accuracy",
         "What came of it",
         "Cost, tokens, time, steps",
+        *asked,
         "Differences",
         "Questions",
         "Settings",
     ]
     assert folder.run("eval", "report", "first", "--html", "first.html", "--latex", "first.tex").code == 0
-    assert (tmp_path / "first.tex").read_text(encoding="utf-8").count(r"\begin{tabular}") == 4
-    shown, circles, others = asyncio.run(_page(tmp_path / "first.html"))
+    assert (tmp_path / "first.tex").read_text(encoding="utf-8").count(r"\begin{tabular}") == 4 + len(asked)
+    shown, circles, others = asyncio.run(shown_page(tmp_path / "first.html"))
     assert "accuracy, percent" in shown
     assert f" of {count}" in shown
     assert (circles, others) == (len(systems), [])

@@ -23,6 +23,15 @@ PROBLEMS = {
         "app. E.4, both ways of refinement improve consistently: table 5, aime-2025 has 6.67 for gpt-4o, "
         "self-reflection, 6.67 for gpt-4o, direct",
     ),
+    "agentorchestra": (
+        "table 1, OpenAI Deep Research, level 1: 74.29 is of no number of 53",
+        "table 1, OpenAI Deep Research, level 2: 69.06 is of no number of 86",
+        "table 1, OpenAI Deep Research, level 3: 47.6 is of no number of 26",
+        "table 1, Manus, level 1: 86.5 is of no number of 53",
+        "table 1, Manus, level 2: 70.1 is of no number of 86",
+        "table 1, Manus, average: 73.9 is stated, 73.33 or 73.41 follows",
+        "sec. 4.5.1, gain by the MCP manager agent: 4 is stated, figure 3 gives 4.32",
+    ),
     "aorchestra": (
         "table 1, ReAct, DeepSeek-V3.2, gaia pass@1: 46.7 is of no number of 165",
         "table 1, AOrchestra, Claude-4.5-haiku, gaia pass@3: 73.9 is of no number of 165",

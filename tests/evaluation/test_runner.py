@@ -17,12 +17,11 @@ from agentorchestra.core.spec import AgentResult
 from agentorchestra.evaluation.export import gaia_lines
 from agentorchestra.evaluation.plan import Arm, amend, read
 from agentorchestra.evaluation.questions import SCORERS, Answer, EvalQuestion, Judge, Scored
-from agentorchestra.evaluation.report import html, latex, markdown
+from agentorchestra.evaluation.report import figures, html, latex, markdown
 from agentorchestra.evaluation.results import (
     compared,
     forecast,
     outcome,
-    points,
     power_lines,
     stop_after,
     tables,
@@ -207,7 +206,7 @@ def test_an_arm_has_its_settings_and_learns_nothing() -> None:
     made = arm.settled(settings)
     assert (made.generator.keep, made.parts.tips, made.parts.plan, made.max_steps) == ("run", False, "none", 7)
     assert "huggingface.co/datasets" in made.web.deny
-    with pytest.raises(EvaluationError, match=r"the arm one sets parts\.tips = true, and one question must not learn"):
+    with pytest.raises(EvaluationError, match=r"the arm one sets parts\.tips = true, and the evaluation says what one"):
         Arm(name="one", settings={"parts.tips": True}).settled(settings)
     with pytest.raises(EvaluationError, match=r"the arm one sets web.user_agent\.x, and user_agent holds no further"):
         Arm(name="one", settings={"web.user_agent.x": 3}).settled(Settings.model_validate({"web": {"user_agent": "a"}}))
@@ -441,7 +440,7 @@ async def test_a_report_shows_hostile_answers_as_text(tmp_path: Path) -> None:
     await trial.run(plan)
     scores = await trial.score(plan)
     found = tables(plan, scores)
-    page = html(plan, found, points(plan, scores))
+    page = html(plan, found, figures(plan, scores))
     assert "&lt;script&gt;alert(1)" in page
     assert not re.search(r"<script|\x1b|\u202e|https?://(?!www\.w3\.org)", page)
     (row,) = re.findall(r"^\| q0 .*$", markdown(plan, found), re.MULTILINE)

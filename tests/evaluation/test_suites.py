@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-from examples.tasks.catalog import make
 
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.evaluation.plan import Arm, read
@@ -16,8 +15,7 @@ from agentorchestra.evaluation.results import tables
 from agentorchestra.evaluation.runner import arm_workspace
 from agentorchestra.evaluation.suites.suite import Suite, suite, suites
 from tests.cli.support import Folder
-from tests.evaluation.benchmark_data import table
-from tests.evaluation.support import Trial, adds, adds_small, write_set
+from tests.evaluation.support import Trial, adds, adds_small, gaia_over_files, write_set
 from tests.evaluation.test_command import folder_with
 from tests.support import solver
 
@@ -53,36 +51,9 @@ def test_an_unknown_suite_is_refused() -> None:
         suite("004-table1")
 
 
-def gaia_over_files(folder: Path) -> None:
-    """Write a set in GAIA's format, one question for each level, each about a generated file."""
-    place = folder / "2023" / "validation"
-    place.mkdir(parents=True)
-    records = []
-    for level in ("1", "2", "3"):
-        given = folder / f"made{level}"
-        given.mkdir()
-        task = make("fact", f"suite {level}", given)
-        (file,) = task.files
-        (said,) = task.check("nothing", given)
-        name = f"q{level}{file.suffix}"
-        (place / name).write_bytes(file.read_bytes())
-        records.append(
-            {
-                "task_id": f"q{level}",
-                "Question": task.instruction.replace(file.name, name),
-                "Level": level,
-                "Final answer": re.findall(r"it should be (.*)", said)[0].strip("'"),
-                "file_name": name,
-                "file_path": "",
-                "Annotator Metadata": {"Steps": "1. Read."},
-            }
-        )
-    table(place / "metadata.parquet", records)
-
-
 @pytest.mark.long  # inspect-evals takes seconds to import
 def test_a_suite_from_its_questions_to_both_numbers(tmp_path: Path) -> None:
-    gaia_over_files(tmp_path / "data")
+    gaia_over_files(tmp_path / "data", 3)
     with solver.serving() as server:
         folder = folder_with(tmp_path, server.base_url)
         words = ("eval", "suite", "002-table3", "--data", "data", "--model", "local", "--sample", "2")
@@ -144,4 +115,4 @@ def test_a_suite_that_cannot_begin_says_why(tmp_path: Path) -> None:
     assert (done.code, "there is no suite '004-tabel7'; the suites: 000-table2" in done.err) == (2, True)
     done = folder.run("eval", "suite", "list")
     assert done.out.count("\n") == len(SUITES)
-    assert "004-table7  gaia-validation; reviewed, static, subtasks. Plans: reviewed" in done.out
+    assert "004-table7  gaia-validation; reviewed, static, subtasks, tips. Plans: reviewed" in done.out

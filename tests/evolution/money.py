@@ -1,4 +1,4 @@
-"""A tool with a mistake, which the tests have evolved."""
+"""A tool with two mistakes, which the tests have evolved."""
 
 from agentorchestra import tool
 
@@ -10,4 +10,6 @@ def cents_of(euros: float) -> int:
     Args:
         euros: the amount.
     """
-    return round(euros * 10)  # a euro has 100 of them
+    if euros < 50:
+        return round(euros * 10)  # a euro has 100 of them
+    return round(euros * 1000)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from agentorchestra.core.errors import EvolutionError, UsageError
-from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.questions import load_set
@@ -25,16 +26,16 @@ from tests.evolution.money import cents_of
 from tests.evolution.optimising import under
 
 
-def questions(folder: Path, count: int = 10) -> Path:
+def questions(folder: Path, count: int = 10, first: int = 11) -> Path:
     """Write questions that the tool is needed for; no wrong answer to one is the right answer to another."""
-    amounts = [11 + n for n in range(count)]
+    amounts = [first + n for n in range(count)]
     lines = [
         {"id": f"q{n}", "question": f"How many cents are {n} euros and {n} more?", "answer": 200 * n} for n in amounts
     ]
     return write_set(folder, lines)
 
 
-def worker(request: ModelRequest) -> ModelResponse:
+def worker(request: ModelRequest) -> ToolCall:
     """Convert the sum by the tool and answer with what it said."""
     said = [message.text for message in request.messages if message.role == "tool"]
     first, other = re.findall(r"are (\d+) euros and (\d+) more", "".join(one.text for one in request.messages))[-1]
@@ -44,7 +45,7 @@ def worker(request: ModelRequest) -> ModelResponse:
 
 
 class Mender:
-    """A model that finds the line of a tool's code which contradicts what everybody knows of euros.
+    """A model that finds the first line of a tool's code which contradicts what everybody knows of euros.
 
     Attributes:
         knows: the cents of a euro as it believes.
@@ -59,23 +60,26 @@ class Mender:
         self.read.append(words)
         if request.messages[0].text.startswith("You diagnose a run"):
             code = under(request, "The text tool:cents_of/code")
-            wrong = re.search(r"euros \* (\d+)", code)
-            part = 10 if wrong and int(wrong[1]) != self.knows else 0
+            part = 10 if self._wrong(code) else 0
             causes = [{"variable": "tool:cents_of/code", "part": part, "why": f"a euro has {self.knows} cents"}]
             return ModelResponse(text=json.dumps({"failures": ["the amount is wrong"], "causes": causes}))
         code = under(request, "The text as it is now")
-        text = re.sub(r"euros \* \d+", f"euros * {self.knows}", code)
+        text = code.replace(self._wrong(code)[0], f"euros * {self.knows})")
         return ModelResponse(text=json.dumps({"reason": f"a euro has {self.knows} cents", "text": text}))
+
+    def _wrong(self, code: str) -> list[str]:
+        """Return the conversions that are wrong, as it believes."""
+        return [one for one in re.findall(r"euros \* \d+\)", code) if one != f"euros * {self.knows})"]
 
 
 class Shop:
     """A workspace with the broken tool, whose requests are counted."""
 
-    def __init__(self, folder: Path, mender: Mender | None = None, price: Price | None = None) -> None:
-        self.folder, self.data = folder / "ws", questions(folder / "data")
+    def __init__(self, folder: Path, mender: Mender | None = None, price: Price | None = None, **asks: int) -> None:
+        self.folder, self.data = folder / "ws", questions(folder / "data", **asks)
         self.mender, self.price = mender or Mender(), price or Price(input=0, output=0)
         self.asked = {"worker": 0, "mender": 0}
-        self.told: list[str] = []
+        self.tell: Callable[[str], None] = lambda line: None
 
     def workspace(self, folder: Path, arm: Arm | None = None) -> Workspace[Any]:
         settings = Settings(system="react", model="worker")
@@ -105,7 +109,7 @@ class Shop:
             evolution,
             optimiser(evolution.optimiser),
             workspaces=self.workspace,
-            tell=self.told.append,
+            tell=self.tell,
         )
         return await evolver.run()
 
@@ -134,8 +138,16 @@ async def test_a_broken_tool_is_diagnosed_patched_gated_and_promoted(tmp_path: P
         result = await ws.run("How many cents are 4 euros and 3 more?")
         assert result.answer == "700"
         await ws.replay(first.run)
+    async with shop.workspace(shop.folder) as ws:
         await ws.tcp.restore("cents_of", "1.0.0")
         assert (await ws.run("How many cents are 4 euros and 3 more?")).answer == "70"
+        await ws.tcp.restore("cents_of", "1.0.1")
+    # A stop between the promotion and the record of the round: it is found again.
+    before, (record,) = dict(shop.asked), (shop.folder / "evolutions" / "cents").glob("rounds.jsonl")
+    kept = record.read_text(encoding="utf-8")
+    record.unlink()
+    await shop.evolve(rounds=2, batch=2)
+    assert (record.read_text(encoding="utf-8"), shop.asked) == (kept, before)
     # Nothing of the questions that decide, and no true answer of any question, stood in a request of the optimiser.
     evolution = read(shop.folder, "cents")
     known = load_set("local", shop.data).by_id
@@ -144,6 +156,17 @@ async def test_a_broken_tool_is_diagnosed_patched_gated_and_promoted(tmp_path: P
     for one in evolution.validation.ids:
         assert known[one].task not in words
     assert [one for one in known if str(known[one].truth) in words] == []
+
+
+@pytest.mark.long
+async def test_what_was_tried_before_is_shown_to_the_optimiser(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Mender(knows=60))
+    first, _ = await shop.evolve(rounds=2, batch=2)
+    assert first.ended == "no better"
+    steps = [words for words in shop.mender.read if words.startswith("You improve one text")]
+    assert "An earlier version" not in steps[0]
+    assert "An earlier version, which scored 0" in steps[-1]
+    assert "euros * 60" in steps[-1]
 
 
 async def test_a_bad_patch_is_archived_before_anything_is_spent_on_its_validation(tmp_path: Path) -> None:
@@ -200,7 +223,7 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_with_a_larger_one(tmp_pa
     (only,) = await whole.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=10_000.0)
     assert only.usd is not None and only.usd > 0
     with pytest.raises(EvolutionError, match=r"has no room for cents-1-gate.*--budget-usd X"):
-        await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=0.5 * only.usd)
+        await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=70.0)
     before = dict(shop.asked)
     (same,) = await shop.evolve(rounds=1, batch=2, question_usd=30.0, budget_usd=10_000.0)
     assert (same.ended, same.decision) == ("promoted", only.decision)
@@ -241,3 +264,26 @@ async def test_validation_that_overlaps_training_is_refused(tmp_path: Path) -> N
     again = write_set(tmp_path / "again", [line])
     with pytest.raises(EvolutionError, match="the validation question 'z' is the training question 'q13' too"):
         shop.evolution(validation=("local", str(again), load_set("local", again)))
+
+
+@pytest.mark.long
+async def test_gepa_is_an_optimiser_of_the_same_interface(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Rewriter())
+    (only,) = await shop.evolve(rounds=1, batch=2, optimiser="gepa")
+    assert (only.ended, only.reasons) == ("promoted", {"tool:cents_of/code": "the best of GEPA's candidates"})
+    before = dict(shop.asked)
+    (shop.folder / "evolutions" / "cents" / "rounds.jsonl").unlink()
+    (same,) = await shop.evolve(rounds=1, batch=2, optimiser="gepa")
+    assert (same.ended, same.decision, shop.asked) == (only.ended, only.decision, before)
+
+
+class Rewriter(Mender):
+    """A model that replies as GEPA asks: the whole text, between fences."""
+
+    def __call__(self, request: ModelRequest) -> ModelResponse:
+        words = "\n".join(message.text for message in request.messages)
+        self.read.append(words)
+        (code,) = re.findall(r"```\n(.*?)\n```", words, re.DOTALL)[:1]
+        for wrong in self._wrong(code):
+            code = code.replace(wrong, f"euros * {self.knows})")
+        return ModelResponse(text=f"```\n{code}\n```")

@@ -22,6 +22,8 @@ from agentorchestra.tools.files.folders import LISTED, by_folder, listing, match
 from agentorchestra.tools.files.readers import Stopped
 from agentorchestra.tools.files.storage import Kept, keep_files
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 Keep = Callable[..., Kept]
 
 

@@ -93,7 +93,7 @@ async def test_a_copy_has_its_own_life(tmp_path: Path) -> None:
         await ws.tcp.copy("price_of", "cost_of", version="3.0.0", reason="another word")
         (held,) = await ws.tcp.versions("cost_of")
         assert (held.version, held.parent, held.reason) == ("3.0.0", "price_of@1.0.0", "another word")
-        (code,) = await ws.tcp.vars("cost_of")
+        code, *_ = await ws.tcp.vars("cost_of")
         await ws.tcp.setvars("cost_of", {"code": code.value.replace("12.5", "9.0")})
         assert (await ws.tcp.invoke("cost_of", {"item": "a"})).value == 9.0
         assert (await ws.tcp.invoke("price_of", {"item": "a"})).value == 12.5

@@ -44,7 +44,7 @@ asyncio.run(main(*sys.argv[1:]))
 async def test_in_another_process_it_is_the_same(tmp_path: Path) -> None:
     async with shop(tmp_path) as ws:
         await ws.tcp.register(source=TWICE, author="Ann", reason="doubling")
-        (code,) = await ws.tcp.vars("price_of")
+        code, *_ = await ws.tcp.vars("price_of")
         await ws.tcp.setvars("price_of", {"code": code.value.replace("12.5", "10.0")}, reason="cheaper")
         await ws.tcp.save(tmp_path / "tools.json")
         here = {

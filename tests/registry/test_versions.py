@@ -98,7 +98,8 @@ async def test_a_pinned_version_stays(tmp_path: Path) -> None:
 
 async def test_variables_are_rewritten_into_the_next_version(tmp_path: Path) -> None:
     async with shop(tmp_path) as ws:
-        (code,) = await ws.tcp.vars("price_of")
+        code, *words = await ws.tcp.vars("price_of")
+        assert [one.name for one in words] == ["description", "argument:item"]
         assert code.name == "code" and "return 12.5" in code.value and "import" not in code.value
         config = await ws.tcp.setvars(
             "price_of", {"code": code.value.replace("12.5", "10.0")}, author="optimiser", reason="cheaper"
@@ -109,7 +110,9 @@ async def test_variables_are_rewritten_into_the_next_version(tmp_path: Path) -> 
         assert (last.author, last.reason, last.parent) == ("optimiser", "cheaper", "price_of@1.0.0")
         difference = await ws.tcp.diff("price_of", "1.0.0", "1.0.1")
         assert difference.level == "patch" and "-    return 12.5\n+    return 10.0\n" in difference.text
-        with pytest.raises(VersionError, match="has no variable 'coed'; its variables: code"):
+        with pytest.raises(
+            VersionError, match="has no variable 'coed'; its variables: code, description, argument:item"
+        ):
             await ws.tcp.setvars("price_of", {"coed": ""})
     # The same code in another process: what was optimised is in use.
     async with shop(tmp_path) as ws:

@@ -45,7 +45,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import SqliteStore
 from agentorchestra.log.store.rows import INLINE_BYTES
-from agentorchestra.log.store.schema import REVISIONS, metadata
+from agentorchestra.log.store.schema import REVISIONS, create, metadata
 
 LARGE = "x" * (INLINE_BYTES + 1)
 
@@ -305,31 +305,34 @@ async def test_the_revisions_make_the_tables(tmp_path: Path) -> None:
     from alembic.autogenerate import compare_metadata
     from alembic.migration import MigrationContext
 
-    from agentorchestra.log.store.migrations import script_directory
+    from agentorchestra.log.store.migrations import script_directory, upgrade
 
-    await make(tmp_path)
     engine = create_engine(f"sqlite:///{tmp_path}/workspace.db")
-    with engine.connect() as connection:
+    with engine.begin() as connection:
+        upgrade(connection)
         context = MigrationContext.configure(connection, opts={"compare_type": True, "compare_server_default": True})
         assert compare_metadata(context, metadata) == []
     engine.dispose()
     with database(tmp_path) as connection, sqlite3.connect(":memory:") as other:
         memory = create_engine("sqlite://", creator=lambda: other)
-        metadata.create_all(memory)
+        with memory.begin() as connected:
+            create(connected)
         pragmas = ["table_info", "foreign_key_list", "index_list"]
-        for table in metadata.tables:
+        for table in (*metadata.tables, "alembic_version"):
             for pragma in pragmas:
                 query = f"PRAGMA {pragma}({table})"
                 found, wanted = (one.execute(query).fetchall() for one in (connection, other))
                 if pragma == "index_list":  # in the order in which they were made
                     found, wanted = (sorted(row[1:] for row in rows) for rows in (found, wanted))
                 assert found == wanted, query
+        said = "SELECT * FROM alembic_version"
+        assert connection.execute(said).fetchall() == other.execute(said).fetchall() == [(REVISIONS[-1],)]
     memory.dispose()
     other.close()
     assert [script.revision for script in reversed(list(script_directory().walk_revisions()))] == list(REVISIONS)
 
 
-async def test_opening_is_quiet_and_a_current_workspace_needs_no_alembic(tmp_path: Path) -> None:
+async def test_opening_is_quiet_and_needs_no_alembic(tmp_path: Path) -> None:
     program = """
 import asyncio, logging, sys
 from pathlib import Path
@@ -347,7 +350,7 @@ assert logging.getLogger().level == logging.WARNING
 assert [logging.getLogger(n).disabled for n in names] == [False] * 5
 print("alembic" in sys.modules)
 """
-    assert finish(python(program, tmp_path / "ws")) == "True\n"
+    assert finish(python(program, tmp_path / "ws")) == "False\n"  # makes the tables
     assert finish(python(program, tmp_path / "ws")) == "False\n"
 
 

@@ -42,6 +42,20 @@ GIVEN = {"weigh": "the given tools"}
 SECTIONS = {"agentorchestra": "team"}
 """Sections of the settings that have another name than the system whose limits they are."""
 
+OPTIMISED = {
+    "variables": [{"component": "prompt:react", "variable": "rules", "text": "Weigh it.", "role": "prompt"}],
+    "evidence": [
+        {
+            "run": "run_1",
+            "task": "Weigh it.",
+            "status": "partial",
+            "nodes": [{"key": "a", "kind": "RequestModel", "gave": "a pound", "uses": ["prompt:react/rules"]}],
+            "edges": [["a", "outcome"]],
+        }
+    ],
+}
+"""What an optimiser works on in its small run."""
+
 DEBATE = f"{TASK}\nExperts: finance_expert, mathematics_expert"
 
 
@@ -85,7 +99,7 @@ def packaged_prompts() -> dict[str, Prompt]:
 
 
 def spoken(request: ModelRequest) -> ModelResponse:
-    """What an expert or a manager of a debate says: something in each field."""
+    """What an expert or a manager of a debate says, and an optimiser: something in each field."""
     form = request.settings.output_schema
     if form is not None:
         return say(json.dumps(_filled(form)))
@@ -98,17 +112,22 @@ def _filled(form: Mapping[str, Any]) -> Any:
         return {name: _filled(one) for name, one in form["properties"].items()}
     if form.get("type") == "array":
         return [_filled(form["items"])]
-    return form["enum"][0] if "enum" in form else {"boolean": False, "integer": 1}.get(str(form.get("type")), "a pound")
+    return (
+        form["enum"][0]
+        if "enum" in form
+        else {"boolean": False, "integer": 1, "number": 1}.get(str(form.get("type")), "a pound")
+    )
 
 
 async def asked(system: str, prompts: Iterable[Prompt]) -> tuple[list[Asked], int]:
     """The requests of a small run, each kind once, in the order in which they were made; and how many there were."""
-    debates = system == "debate"
-    model = ScriptedModel(spoken if debates else decision)
+    debates, optimises = system == "debate", system in ("reflection", "textgrad")
+    model = ScriptedModel(spoken if debates or optimises else decision)
     with tempfile.TemporaryDirectory(prefix="systems-") as folder:
         async with Workspace(Path(folder), models={model.name: model}, tools=tools(), environ={}) as ws:
             task = (DEBATE if debates else TASK).format(", ".join(THINGS[:5]))
-            result = await ws.run(task, system=system, model=model.name)
+            given = OPTIMISED if optimises else None
+            result = await ws.run(task, system=system, model=model.name, options=given)
             assert result.status in ("completed", "partial"), f"{system} ended as {result.status}: {result.error}"
             ledger = Ledger.of(await ws.events(result.run_id))
     found: dict[Asked, None] = {}
@@ -255,7 +274,7 @@ def _section(name: str, module: Any, found: list[Asked], prompts: Mapping[str, P
     lines += [
         f"- Takes `[parts]`; {of_its_own}."
         if takes_parts(module)
-        else "- Takes no `[parts]` but those of search: its workflow is code."
+        else "- Takes no `[parts]` but those of search and `refine`: its workflow is code."
     ]
     named = {one for file, tree in _trees(module) for one in _named(file, tree)} & {*prompts}
     more = sorted(named - {one.prompt.name for one in found})
@@ -275,7 +294,7 @@ async def generated() -> str:
         found, count = await asked(name, prompts.values())
         roles = dict.fromkeys(f"`{one.role}`" for one in found)
         own = own_parts(module)
-        takes = (_settings(own) or "none of its own") if takes_parts(module) else "those of search alone"
+        takes = (_settings(own) or "none of its own") if takes_parts(module) else "search and `refine` alone"
         overview.append((f"[{name}](#{name})", ", ".join(roles), str(len(led(name, module)) or ""), takes, str(count)))
         sections += _section(name, module, found, prompts)
     head = ("system", "roles in the small run", "agents that it leads", "`[parts]`", "requests of the small run")

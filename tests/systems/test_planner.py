@@ -17,6 +17,7 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.agents.transformations.a2t import a2t
 from agentorchestra.agents.user_messages import MOST_TOLD
 from agentorchestra.core.content import Trust
+from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
@@ -170,6 +171,42 @@ async def test_a_verifier_that_is_no_agent_is_said() -> None:
     assert result.status is RunStatus.FAILED
     assert result.error is not None
     assert "name the agent 'auditer' as verifier (team.verifier), which is not there; the agents: " in result.error
+
+
+@pytest.mark.parametrize(
+    ("chosen", "offered"),
+    [
+        (None, {"deep_analyzer", "deep_researcher", "reporter", "scout", "auditor"}),
+        (["deep_researcher", "scout"], {"deep_researcher", "scout"}),
+        ([], set()),
+    ],
+)
+async def test_the_planner_has_the_agents_that_the_settings_choose(chosen: list[str] | None, offered: set[str]) -> None:
+    seen: set[str] = set()
+
+    def lead(request: ModelRequest) -> ModelResponse:
+        if seen:
+            return done("rested")
+        seen.update(one.name for one in request.tools)
+        return decide(calls=[call("auditor", task="Look."), call("todo", action="list")])
+
+    given = Settings.model_validate({"team": {"agents": chosen}, "sandbox": {"backend": "none"}})
+    async with Workspace(store=MemoryStore(), settings=given, agents=[SCOUT, AUDITOR]) as ws:
+        result = await ws.run("Rest.", model=by_prompt(planner=lead, agent=lambda request: done("seen")))
+        events = await ws.events(result.run_id)
+    assert result.answer == "rested"
+    assert seen - {"todo", "done", "python", "open_tools"} == offered
+    assert asked_for(events) == [("auditor", "agent")] * ("auditor" in offered)
+
+
+async def test_an_agent_of_the_team_that_is_not_there_is_refused() -> None:
+    given = Settings.model_validate({"team": {"agents": ["deep_reader"]}})
+    async with Workspace(store=MemoryStore(), settings=given) as ws:
+        with pytest.raises(
+            UnknownComponentError, match=r"choose the agent 'deep_reader' for the team \(team.agents\), "
+        ):
+            await ws.run("Rest.", model=by_prompt(planner=lambda request: done("rested")))
+        assert await ws.runs() == []
 
 
 # -- the objective changes ---------------------------------------------------------------------------------------------

@@ -70,6 +70,8 @@ class Agent:
         drive: runs it; None for the ordinary loop over its prompt and tools.
         version: of the component.
         carried: components that it needs in the workspace besides itself (tea/transformations).
+        evolvable: which of its variables (`ws.acp.vars`) a candidate may change: False for none, or their names; by
+            default all of an agent of yours.
     """
 
     name: str
@@ -90,6 +92,7 @@ class Agent:
     on_request: bool = False
     within: tuple[str, ...] = ()
     carried: Any = field(default=None, compare=False, repr=False)
+    evolvable: bool | tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
         """Raises ToolDefinitionError for what a planner could not call."""

@@ -7,9 +7,10 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
-from agentorchestra.agents.agent import System
+from agentorchestra.agents.agent import System, is_top
 from agentorchestra.agents.driver import run_agent, run_workflow
 from agentorchestra.agents.identity import run_with_identity
+from agentorchestra.agents.parts.refine import refined
 from agentorchestra.agents.society.actors import act
 from agentorchestra.agents.state import agent_state
 from agentorchestra.agents.types import Kit
@@ -45,6 +46,8 @@ class AgentHandler(BaseHandler):
             spec = spec.model_copy(update={"context": (*told, *spec.context)})
         try:
             result = await self._drive(spec, ctx, kit, spawned=effect.kind is EffectKind.SPAWN)
+            if is_top(ctx):
+                result = await refined(result, spec, ctx, kit)
         except BudgetExhaustedError as exc:
             top = ctx.parent is None or ctx.parent.parent is None
             if top and exc.scope != ctx.branch:

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import difflib
+import inspect
 from collections.abc import Collection, Iterable, Mapping
+from copy import copy
 from dataclasses import asdict, fields, replace
 from functools import cache
+from types import FunctionType
 from typing import Any, get_type_hints
 
 from pydantic import JsonValue, TypeAdapter, ValidationError
@@ -26,12 +29,17 @@ from agentorchestra.agents.society.actors import society_agents
 from agentorchestra.agents.society.reader import reader
 from agentorchestra.agents.sources import FOLDER_FILES
 from agentorchestra.core.errors import SettingsError, SourceError, UnknownComponentError
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.settings import AgentSettings, Settings
 from agentorchestra.tea.memory.base import NONE
+from agentorchestra.tea.programs.dynamic import load_source, member
+from agentorchestra.tea.programs.sources import defining_text, package_of
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.kinds import code_variables, rewritten_code
 from agentorchestra.tea.registry.rights import Rights
+from agentorchestra.tea.registry.words import CODE, DESCRIPTION, worded
 
 _DEFAULT = "1.0.0"
 _CODE = ("drive", "version", "carried")
@@ -93,6 +101,7 @@ def team(
     tools: Collection[str] | None = None,
     *,
     leaders: Collection[str] = (),
+    chosen: Collection[str] | None = None,
 ) -> dict[str, Agent]:
     """Return the agents of one run.
 
@@ -104,6 +113,7 @@ def team(
         named, packaged: of all packaged environments, those that the run names.
         tools: the run's, by name; None for all that may be.
         leaders: the run's system, and the agents that stand behind its tools.
+        chosen: those that planners have, None for all; leaders, and who works for them alone, are there besides.
     """
     missing = {*packaged} - {*named} - {REPORT}  # that one is there wherever an agent writes it
     found = {
@@ -111,6 +121,8 @@ def team(
         for name, one in agents.items()
         if not (one.on_request and missing & {*one.environments}) and (tools is None or {*one.needs} <= {*tools})
     }
+    if chosen is not None:
+        found = {name: one for name, one in found.items() if name in {*chosen, *leaders} or one.within}
     there = {*leaders, *(name for name, one in found.items() if not one.within)}
     found = {name: one for name, one in found.items() if name in there or there & {*one.within}}
     analyzer = found.get(ANALYZER)
@@ -147,7 +159,7 @@ def _describe(name: str, agent: Agent, builtin: bool) -> ComponentConfig:
             **_profile(agent),
         },
         builtin=builtin,
-        evolvable=agent.drive is None,
+        evolvable=agent.evolvable not in (False, ()),
     )
 
 
@@ -206,6 +218,8 @@ def _made(agent: Agent) -> Made | None:
     if agent.drive is not None or agent.carried is not None:
         return None
     values = {name: to_jsonable_python(getattr(agent, name)) for name in _adapters()}
+    if agent.evolvable is None:
+        del values["evolvable"]
     return Made("", Maker(how="fields", fields=values))
 
 
@@ -232,14 +246,54 @@ def _copied(made: Made, name: str, new_name: str) -> Made:
     return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, "name": new_name}}))
 
 
+def _driver(agent: Agent) -> Any:
+    """Return the function that drives an agent, or the class of what does; None where neither is a text's."""
+    drive: Any = agent.drive
+    if isinstance(drive, FunctionType):
+        return drive
+    called = inspect.getattr_static(type(drive), "__call__", None)
+    return type(drive) if isinstance(called, FunctionType) else None
+
+
+def _with_code(agent: Agent, made: Made | None) -> Made | None:
+    """Return what an agent with a drive of its own is made of, with the text that defines the drive."""
+    if made is None or made.text or made.maker.how != "given":
+        return made
+    driver = _driver(agent)
+    text = defining_text(driver)
+    named = {"symbol": driver.__name__, "package": package_of(driver)} if text else {}
+    return Made(text, made.maker.model_copy(update=named))
+
+
 def _variables(agent: Agent, made: Made | None) -> list[Variable]:
-    if made is None:
-        return []
-    return [Variable(name, str(getattr(agent, name)), name) for name in _TEXTS]
+    # A drive has prompts and roles of its own: of such an agent the description alone is a text.
+    names = (DESCRIPTION,) if agent.drive is not None or agent.carried is not None else _TEXTS
+    code = code_variables(_with_code(agent, made), agent.name, "agent code", "how the agent works")
+    return [*code, *(Variable(name, str(getattr(agent, name)), name) for name in names)]
 
 
 def _rewritten(agent: Agent, made: Made, values: Mapping[str, str]) -> Made:
-    return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
+    if made.maker.how != "given":
+        return Made("", made.maker.model_copy(update={"fields": {**made.maker.fields, **values}}))
+    if CODE not in values:
+        return worded(made, values)
+    held = _with_code(agent, made) or made
+    changed = rewritten_code(held, held.maker.symbol, values)
+    return Made(changed.text, changed.maker.model_copy(update={"how": "given"}))
+
+
+def _recoded(agent: Agent, made: Made) -> Agent:
+    """Return an agent whose drive is what a text defines: a function, or the same object with that class."""
+    found = member(load_source(made.text, package=made.maker.package), made.maker.symbol)
+    drive: Any = found
+    if isinstance(found, type):
+        drive = copy(agent.drive)
+        try:
+            object.__setattr__(drive, "__class__", found)
+        except TypeError as exc:
+            raise SourceError(f"the class {found.__name__} cannot drive the agent {agent.name!r}: {exc}") from None
+    object.__setattr__(drive, "content_hash", sha256_text(made.text))
+    return replace(agent, drive=drive)
 
 
 def _rights(agent: Agent, made: Made | None) -> Rights:
@@ -268,5 +322,8 @@ AGENT: Kind[Agent] = Kind(
     renamed=_renamed,
     variables=_variables,
     rewritten=_rewritten,
+    worded=lambda one, maker: replace(one, description=maker.texts.get(DESCRIPTION, one.description)),
+    evolvable=lambda one: one.evolvable,
     rights=_rights,
+    recoded=_recoded,
 )

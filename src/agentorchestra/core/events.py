@@ -232,6 +232,16 @@ class Forgotten(Body):
     retired: str = ""
 
 
+class Rated(Body):
+    """External: somebody says how good the run was, from 0 to 1; the last word counts."""
+
+    type: ClassVar[str] = "rated"
+    external: ClassVar[bool] = True
+    score: float
+    note: str = ""
+    by: str = ""
+
+
 BODIES: dict[str, type[Body]] = {cls.type: cls for cls in Body.__subclasses__()}
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]

@@ -420,6 +420,7 @@ class SearchSettings(BaseModel, frozen=True, extra="forbid"):
         choice: who chooses among them for a question: the documented `rules`, or the model of the role `search`.
         most: engines that are asked for one question, at most.
         timeout_s: seconds each of them has.
+        cache_s: for how many seconds what an engine gave is given again where it is asked the same; 0 asks each time.
         folders: that `local` searches.
         engine: what single engines need, by name.
     """
@@ -428,6 +429,7 @@ class SearchSettings(BaseModel, frozen=True, extra="forbid"):
     choice: Literal["rules", "model"] = "rules"
     most: int = Field(default=5, ge=1)
     timeout_s: float = Field(default=10.0, gt=0)
+    cache_s: float = Field(default=0.0, ge=0)
     folders: tuple[SearchFolder, ...] = ()
     engine: dict[str, SearchEngineSettings] = {}
 
@@ -454,11 +456,13 @@ class TeamSettings(BaseModel, frozen=True, extra="forbid"):
             E.2), for one more delegation; `off`: only code and the judge look at it.
         verifier: the agent that is asked, "" for the first of deep analyzer, browser use agent and deep researcher
             that did not find it.
+        agents: those that the planner has; None for all (000, table 4). Agents that work for others stay with them.
         systems: systems that the planner may delegate to besides its agents, such as `aorchestra`.
     """
 
     verify: Literal["web", "off"] = "web"
     verifier: str = ""
+    agents: tuple[str, ...] | None = None
     systems: tuple[str, ...] = ()
 
 
@@ -722,6 +726,9 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
             of all (`listwise`, for whole runs), comparisons of two each (`pairwise`), or the majority (`vote`).
         threshold: a step whose reward, 0 to 10, is at or under it is looked back on before the next one.
         mixture: models that are asked by turns at random, with their weights; in place of the agent's one model.
+        refine: the answer is criticised and written anew, by textual gradients (`textgrad`) or self-reflection
+            (`reflect`), in every system (000, table 5).
+        rounds: times that it is, at most; it ends where the critique finds nothing.
 
     What is None is the system's own way; without one there is no such part. `reflect` and `expand` are of all agents of
     the run that search.
@@ -743,6 +750,8 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
     choose: Literal["process", "outcome", "listwise", "pairwise", "vote"] | None = None
     threshold: float | None = Field(default=None, ge=0, le=10)
     mixture: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False)]] | None = None
+    refine: Literal["none", "textgrad", "reflect"] | None = None
+    rounds: int | None = Field(default=None, ge=1, le=10)
 
     @model_validator(mode="after")
     def _fits(self) -> PartSettings:

@@ -93,6 +93,7 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         options: what the system is told besides the task; `debate` takes `experts` and `rounds` (docs/debate.md).
         components: versions of components that hold in the whole run, in place of what their names mean:
             `{"tool:price_of": "1.0.1", "prompt:react": "1.2.0"}`; a candidate is used so (docs/components.md).
+        parts: parts of the main agent for this run, over those of the settings (docs/oagents.md).
 
     Raises:
         UsageError: for a value that does not fit; pydantic's ValidationError for one of another type.
@@ -116,6 +117,7 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
     environments: tuple[str, ...] = ()
     options: dict[str, JsonValue] = {}
     components: dict[str, str] = {}
+    parts: PartSettings | None = None
 
     @model_validator(mode="before")
     @classmethod
@@ -139,7 +141,8 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
         for key, value in given.get("labels", {}).items():
             if not isinstance(key, str) or not isinstance(value, str):
                 raise SettingsError(f"the label {key!r} = {value!r} is not text; labels are text")
-        for key, version in given.get("components", {}).items():
+        named = given.get("components")
+        for key, version in named.items() if isinstance(named, Mapping) else ():
             kind, _, name = str(key).partition(":")
             if kind not in COMPONENT_KINDS or not name or not isinstance(version, str):
                 kinds = ", ".join(COMPONENT_KINDS)
@@ -183,6 +186,7 @@ class RunFields(TypedDict, total=False):
     environments: Sequence[str]
     options: Mapping[str, Any] | None
     components: Mapping[str, str] | None
+    parts: PartSettings | None
 
 
 class AgentSpec(BaseModel, frozen=True):

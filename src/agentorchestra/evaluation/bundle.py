@@ -33,9 +33,9 @@ from agentorchestra.evaluation.checks import CHECKS
 from agentorchestra.evaluation.plan import PLAN, Plan, folder_of, read, write
 from agentorchestra.evaluation.questions import Check
 from agentorchestra.evaluation.report import markdown
-from agentorchestra.evaluation.results import COUNTED, outcome, tables
+from agentorchestra.evaluation.results import COUNTED, outcome, report_tables
 from agentorchestra.evaluation.runner import REFUSED, found_runs
-from agentorchestra.evaluation.scores import SCORES, Score, judged, judged_usd, kept_scores, scored
+from agentorchestra.evaluation.scores import SCORES, Score, judged, kept_scores, scored
 from agentorchestra.log.bundle.secrets import Watch, secret_variables
 from agentorchestra.workspace import Workspace
 
@@ -100,7 +100,7 @@ async def _texts(workspace: Workspace[Any], plan: Plan) -> dict[str, str]:
         scores = kept_scores(workspace.folder, plan)
         texts[SCORES] = (folder / SCORES).read_text(encoding="utf-8")
         if any(outcome(one) in COUNTED for one in scores):
-            texts[REPORT] = markdown(plan, tables(plan, scores, await judged_usd(workspace, plan)))
+            texts[REPORT] = markdown(plan, await report_tables(workspace, plan, scores))
     return texts
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
-from pydantic import BaseModel, Field, JsonValue, ValidationError
+from pydantic import BaseModel, Field, JsonValue, ValidationError, model_validator
 
 from agentorchestra.core.errors import EvaluationError
 from agentorchestra.core.ids import sha256_json
@@ -27,6 +27,10 @@ JUDGES = "judges"
 """The label of a judge's runs: the evaluation."""
 ISOLATED: dict[str, JsonValue] = {"memory": "none", "parts.tips": False, "generator.keep": "run"}
 """Settings under which a question learns nothing from another one; no arm can set them otherwise."""
+SAME_WEB: dict[str, JsonValue] = {"search.cache_s": 31_536_000, "web.cache_s": 31_536_000, "web.cache_mib": 4096}
+"""Settings under which what one run was given by a search engine or a site is given to all later ones, for a year."""
+REUSE: dict[str, JsonValue] = {**ISOLATED, "generator.keep": "workspace"}
+"""The same where tools that were generated stay for the questions that come after (000, sec. 5.2)."""
 
 
 class Arm(BaseModel, frozen=True, extra="forbid"):
@@ -40,6 +44,8 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
             `files`, where none is named.
         settings: other settings, by dotted name: `{"parts.plan": "none"}`.
         components: versions that its runs use, see `RunSpec`.
+        reuse: whether generated tools stay for the questions that come after.
+        tips: whether it is shown what the questions of `Plan.tips` taught (004, sec. 3.2.1).
     """
 
     name: str
@@ -50,6 +56,13 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
     environments: tuple[str, ...] = ()
     settings: dict[str, JsonValue] = {}
     components: dict[str, str] = {}
+    reuse: bool = False
+    tips: bool = False
+
+    @property
+    def kept_apart(self) -> dict[str, JsonValue]:
+        """The settings under which its questions learn no more from each other than they are meant to."""
+        return (REUSE if self.reuse else ISOLATED) | {"parts.tips": self.tips}
 
     def settled(self, settings: Settings) -> Settings:
         """Return settings with those of the arm over them, its questions kept apart and answer pages closed.
@@ -60,11 +73,11 @@ class Arm(BaseModel, frozen=True, extra="forbid"):
             EvaluationError: a setting that there is not, that does not fit, or that would carry over what was learnt.
         """
         values = settings.model_dump(exclude_unset=True)
-        for name, value in {**self.settings, **ISOLATED}.items():
+        for name, value in {**self.settings, **self.kept_apart}.items():
             if name in ISOLATED and self.settings.get(name, value) != value:
                 raise EvaluationError(
-                    f"the arm {self.name} sets {name} = {json.dumps(self.settings[name])}, and one question must not "
-                    f"learn from another; leave it out, it is {json.dumps(value)} in evaluations"
+                    f"the arm {self.name} sets {name} = {json.dumps(self.settings[name])}, and the evaluation says "
+                    f"what one question may learn from another; leave it out, it is {json.dumps(value)} here"
                 )
             place: Any = values
             *tables, last = name.split(".")
@@ -107,6 +120,8 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
         question_usd, question_s: what one run may cost, and the seconds it may work.
         judge: the model of scorers that ask one, "" for none.
         suite: the published table that this is (`suites`), "" for none.
+        tips: questions of the set that are not among `ids`. They are asked first, of the first arm with tips, and what
+            it learns from them is shown to the arms with tips; they are not scored.
         created, distribution: when, and with which version of this package.
     """
 
@@ -127,8 +142,26 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     question_s: float | None = Field(default=None, gt=0)
     judge: str = ""
     suite: str = ""
+    tips: tuple[str, ...] = ()
     created: str = ""
     distribution: str = ""
+
+    @property
+    def reuse(self) -> bool:
+        """Whether generated tools stay for the questions that come after: these are asked one after another."""
+        return any(one.reuse for one in self.arms)
+
+    @model_validator(mode="after")
+    def _check_tips(self) -> Plan:
+        both = [one for one in self.tips if one in self.ids]
+        if both:
+            raise ValueError(f"the question {both[0]!r} gives tips and is asked; a split of its own gives tips")
+        return self
+
+    @property
+    def teacher(self) -> Arm | None:
+        """The arm whose memory of the questions of `tips` the tips are, None where there are none."""
+        return next((one for one in self.arms if one.tips), None) if self.tips else None
 
     def labels(self, question: str, arm: str, repeat: int, attempt: int) -> dict[str, str]:
         """Return the labels by which a run is found again."""
@@ -171,6 +204,7 @@ def planned(
     name: str = "",
     sample: int | None = None,
     seed: int = 0,
+    tips: int = 0,
     **limits: Any,
 ) -> Plan:
     """Return a plan; without a name it gets one of its content, so the same command finds the same evaluation.
@@ -182,20 +216,31 @@ def planned(
         name: of the evaluation.
         sample: how many questions, spread over the groups; None for all.
         seed: of the sample and of the runs.
+        tips: how many other questions, spread over the groups, are asked first for tips: of arms that set `parts.tips`.
         limits: the further fields of `Plan`.
 
     Raises:
         EvaluationError: no arm, a name twice or of other characters, a judge that is missing, a limit below one block,
-            no question that can be asked.
+            no question that can be asked, reuse with several arms or repeats, tips that no arm takes or that leave no
+            question.
     """
     names = [one.name for one in arms]
     if not arms or len({*names}) < len(names):
         raise EvaluationError(f"the arms are named {', '.join(names) or 'nothing'}; give each one its own name")
-    chosen = [one.id for one in questions.questions] if sample is None else sampled(questions.questions, sample, seed)
+    apart = sampled(questions.questions, tips, seed) if tips else []
+    rest = [one for one in questions.questions if one.id not in apart]
+    if not rest:
+        raise EvaluationError(f"all {tips} questions would give tips, and none be asked; give a smaller --tips")
+    chosen = [one.id for one in rest] if sample is None else sampled(rest, sample, seed)
+    if tips:
+        arms = [one.model_copy(update={"tips": one.settings.get("parts.tips") is True}) for one in arms]
+        if not any(one.tips for one in arms):
+            raise EvaluationError(f"{tips} questions give tips, and no arm takes them; set parts.tips=true in an arm")
     fields = {
         "set": source or questions.name,
         "data": data,
         "ids": tuple(chosen),
+        "tips": tuple(apart),
         "sample": sample,
         "seed": seed,
         "arms": tuple(arms),
@@ -207,10 +252,19 @@ def planned(
         first = exc.errors()[0]
         raise EvaluationError(f"{first['loc'][0]} is {first['input']!r}: {first['msg']}") from None
     content = plan.model_dump(mode="json", exclude={"name", "version", "suite", "created", "distribution"})
+    for one in (content, *content["arms"]):  # as before there were such things: the same command finds its evaluation
+        for field in ("reuse", "tips"):
+            if not one.get(field, True):
+                del one[field]
     plan = plan.model_copy(update={"name": name or f"{plan.set}-{sha256_json(content)[:8]}"})
     for one in [plan.name, *names]:
         if not re.fullmatch(r"\w[\w.-]*", one):
             raise EvaluationError(f"the name {one!r} is not made of letters, digits, -, _ and .; choose another one")
+    if plan.reuse and (len(arms) > 1 or plan.repeats > 1):
+        raise EvaluationError(
+            f"{plan.name} measures reuse with {len(arms)} arms and {plan.repeats} repeats, and tools that one of them "
+            "made would serve the others; give each arm an evaluation in a workspace of its own, without repeats"
+        )
     if all(one in questions.faults for one in chosen):
         raise EvaluationError(
             f"none of the {len(chosen)} chosen questions of {plan.set} can be asked; the first: "

@@ -8,11 +8,12 @@ from dataclasses import dataclass
 from itertools import combinations
 from math import sqrt
 from statistics import fmean, quantiles, stdev
+from typing import Any
 
 from agentorchestra.core.errors import EvaluationError, MissingExtraError
 from agentorchestra.evaluation.answers import plain
-from agentorchestra.evaluation.plan import ISOLATED, Plan, run_usd
-from agentorchestra.evaluation.scores import Score, total
+from agentorchestra.evaluation.plan import SAME_WEB, Plan, run_usd
+from agentorchestra.evaluation.scores import Score, judged_usd, total
 from agentorchestra.evaluation.statistics import (
     Difference,
     Estimate,
@@ -28,10 +29,17 @@ from agentorchestra.evaluation.statistics import (
     spread_of,
 )
 from agentorchestra.evaluation.suites.suite import suite
+from agentorchestra.workspace import Workspace
 
 OUTCOMES = ("right", "partly", "wrong", "unanswered", "error", "out of limits", "left out", "undecided", "not run")
 COUNTED = OUTCOMES[:6]
 """Outcomes that are in the denominator; what got no answer counts as 0."""
+
+SPENT = "Cost, tokens, time, steps"
+QUESTIONS = "Questions"
+PARTED = "Where runs first differ"
+ATTEMPTS = "Agents asked for a solved question"
+_FEW = 5
 
 STOPS_AT = 0.05
 """The p-value of the sequential test at which one may stop."""
@@ -56,11 +64,12 @@ class Table:
 
 @dataclass(frozen=True)
 class Point:
-    """An arm in the plot of cost and accuracy."""
+    """An arm in the plot of cost and accuracy; or a published row, whose paper gives no interval."""
 
     name: str
     usd: float
-    accuracy: Estimate
+    share: float
+    accuracy: Estimate | None = None
 
 
 def outcome(score: Score) -> str:
@@ -120,11 +129,68 @@ def tables(plan: Plan, scores: Sequence[Score], judge_usd: float | None = 0.0) -
     if plan.suite:
         found.append(_beside(plan, scores))
     found += [_outcomes(plan, scores), _spent(plan, scores, judge_usd)]
+    if any(one.delegations for one in scores):
+        found.append(_asked(plan, scores))
     if plan.repeats > 1:
         found.append(_repeats(plan, scores))
+    if plan.reuse:
+        found.append(_reuse(plan, scores))
     if len(plan.arms) > 1:
         found.append(_pairs(plan, scores))
     return [*found, _questions(plan, scores), _settings(plan)]
+
+
+async def report_tables(workspace: Workspace[Any], plan: Plan, scores: Sequence[Score]) -> list[Table]:
+    """Return all tables of a report, with what only the logs of the runs say.
+
+    Args:
+        workspace: open; it has the runs.
+        plan, scores: as for `tables`.
+
+    Raises:
+        EvaluationError: nothing was answered yet.
+    """
+    found = tables(plan, scores, await judged_usd(workspace, plan))
+    if pairs := settings_of_one_system(plan):
+        place = next(number for number, one in enumerate(found) if one.title == QUESTIONS)
+        found.insert(place, await _first_differences(workspace, plan, scores, pairs))
+    return found
+
+
+def settings_of_one_system(plan: Plan) -> list[tuple[str, str]]:
+    """Return pairs of arms that are one system and model with other settings: the first such arm and each other."""
+    first: dict[tuple[str | None, str | None], str] = {}
+    pairs = [(first.setdefault((arm.system, arm.model), arm.name), arm.name) for arm in plan.arms]
+    return [(one, other) for one, other in pairs if one != other]
+
+
+async def first_differences(
+    workspace: Workspace[Any], scores: Sequence[Score], first: str, second: str
+) -> dict[tuple[str, int], str]:
+    """Return where the runs of two arms first differ, "" for equal ones, by question and repeat; where both ran."""
+    runs = {(one.question, one.repeat): one.run_id for one in scores if one.arm == second and one.run_id}
+    found = {}
+    for one in scores:
+        place = (one.question, one.repeat)
+        if one.arm == first and one.run_id and place in runs:
+            parted = (await workspace.compare(one.run_id, runs[place])).difference
+            found[place] = f"{parted.key}: {parted.what}" if parted else ""
+    return found
+
+
+async def _first_differences(
+    workspace: Workspace[Any], plan: Plan, scores: Sequence[Score], pairs: Sequence[tuple[str, str]]
+) -> Table:
+    found = [await first_differences(workspace, scores, *pair) for pair in pairs]
+    rows = []
+    for each in plan.ids:
+        cells = ["; ".join(one.get((each, repeat), "-") or "equal" for repeat in range(plan.repeats)) for one in found]
+        rows.append((each, *cells))
+    note = (
+        "Settings of one system: the first effect of the two runs that is not the same, by its place in the tree of "
+        "agents; one for each repeat."
+    )
+    return Table(PARTED, ("id", *(f"{one} and {other}" for one, other in pairs)), tuple(rows), note)
 
 
 def points(plan: Plan, scores: Sequence[Score]) -> list[Point]:
@@ -133,8 +199,29 @@ def points(plan: Plan, scores: Sequence[Score]) -> list[Point]:
     for arm in plan.arms:
         each, usd = values(scores, arm.name), total(one.cost_usd for one in scores if one.arm == arm.name)
         if each and usd is not None:
-            found.append(Point(arm.name, usd / sum(map(len, each.values())), mean(each)))
+            accuracy = mean(each)
+            found.append(Point(arm.name, usd / sum(map(len, each.values())), accuracy.value, accuracy))
     return found
+
+
+def published_points(plan: Plan) -> list[Point]:
+    """Return the rows of the published table that a plan is of, where it has dollars and accuracy (002, fig. 4)."""
+    one = suite(plan.suite) if plan.suite else None
+    if one is None or not {"all", "cost"} <= {*one.columns}:
+        return []
+    cells, found = one.cells, []
+    for name, row in cells.rows.items():
+        by_column = dict(zip(cells.columns, row, strict=True))
+        right, cost = by_column[one.columns["all"]], by_column[one.columns["cost"]]
+        if right is not None and cost is not None:
+            found.append(Point(name, cost, right / cells.whole))
+    return found
+
+
+def tokens(plan: Plan, scores: Sequence[Score]) -> dict[str, list[int]]:
+    """Return the tokens of each arm's answers, growing, repeats included; arms without any are left out."""
+    found = {arm.name: sorted(one.tokens for one in scores if one.arm == arm.name and one.run_id) for arm in plan.arms}
+    return {name: each for name, each in found.items() if each}
 
 
 def frontier(found: Sequence[Point]) -> set[str]:
@@ -143,9 +230,7 @@ def frontier(found: Sequence[Point]) -> set[str]:
         one.name
         for one in found
         if not any(
-            other.usd <= one.usd
-            and other.accuracy.value >= one.accuracy.value
-            and (other.usd, other.accuracy.value) != (one.usd, one.accuracy.value)
+            other.usd <= one.usd and other.share >= one.share and (other.usd, other.share) != (one.usd, one.share)
             for other in found
         )
     }
@@ -310,7 +395,7 @@ def _beside(plan: Plan, scores: Sequence[Score]) -> Table:
 
 def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
     """Return what stands beside a published column, see `Suite.columns`."""
-    whole_set = column in ("all", "cost", "gain") or column.startswith("pass@")
+    whole_set = column in ("all", "cost", "gain", "reuse") or column.startswith(("pass@", "agents>"))
     mine = [one for one in scores if one.arm == arm and (whole_set or one.group == column)]
     each = values(mine, arm)
     if not each:
@@ -318,9 +403,16 @@ def _ours(plan: Plan, scores: Sequence[Score], arm: str, column: str) -> str:
     if column == "cost":
         cost = total(one.cost_usd for one in mine if one.run_id)
         return usd(None if cost is None else cost / sum(bool(one.run_id) for one in mine))
+    if column == "reuse":
+        made, again = reused(mine, arm)
+        return f"{100 * len(again) / len(made):.1f} of {len(made)} tools" if made else "-"
     if column == "gain":
         first = values(scores, plan.arms[0].name)
         return "-" if arm == plan.arms[0].name or not {*each} & {*first} else by_points(difference(each, first))
+    if column.startswith("agents>"):
+        few = int(column.removeprefix("agents>"))
+        later = [one.model_copy(update={"score": float(one.score == 1 and one.delegations > few)}) for one in mine]
+        return share(mean(values(later, arm)))
     if column.startswith("pass@"):
         k = int(column.removeprefix("pass@"))
         whole = {name: found for name, found in each.items() if len(found) >= k}
@@ -372,7 +464,7 @@ def _spent(plan: Plan, scores: Sequence[Score], judge_usd: float | None) -> Tabl
         if len(by_model) > 1:
             each = ", ".join(f"{model} {usd(total(costs))}" for model, costs in by_model.items())
             note += f" {arm.name} by model: {each}."
-    return Table("Cost, tokens, time, steps", head, tuple(rows), note)
+    return Table(SPENT, head, tuple(rows), note)
 
 
 def _spread(found: Sequence[float]) -> tuple[float, float, float]:
@@ -381,6 +473,55 @@ def _spread(found: Sequence[float]) -> tuple[float, float, float]:
         return found[0], found[0], found[0]
     tenths = quantiles(found, n=10, method="inclusive")
     return tenths[4], tenths[8], max(found)
+
+
+def solved_after(scores: Iterable[Score], arm: str) -> Counter[int]:
+    """Return how many right answers of an arm came after how many agents that its top agent asked."""
+    return Counter(one.delegations for one in scores if one.arm == arm and one.score == 1)
+
+
+def _asked(plan: Plan, scores: Sequence[Score]) -> Table:
+    """Return the attempts per solved question (002, app. C.1)."""
+    rows = []
+    for arm in plan.arms:
+        found = solved_after(scores, arm.name)
+        cells = [*(found[number] for number in range(_FEW + 1)), sum(n for one, n in found.items() if one > _FEW)]
+        middle, _, most = _spread([*found.elements()]) if found else (0, 0, 0)
+        rows.append((arm.name, str(found.total()), *map(str, cells), f"{middle:g}", f"{most:g}"))
+    head = ("arm", "solved", *map(str, range(_FEW + 1)), f"more than {_FEW}", "median", "most")
+    note = "Right answers by how many agents the top agent asked for them, one that it asked twice counted twice."
+    return Table(ATTEMPTS, head, tuple(rows), note)
+
+
+def reused(scores: Sequence[Score], arm: str) -> tuple[set[str], set[str]]:
+    """Return the tools that the questions of an arm made, and those of them that a later question called."""
+    mine = [one for one in scores if one.arm == arm]
+    made = {name for one in mine for name in one.made}
+    return made, made & {name for one in mine for name in one.reused}
+
+
+def _reuse(plan: Plan, scores: Sequence[Score]) -> Table:
+    """Return how many generated tools were of use to later questions (000, sec. 5.2)."""
+    rows = []
+    for arm in plan.arms:
+        mine = [one for one in scores if one.arm == arm.name]
+        made, again = reused(scores, arm.name)
+        rate = f"{100 * len(again) / len(made):.1f}" if made else "-"
+        counts = (
+            len(made),
+            len(again),
+            rate,
+            sum(bool(one.reused) for one in mine),
+            sum(bool(one.found) for one in mine),
+        )
+        rows.append((arm.name, *map(str, counts)))
+    head = ("arm", "tools made", "reused", "percent", "questions that reused", "found by the generator")
+    note = (
+        "A tool is reused if a later question called it. The questions were asked one after another, in the order in "
+        "which they stand below; what one of them made, the later ones had. Found: the generator found a tool that "
+        "fits in place of making one."
+    )
+    return Table("Reuse", head, tuple(rows), note)
 
 
 def _repeats(plan: Plan, scores: Sequence[Score]) -> Table:
@@ -433,12 +574,19 @@ def _questions(plan: Plan, scores: Sequence[Score]) -> Table:
             said = [(outcome(one), _short(one.answer or one.why), one.run_id) for one in mine if one.arm == arm.name]
             cells.append("; ".join(f"{what}: {words}" + (f" ({run})" if run else "") for what, words, run in said))
         rows.append((each, mine[0].group if mine else "", *cells))
-    return Table("Questions", ("id", "group", *(arm.name for arm in plan.arms)), tuple(rows), "With the run of each.")
+    return Table(QUESTIONS, ("id", "group", *(arm.name for arm in plan.arms)), tuple(rows), "With the run of each.")
 
 
 def _short(text: str, most: int = 60) -> str:
     line = " ".join(text.split())
     return line if len(line) <= most else line[: most - 3] + "..."
+
+
+def _web(plan: Plan) -> str:
+    """Say whether all arms are given the pages and results that one was given."""
+    if all(SAME_WEB.items() <= arm.settings.items() for arm in plan.arms):
+        return "the same for all arms: what one was given is given to the others"
+    return "as the settings of each arm say (web.cache_s, search.cache_s)"
 
 
 def _settings(plan: Plan) -> Table:
@@ -450,6 +598,7 @@ def _settings(plan: Plan) -> Table:
         *([("suite", plan.suite)] if plan.suite else []),
         ("set", f"{plan.set}, version {plan.version}"),
         ("questions", f"{len(plan.ids)} ({chosen}): {', '.join(plan.ids)}"),
+        *([("tips from", f"{len(plan.tips)} other questions: {', '.join(plan.tips)}")] if plan.tips else []),
         *((f"arm {arm.name}", arm.model_dump_json(exclude={"name"}, exclude_defaults=True)) for arm in plan.arms),
         ("repeats", str(plan.repeats)),
         ("asked again", again),
@@ -457,8 +606,9 @@ def _settings(plan: Plan) -> Table:
             "limits",
             ", ".join(f"{name} {one:g}" for name, one in limits.items()) or "as the settings",
         ),
-        ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in ISOLATED.items())),
+        ("kept apart", "no session; " + ", ".join(f"{name} = {one}" for name, one in plan.arms[0].kept_apart.items())),
         ("kept from", "pages with answers of benchmarks (`evaluation.benchmarks.pages`)"),
+        ("pages and searches", _web(plan)),
         *([("judge", plan.judge)] if plan.judge else []),
         ("package", plan.distribution),
     ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -54,7 +54,8 @@ class Progress:
     """How far an evaluation is, each time a run ended.
 
     Attributes:
-        done, total: answered places (question, arm, repeat), and all of them that can be asked.
+        done, total: answered places (question, arm, repeat), and all that can be asked; questions that give tips
+            count, too.
         failed: runs that ended with an error, here.
         spent_usd: of all its runs and those of its judge; None where a price is unknown.
         left_usd: of its budget, None without one.
@@ -139,9 +140,10 @@ class Runner:
         questions: of the plan, see `Plan.load`.
         workspaces: makes the workspace of an arm; arms that are alike but for system and model share one. A question
             with a machine has a workspace of its own.
-        at_once: runs at the same time.
+        at_once: runs at the same time; one where later questions reuse what earlier ones made.
         progress: is told of every run that ended.
         again: whether runs that failed are tried again.
+        begin: makes the run of a place from its spec, and returns its id; `Workspace.create` by default.
     """
 
     def __init__(
@@ -154,11 +156,14 @@ class Runner:
         at_once: int = 4,
         progress: Callable[[Progress], None] | None = None,
         again: bool = False,
+        begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
     ) -> None:
+        self._begin = begin
         self._folder, self._plan, self._questions, self._workspaces = folder, plan, questions.by_id, workspaces
+        self._faults = questions.faults
         self._missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
-        self._at_once, self._progress, self._again = at_once, progress, again
-        self._slots = asyncio.Semaphore(at_once)
+        self._at_once, self._progress, self._again = 1 if plan.reuse else at_once, progress, again
+        self._slots = asyncio.Semaphore(self._at_once)
         self._freed = asyncio.Condition()
         self._held = 0.0
         self._records: dict[Place, RunRecord] = {}
@@ -175,6 +180,7 @@ class Runner:
 
         Raises:
             UsageError: an arm cannot be run at all: its system, model, preset or key is not there. Nothing is spent.
+            EvaluationError: another process asks; or tools are reused, and some there are come from elsewhere.
         """
         plan = self._plan
         async with AsyncExitStack() as stack:
@@ -182,8 +188,12 @@ class Runner:
             opened = await self._opened(stack)
             any_workspace = opened[plan.arms[0].name]
             self._records = await found_runs(any_workspace, plan)
+            if plan.reuse:
+                await self._check_reuse(any_workspace)
             for place, record in self._records.items():
                 self._take(place, record.id, await any_workspace.result(record.id))
+            if plan.teacher is not None:
+                await self._check_tips(any_workspace)
             for one in await any_workspace.runs():
                 if one.manifest.labels.get(JUDGES) == plan.name:
                     self._paid[one.id] = paid(await any_workspace.result(one.id))
@@ -193,12 +203,52 @@ class Runner:
                     async with self._on_machine(first, arm, opened[arm.name]) as workspace:
                         await workspace.foresee(self._spec(first, arm, 0, 0, workspace))
             self._began = time.monotonic()
+            if plan.teacher is not None:
+                await self._learn(plan.teacher, opened[plan.teacher.name])
             left_out = await self._blocks(chosen, opened)
         refused: dict[str, dict[str, str]] = {}
         for (question, name), why in self._refused.items():
             refused.setdefault(question, {})[name] = why
         write(self._folder, plan.name, REFUSED, json.dumps(refused, indent=1) + "\n")
         return Ending(self._asked, self._refused, tuple(left_out), self._missing)
+
+    async def _check_reuse(self, workspace: Workspace[Any]) -> None:
+        """Raise EvaluationError where the reuse of tools could not be counted."""
+        if self._again:
+            raise EvaluationError(
+                f"{self._plan.name} measures reuse, and a question that is tried again would have the tools of later "
+                "ones; go on without --failed"
+            )
+        own = {one.id for one in self._records.values()}
+        for one in await workspace.tcp.stats():
+            if one.generated and one.made_in not in own:
+                raise EvaluationError(
+                    f"the workspace has the generated tool {one.name!r} of {one.made_in or 'an unknown run'}, which is "
+                    f"none of {self._plan.name}; measure reuse in a workspace of its own (--workspace DIR)"
+                )
+
+    async def _check_tips(self, workspace: Workspace[Any]) -> None:
+        """Raise EvaluationError where other runs would give tips, too."""
+        own = {one.id for place, one in self._records.items() if place[0] in self._plan.tips}
+        for one in await workspace.remembered(kinds=("insight",)):
+            if one.task not in own:
+                raise EvaluationError(
+                    f"the workspace remembers insights of {one.task}, which gives no tips in {self._plan.name}; ask in "
+                    "a workspace of its own (--workspace DIR)"
+                )
+
+    async def _learn(self, arm: Arm, workspace: Workspace[Any]) -> None:
+        """Ask the questions that give tips, one after another, with the memory that they come from."""
+        for each in self._plan.tips:
+            record = self._records.get((each, arm.name, 0, 0))
+            faulty = each in self._faults
+            if faulty or (record is not None and record.status in ENDED):  # failed, too
+                continue
+            hold = run_usd(self._plan)
+            if not await self._room(hold):
+                return
+            await self._answer(self._questions[each], arm, 0, workspace)
+            self._held -= hold
 
     async def _opened(self, stack: AsyncExitStack) -> dict[str, Workspace[Any]]:
         """Open the workspaces of the arms."""
@@ -286,7 +336,7 @@ class Runner:
                 try:
                     async with self._on_machine(question, arm, workspace) as there:
                         spec = self._spec(question, arm, repeat, attempt, there)
-                        run_id = record.id if record else await there.create(spec)
+                        run_id = record.id if record else await self._begin(there, spec)
                         result = await there.resume(run_id)
                 except AgentOrchestraError as exc:  # of this run alone: the others go on
                     self._refused[question.id, arm.name] = f"{type(exc).__name__}: {exc}"
@@ -319,7 +369,7 @@ class Runner:
             on_ask="deny",
             labels=plan.labels(question.id, arm.name, repeat, attempt),
             seed=sha256_json([plan.seed, question.id, repeat, attempt])[:16],
-            memory="none",
+            memory="workflow" if question.id in plan.tips else "none",
             environments=arm.environments or (("terminal", "files") if task is not None else ()),
             components=arm.components,
         )
@@ -335,7 +385,7 @@ class Runner:
         if self._progress is None:
             return
         plan, spent = self._plan, self._spent()
-        total = (len(plan.ids) - len(self._missing)) * len(plan.arms) * plan.repeats
+        total = (len(plan.ids) - len(self._missing)) * len(plan.arms) * plan.repeats + len(plan.tips)
         each = (time.monotonic() - self._began) / max(1, self._asked)
         self._progress(
             Progress(

@@ -32,6 +32,7 @@ from agentorchestra.evaluation.questions import (
     read_lines,
 )
 from agentorchestra.evaluation.runner import ENDED, REFUSED, arm_workspace, found_runs, is_answer, paid
+from agentorchestra.evaluation.trajectories import Course, course
 from agentorchestra.workspace import Workspace
 
 SCORES = "scores.jsonl"
@@ -64,6 +65,9 @@ class Score(BaseModel, frozen=True):
         answer: its answer.
         status, score, why: see `Scored`.
         cost_usd, tokens, duration_s, steps: of all attempts together; cost is None where a price is unknown.
+        delegations: agents that its top agent asked, in the run whose answer counts.
+        made, found: tools that were generated, and that the generator found in place of making one, in all attempts.
+        reused: tools that were called and that an earlier question of the arm made.
         usd_by_model: the same dollars, by the model that was asked.
     """
 
@@ -81,6 +85,10 @@ class Score(BaseModel, frozen=True):
     tokens: int = 0
     duration_s: float = 0.0
     steps: int = 0
+    delegations: int = 0
+    made: tuple[str, ...] = ()
+    found: tuple[str, ...] = ()
+    reused: tuple[str, ...] = ()
     usd_by_model: dict[str, float | None] = {}
 
 
@@ -239,6 +247,7 @@ async def score(
     runs = sum(paid(one.result) or 0.0 for one in tries)
     purse = Purse(plan, runs + sum([paid(await workspace.result(one)) or 0.0 for one in asked.values()]))
     slots = asyncio.Semaphore(at_once)
+    courses: dict[tuple[str, str, int], list[Course]] = {}
 
     async def checked(question: EvalQuestion, mark: Score) -> Check | None:
         """Return what is on the machine that a run left, looked at once."""
@@ -259,6 +268,8 @@ async def score(
             return mark.model_copy(update={"status": "missing", "why": questions.faults[each]})
         if mark.status == "not_run":
             return mark.model_copy(update={"why": refused.get(each, {}).get(arm, mark.why)})
+        tries = by_place[each, arm, repeat]
+        courses[each, arm, repeat] = [course(await workspace.events(one.result.run_id)) for one in tries]
         if mark.status != "ok":
             return mark
         async with slots:
@@ -270,8 +281,26 @@ async def score(
         return mark.model_copy(update={"status": said.status, "score": said.score, "why": said.why})
 
     places = product(plan.ids, [arm.name for arm in plan.arms], range(plan.repeats))
-    scores = await asyncio.gather(*(marked(*place) for place in places))
+    marks = await asyncio.gather(*(marked(*place) for place in places))
+    scores = _with_courses(marks, courses)
     write(workspace.folder, plan.name, SCORES, "".join(one.model_dump_json() + "\n" for one in scores))
+    return scores
+
+
+def _with_courses(marks: Iterable[Score], courses: Mapping[tuple[str, str, int], list[Course]]) -> list[Score]:
+    """Return scores, in the order in which their questions were asked, with what the logs say of them."""
+    before: dict[str, set[str]] = {}
+    scores = []
+    for mark in marks:
+        tries = courses.get((mark.question, mark.arm, mark.repeat), [])
+        known = before.setdefault(mark.arm, set())
+        made, found, called = (
+            {name for one in tries for name in getattr(one, which)} for which in ("made", "found", "called")
+        )
+        said = {name: tuple(sorted(each)) for name, each in (("made", made), ("found", found))}
+        said["reused"] = tuple(sorted(called & known))
+        known |= made
+        scores.append(mark.model_copy(update={**said, "delegations": tries[-1].delegations if tries else 0}))
     return scores
 
 

@@ -4,7 +4,8 @@
        └──────────────────^
 An edge says that the output of one effect stands in the input of another. A request's conversation is a hash chain in
 the log, so what is new in it, against the request before on its branch, is known: the reply before, results of calls,
-answers of sub-agents. Across branches words decide. The truth of a question is in no log, so it never stands here.
+answers of sub-agents. Across branches words decide; what an agent did inside reaches its caller as the agent's answer.
+The truth of a question is in no log, so it never stands here.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from agentorchestra.core.events import Event, Noted, RunCreated, RunEnded
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.log.ledger import Ledger, Record, parent_key, status_of
+from agentorchestra.log.ledger import Ledger, Record, parent_key, status_of, within
 
 CHARS, NODES = 60_000, 60
 """Characters of a run's evidence, and effects in it."""
@@ -44,6 +45,9 @@ _CARRIERS: Mapping[str, frozenset[EffectKind]] = {
 _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _TELLING = 20
 """Characters that words need to be known again elsewhere."""
+
+_WARNINGS = 20
+"""Warnings of a run that are told."""
 
 _SHARE = 0.3
 """Part of a template's words that stand in a request which was rendered from it; conditions leave some out."""
@@ -78,7 +82,7 @@ def evidence_of(
     ended = [one.data for one in events if one.type == "run_ended"]
     last = ended[-1] if ended else None
     result = last.result if isinstance(last, RunEnded) else {}
-    notes = [one.data for one in events if one.type == "noted"]
+    notes = [data for one in events if one.type == "noted" and isinstance(data := one.data, Noted)]
     graph = _Graph(Ledger.of(events), {one.span or "": one.actor for one in events if one.actor})
     graph.build()
     kept = graph.nearest(nodes)
@@ -88,8 +92,8 @@ def evidence_of(
         task=cut(manifest.task, chars // 8),
         status=status.value,
         answer=cut(str(result.get("answer") or ""), chars // 8),
-        error=(last.error or "") if isinstance(last, RunEnded) else "",
-        failed_checks=tuple(cut(one.message, 500) for one in notes if isinstance(one, Noted) and one.level != "info"),
+        error=cut((last.error or "") if isinstance(last, RunEnded) else "", chars // 8),
+        failed_checks=tuple(cut(one.message, 500) for one in notes if one.level != "info")[-_WARNINGS:],
         score=score,
         labels=manifest.labels,
         nodes=tuple(graph.node(key, variables, room) for key in kept),
@@ -143,6 +147,8 @@ class _Graph:
         for other, record in self.records.items():
             if record.seq > self.records[key].began or other == key or (other, key.branch) in delivered:
                 continue
+            if self._carried(other, key):
+                continue
             near = other.branch == key.branch and (before is None or other >= before)
             replied = other in self.requests and _outcome(record).ok
             ids = {one.id for one in _outcome(record).response.tool_calls} if replied else set()
@@ -159,6 +165,8 @@ class _Graph:
         for other, record in self.records.items():
             if record.seq > self.records[key].began or other in (key, before) or other in self.requests:
                 continue
+            if self._carried(other, key):
+                continue
             if self._stands(other, asked):
                 self.after[other].append(key)
 
@@ -170,9 +178,21 @@ class _Graph:
                 owner = parent_key(owner.branch)
             self.after[key].append(OUTCOME if owner is None else owner)
 
+    def _carried(self, key: EffectKey, later: EffectKey) -> bool:
+        """Return True if an output came to a later effect as that of an agent or tool which it was done for."""
+        owner = None if key.branch == later.branch else parent_key(key.branch)
+        while owner is not None:
+            record = self.records.get(owner)
+            if record is not None and not within(later.branch, owner.path) and record.seq <= self.records[later].began:
+                return True
+            owner = parent_key(owner.branch)
+        return False
+
     def _before(self, key: EffectKey) -> EffectKey | None:
-        """Return the last request before an effect on its branch."""
-        return max((one for one in self.requests if one.branch == key.branch and one.n < key.n), default=None)
+        """Return the last request on an effect's branch that was answered before it began."""
+        began = self.records[key].began
+        asked = (one for one in self.requests if one.branch == key.branch and one.n < key.n)
+        return max((one for one in asked if self.records[one].seq <= began), default=None)
 
     def _stands(self, key: EffectKey, text: str, *, near: bool = False) -> bool:
         """Return True if an output stands in a text; `near`: where it is expected, however short it is."""
@@ -221,7 +241,12 @@ def takes_part(variable: Variable, record: Record, request: ModelRequest | None)
         return variable.is_code and record.kind in _CARRIERS[kind] and component == name
     if variable.is_code:
         return False
-    if kind == "tool" and any(tool.name == name for tool in request.tools):
+    # The words of what is offered stand in its schema.
+    offered = {tool.name for tool in request.tools}
+    if kind == "tool" or (kind == "agent" and variable.role == "description"):
+        if name in offered:
+            return True
+    elif kind == "environment" and any(one.startswith(f"{name}_") for one in offered):
         return True
     words = [line.strip() for line in _TAG.sub("\n", variable.text).splitlines()]
     telling = [one for one in words if len(one) >= _TELLING] or [one for one in words if one]

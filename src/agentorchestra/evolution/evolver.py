@@ -7,7 +7,7 @@ app. C.4). What a candidate may not be is checked before anything is spent on it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from statistics import fmean
@@ -15,19 +15,24 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
+from agentorchestra.core.spec import RunSpec
 from agentorchestra.evaluation.plan import PLAN, Arm, amend, folder_of, planned
 from agentorchestra.evaluation.plan import keep as keep_plan
 from agentorchestra.evaluation.plan import read as read_plan
 from agentorchestra.evaluation.results import values
 from agentorchestra.evaluation.runner import Runner, arm_workspace
 from agentorchestra.evaluation.scores import Score, score, total
+from agentorchestra.evolution.checks import HeldApart
 from agentorchestra.evolution.components import managed, version_of
 from agentorchestra.evolution.gate import decide
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, Trial, parted
 from agentorchestra.evolution.optimisers import check
 from agentorchestra.evolution.record import FOLDER, Evolution, Round, Source, add_round, rounds
+from agentorchestra.evolution.validation import Forks, Prefix, prefixes, recorded
+from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
 
@@ -111,6 +116,7 @@ class Evolver:
             variables=await self._variables(workspace, current),
             trials=_trials(before, CURRENT),
             evaluate=evaluate,
+            past=await self._past(workspace, current),
             labels={"evolution": evolution.name, "round": str(number)},
             model=evolution.optimiser_model or evolution.model,
             usd=self._left(),
@@ -122,7 +128,7 @@ class Evolver:
             update={"run": proposal.run, "reasons": {one.place: one.reason for one in proposal.changes}}
         )
         if not proposal.changes:
-            return self._closed(ended, before_usd, "no change", why="nothing was proposed")
+            return self._closed(ended, before_usd, "no change", why=proposal.why)
         try:
             versions = await self._candidates(task, current, proposal, number)
         except UsageError as exc:
@@ -152,13 +158,23 @@ class Evolver:
         if evolution.promote == "auto":
             why = f"{_percent(ended.before)} of its training questions before, {_percent(ended.after)} with it"
             await self._promoted(workspace, ended, current, why)
-            return self._closed(ended, before_usd, "promoted", why=why)
+            return self._closed(ended, before_usd, "promoted" if evolution.canary == 1 else "canary", why=why)
         arms = {CURRENT: dict(current), CANDIDATE: {**current, **ended.versions}}
+        gates = [f"{evolution.name}-{earlier}-gate" for earlier in range(1, number)]
+        forks = Forks(await recorded(self._folder, workspace, gates, current), ended.versions)
         scores = await self._asked(
-            workspace, f"{number}-gate", evolution.validation, evolution.validation.ids, arms, evolution.repeats
+            workspace,
+            f"{number}-gate",
+            evolution.validation,
+            evolution.validation.ids,
+            arms,
+            repeats=evolution.repeats,
+            begin=forks.begin,
         )
-        decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=_costs(scores))
-        ended = ended.model_copy(update={"decision": decision})
+        spared = await prefixes(workspace, [one.run_id for one in scores if one.run_id])
+        costs = _costs(scores, spared)
+        decision = decide(values(scores, CURRENT), values(scores, CANDIDATE), evolution.terms, costs=costs)
+        ended = ended.model_copy(update={"decision": decision, "spared": sum(one.requests for one in spared.values())})
         evidence = f"{decision.why} (evaluation {evolution.name}-{number}-gate)"
         if decision.verdict == "reject":
             return self._closed(ended, before_usd, "rejected", why=decision.why)
@@ -166,7 +182,8 @@ class Evolver:
             how = "waiting" if decision.verdict == "promote" else "undecided"
             return self._closed(ended, before_usd, how, why=decision.why)
         await self._promoted(workspace, ended, current, evidence)
-        return self._closed(ended, before_usd, "promoted", why=decision.why)
+        how = "promoted" if evolution.canary == 1 else "canary"
+        return self._closed(ended, before_usd, how, why=decision.why)
 
     def _closed(self, ended: Round, before_usd: int, how: str, why: str) -> Round:
         return ended.model_copy(update={"ended": how, "why": why, "usd": total(self._spent[before_usd:])})
@@ -205,6 +222,24 @@ class Evolver:
             )
         return {place: one for place, one in found.items() if not wanted or place in wanted}
 
+    async def _past(self, workspace: Workspace[Any], current: Mapping[str, str]) -> dict[str, list[Past]]:
+        """Return the texts that were proposed before, with their scores on training questions (momentum).
+
+        What the gate said of them stays out: it comes from questions that no optimiser learns from.
+        """
+        found: dict[str, list[Past]] = {}
+        for one in rounds(self._folder, self._evolution.name):
+            for subject, version in one.versions.items():
+                if version == current[subject]:
+                    continue
+                manager, name = managed(workspace, subject)
+                for each in await manager.vars(name, version):
+                    place = f"{subject}/{each.name}"
+                    if place in one.reasons:
+                        past = Past(text=each.value, score=one.after)
+                        found.setdefault(place, []).append(past)
+        return found
+
     async def _candidates(
         self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
@@ -216,7 +251,7 @@ class Evolver:
         for one in proposal.changes:
             if one.place not in task.variables:
                 raise EvolutionError(f"it changes {one.place}, which may not change; {', '.join(task.variables)} may")
-        await check(task, proposal.changes)
+        await check(task, proposal.changes, held_apart(self._evolution.validation))
         return await self._registered(task.workspace, current, proposal.changes, proposal.run, f"round {number}")
 
     async def _registered(
@@ -247,21 +282,30 @@ class Evolver:
     async def _promoted(
         self, workspace: Workspace[Any], ended: Round, current: Mapping[str, str], evidence: str
     ) -> None:
-        """Make the candidates what their names mean; raise EvolutionError if they mean something else by now."""
+        """Make the candidates what their names mean, or give them their share of the live runs.
+
+        Raises:
+            EvolutionError: a name means something else by now.
+        """
         for subject, version in current.items():
             now = await version_of(workspace, subject)
             if now not in (version, ended.versions.get(subject)):
                 raise EvolutionError(
                     f"{subject} is {now} by now, and the candidate was compared with {version}; begin another evolution"
                 )
+        by: By = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": ended.run}
         for subject, version in ended.versions.items():
             manager, name = managed(workspace, subject)
-            said = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": ended.run}
-            await manager.activate(name, version, **said)
+            if await version_of(workspace, subject) == version:
+                continue  # it was promoted before a stop
+            if self._evolution.canary < 1:
+                await manager.share(name, version, self._evolution.canary, **by)
+            else:
+                await manager.activate(name, version, **by)
 
     async def _tidied(self, workspace: Workspace[Any], ended: Round) -> None:
         """Archive the candidates of a round that are over; one that waits for a person or more questions stays."""
-        stays = ended.versions if ended.ended in ("promoted", "waiting", "undecided") else {}
+        stays = ended.versions if ended.ended in ("promoted", "canary", "waiting", "undecided") else {}
         for subject, version in self._tried:
             manager, name = managed(workspace, subject)
             state = next(one.state for one in await manager.versions(name) if one.version == version)
@@ -290,6 +334,7 @@ class Evolver:
         ids: Sequence[str],
         arms: Mapping[str, Mapping[str, str]],
         repeats: int = 1,
+        begin: Callable[[Workspace[Any], RunSpec], Awaitable[str]] = Workspace.create,
     ) -> list[Score]:
         """Ask questions of the arms (versions by component), or find what was asked; return the scores.
 
@@ -316,7 +361,8 @@ class Evolver:
             )
             plan = keep_plan(self._folder, made.model_copy(update={"ids": tuple(ids), "budget_usd": left}))
         self._tell(f"{name}: {len(plan.ids)} questions, {len(plan.arms)} versions")
-        ending = await Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once).run()
+        runner = Runner(self._folder, plan, questions, workspaces=self._workspaces, at_once=self._at_once, begin=begin)
+        ending = await runner.run()
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
             raise EvolutionError(
@@ -331,6 +377,14 @@ class Evolver:
         if self._evolution.budget_usd is None:
             return None
         return self._evolution.budget_usd - sum(one or 0.0 for one in self._spent)
+
+
+def held_apart(source: Source) -> HeldApart:
+    """Return the words of questions and true answers that no proposal may hold."""
+    questions = source.load().by_id
+    every = [questions[one] for one in source.ids]
+    truths = [each for one in every for each in (one.truth if isinstance(one.truth, list | tuple) else [one.truth])]
+    return HeldApart.of([*(one.task for one in every), *(str(one) for one in truths if one is not None)])
 
 
 @contextmanager
@@ -366,13 +420,13 @@ def _percent(share: float | None) -> str:
     return "-" if share is None else f"{100 * share:.0f}%"
 
 
-def _costs(scores: Sequence[Score]) -> tuple[float, float] | None:
-    """Return what both arms cost for an answer: dollars where they are known and above 0, else tokens."""
+def _costs(scores: Sequence[Score], spared: Mapping[str, Prefix]) -> tuple[float, float] | None:
+    """Return what both arms cost for an answer, with what a fork was spared: dollars if all are known, else tokens."""
     asked = {arm: [one for one in scores if one.arm == arm and one.run_id] for arm in (CURRENT, CANDIDATE)}
     if not all(asked.values()):
         return None
-    usd = {arm: total(one.cost_usd for one in each) for arm, each in asked.items()}
-    if all(usd.values()):
-        return tuple((usd[arm] or 0.0) / len(asked[arm]) for arm in (CURRENT, CANDIDATE))  # type: ignore[return-value]
-    found = [fmean(one.tokens for one in asked[arm]) for arm in (CURRENT, CANDIDATE)]
-    return (found[0], found[1]) if found[0] else None
+    usd = [total(c for one in each for c in (one.cost_usd, spared[one.run_id].usd)) for each in asked.values()]
+    tokens = [float(sum(one.tokens + spared[one.run_id].tokens for one in each)) for each in asked.values()]
+    found = tokens if None in usd or 0.0 in usd else [one or 0.0 for one in usd]
+    current, candidate = (sum_ / len(each) for sum_, each in zip(found, asked.values(), strict=True))
+    return (current, candidate) if current else None

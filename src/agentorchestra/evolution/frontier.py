@@ -228,7 +228,7 @@ class Frontier:
         reasons = {one.place: one.reason for one in proposal.changes}
         made = Candidate(round=number, base=base.version, reasons=reasons, run=proposal.run, usd=proposal.usd)
         if not proposal.changes:
-            return made.model_copy(update={"why": "nothing was proposed"})
+            return made.model_copy(update={"why": proposal.why})
         try:
             if unknown := [one.place for one in proposal.changes if one.place not in variables]:
                 raise EvolutionError(f"{unknown[0]} may not change; {', '.join(variables)} may")

@@ -32,7 +32,7 @@ async def gepa(task: Improvement) -> Proposal:
         EvolutionError: GEPA stopped with an error.
     """
     try:
-        from gepa import optimize  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        from gepa.api import optimize
     except ImportError:
         raise MissingExtraError(
             "the optimiser gepa needs the package of its name; install it: pip install 'agentorchestra[evolve]'"
@@ -40,6 +40,7 @@ async def gepa(task: Improvement) -> Proposal:
     seed = {place: one.value for place, one in task.variables.items()}
     work = _Adapter(task, asyncio.get_running_loop())
     questions = [one.question for one in task.trials]
+    found: Any
     try:
         found = await asyncio.to_thread(
             optimize,
@@ -79,7 +80,7 @@ class _Adapter:
 
     def evaluate(self, batch: Sequence[str], candidate: Mapping[str, str], capture_traces: bool = False) -> Any:
         """Answer questions with a candidate's texts."""
-        from gepa.core.adapter import EvaluationBatch  # type: ignore[import-not-found,import-untyped,unused-ignore]
+        from gepa.core.adapter import EvaluationBatch
 
         trials = self._wait(self._answered([*batch], dict(candidate)))
         by_question = {one.question: one for one in trials}

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
@@ -35,9 +36,16 @@ class Change(BaseModel, frozen=True):
 
 
 class Proposal(BaseModel, frozen=True):
-    """What an optimiser proposes: changes (none where it has nothing to propose), its run, and what it cost."""
+    """What an optimiser proposes.
+
+    Attributes:
+        changes: none where it has nothing to propose; `why` says why.
+        run: its run, "" where it has none of its own.
+        usd: what it cost, None where a price is unknown.
+    """
 
     changes: tuple[Change, ...] = ()
+    why: str = "nothing was proposed"
     run: str = ""
     usd: float | None = 0.0
 
@@ -65,6 +73,7 @@ class Improvement:
         workspace: open; its requests are runs there.
         variables: those that may change, by place (`prompt:react/template`).
         trials: the training questions of this round with the current texts.
+        past: earlier texts of the variables in this evolution, by place, with how they did on training questions.
         evaluate: answers some of these questions (their ids) with other texts, by place; what that costs counts.
         labels: of its runs.
         model: that it asks, None for that of the settings.
@@ -76,6 +85,7 @@ class Improvement:
     variables: Mapping[str, Variable]
     trials: Sequence[Trial]
     evaluate: Callable[[Mapping[str, str], Sequence[str]], Awaitable[Sequence[Trial]]]
+    past: Mapping[str, Sequence[Past]] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     model: str | None = None
     usd: float | None = None

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
 
-from agentorchestra.agents.optimiser.constraints import check_text
-from agentorchestra.agents.optimiser.evidence import Evidence, Limits
+from agentorchestra.agents.optimiser.evidence import Evidence
 from agentorchestra.agents.optimiser.evidence import Variable as Text
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.evaluation.runner import ENDED, paid
+from agentorchestra.evolution.checks import HeldApart, check_changes
 from agentorchestra.evolution.evidence import evidence_of
 from agentorchestra.evolution.gepa_optimiser import gepa
 from agentorchestra.evolution.optimiser import Change, Improvement, Optimiser, Proposal, parted
@@ -53,7 +53,7 @@ class BySystem:
             texts = await texts_of(task)
             evidence = await self._evidence(task, texts)
             if not any(node.uses for one in evidence for node in one.nodes):
-                return Proposal()
+                return Proposal(why="none of the variables took part in the runs that did worst")
             run_id = await task.workspace.create(
                 f"Propose better texts for {', '.join(dict.fromkeys(one.component for one in texts))}.",
                 system=self.system,
@@ -76,7 +76,7 @@ class BySystem:
                 f"`agentorchestra resume {run_id}` goes on, then the same command"
             )
         changes = tuple(Change.model_validate(one) for one in result.output or ())
-        return Proposal(changes=changes, run=run_id, usd=paid(result))
+        return Proposal(changes=changes, why=result.report[-500:] or result.answer, run=run_id, usd=paid(result))
 
     async def _evidence(self, task: Improvement, texts: Sequence[Text]) -> list[Evidence]:
         """Return the evidence of the runs that did worst."""
@@ -104,14 +104,12 @@ async def texts_of(task: Improvement) -> list[Text]:
                 role=one.role,
                 description=one.description[:2_000],
                 source=source,
+                past=tuple(task.past.get(place, ())),
             )
         )
     return [one for one in found if one.text.strip()]
 
 
-async def check(task: Improvement, changes: Sequence[Change], limits: Limits | None = None) -> None:
-    """Check the texts of a proposal by code; see `optimiser.constraints.check_text`."""
-    texts = {one.key: one for one in await texts_of(task)}
-    for one in changes:
-        if one.place in texts:
-            check_text(texts[one.place], one.text, limits or Limits())
+async def check(task: Improvement, changes: Sequence[Change], apart: HeldApart | None = None) -> None:
+    """Check a proposal by code; see `checks.check_changes`."""
+    check_changes(await texts_of(task), changes, apart=apart)

@@ -113,15 +113,16 @@ class Round(BaseModel, frozen=True):
 
     Attributes:
         number: from 1.
-        ended: `promoted`, `rejected`, `undecided`, `waiting` (for a person), `refused` (by a check, before anything was
-            spent on it), `no better` (on its training questions), `no change` (nothing was proposed), `learnt` (every
-            training question was right).
+        ended: `promoted`, `canary` (it has a share of the live runs), `rejected`, `undecided`, `waiting` (for a
+            person), `refused` (by a check, before anything was spent on it), `no better` (on its training questions),
+            `no change` (nothing was proposed), `learnt` (every training question was right).
         why: a sentence.
         versions: of the candidate, by component.
         reasons: why the optimiser changed what it changed, by variable.
         run: the optimiser's run, "" where there was none.
         before, after: the mean score on the training questions.
         decision: of the gate.
+        spared: requests of the validation that were copied from earlier runs and not asked again.
         usd: what the round cost, None where a price is unknown.
     """
 
@@ -134,6 +135,7 @@ class Round(BaseModel, frozen=True):
     before: float | None = None
     after: float | None = None
     decision: Decision | None = None
+    spared: int = 0
     usd: float | None = 0.0
 
 

@@ -230,9 +230,15 @@ def _short(value: Any, most: int = _SHORT) -> str:
 def _relation(left: _Log, right: _Log) -> str:
     for child, parent in ((left, right), (right, left)):
         if child.manifest.parent_run == parent.run_id:
-            changed = ", ".join(child.manifest.overrides) or "nothing"
-            where = f"at event {child.manifest.fork_seq} (changed: {changed})"
+            where = f"at event {child.manifest.fork_seq} (changed: {changed_in(child.manifest)})"
             return f"{child.run_id} was forked from {parent.run_id} {where}"
     if left.manifest.parent_run is not None and left.manifest.parent_run == right.manifest.parent_run:
-        return f"both were forked from {left.manifest.parent_run}"
+        changed = "; ".join(f"{one.run_id} changed: {changed_in(one.manifest)}" for one in (left, right))
+        return f"both were forked from {left.manifest.parent_run} ({changed})"
     return ""
+
+
+def changed_in(manifest: RunManifest) -> str:
+    """Return what a fork changed, in words, with the versions of components that it names."""
+    said = (f"{name} {value}" if name.startswith("component:") else name for name, value in manifest.overrides.items())
+    return ", ".join(said) or "nothing"

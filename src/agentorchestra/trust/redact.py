@@ -34,12 +34,15 @@ class Redactor:
 
     def json(self, value: Any) -> Any:
         """Return a JSON value without secrets, keys included."""
+        return self._without(value) if self._pairs and self._hit(value) else value
+
+    def _without(self, value: Any) -> Any:
         if isinstance(value, str):
             return self.text(value)
         if isinstance(value, dict):
-            return {self.text(str(key)): self.json(item) for key, item in value.items()}
+            return {self.text(str(key)): self._without(item) for key, item in value.items()}
         if isinstance(value, list | tuple):
-            return [self.json(item) for item in value]
+            return [self._without(item) for item in value]
         return value
 
     def _hit(self, value: Any) -> bool:

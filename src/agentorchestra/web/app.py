@@ -31,6 +31,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, Question, RunStatus
+from agentorchestra.evolution.canary import check_canaries
 from agentorchestra.runtime.engine import is_dead
 from agentorchestra.runtime.waits import GOES_ON
 from agentorchestra.web.bodies import (
@@ -166,6 +167,7 @@ class WebApp:
         body = await read_body(request, Submission, self._max_body_bytes)
         with tempfile.TemporaryDirectory(prefix="agentorchestra-upload-") as folder:
             paths = [await asyncio.to_thread(_write, Path(folder), one) for one in body.files]
+            await check_canaries(self._ws)
             try:
                 run_id = await self._ws.create(body.spec(paths), temporary_files=True)
             except FileInputError as exc:

@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import HttpRequestError
-from agentorchestra.core.settings import Action, Finish, OnAsk
+from agentorchestra.core.settings import Action, Finish, OnAsk, PartSettings
 from agentorchestra.core.spec import RunSpec
 
 B = TypeVar("B", bound=BaseModel)
@@ -70,6 +70,7 @@ class Submission(_Body):
     memory: str | None = None
     environments: tuple[str, ...] = ()
     components: dict[str, str] = {}
+    parts: PartSettings | None = None
     files: tuple[SentFile, ...] = ()
 
     @field_validator("files")

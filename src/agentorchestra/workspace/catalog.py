@@ -134,6 +134,7 @@ class Catalog:
         for name in settings.team.systems:
             system_purpose(name, self.systems)
         self._beneath = (*settings.team.systems, settings.aorchestra.executor)
+        self._chosen = settings.team.agents
         check_memories(own.memories)
         self.memories: dict[str, Any] = {**builtin_memories(), **own.memories}
         self.agents = agents_by_name(own.agents, self.tools, self.systems, prompts, settings)
@@ -221,7 +222,8 @@ class Catalog:
         behind = [carried_by(one).agents for one in (*equipment.tools.values(), *self.environments.values())]
         leaders = {*self._led_by(equipment), *self.agents_behind, *(one.name for agents in behind for one in agents)}
         has = {*equipment.tools, *(() if self.sandbox == "none" else ("sandbox",))}
-        return team(self.agents, equipment.environments, {*self.packaged}, has, leaders=leaders)
+        chosen = self._chosen
+        return team(self.agents, equipment.environments, {*self.packaged}, has, leaders=leaders, chosen=chosen)
 
     def _led_by(self, equipment: Equipment) -> set[str]:
         """Return the systems that drive a run or that it may delegate to, and who takes part in their societies."""

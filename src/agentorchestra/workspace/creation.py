@@ -11,12 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pydantic import JsonValue, TypeAdapter
+from pydantic import JsonValue, TypeAdapter, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import (
     BudgetError,
     EmptyTaskError,
+    ForkError,
     LifecycleError,
     PromptError,
     SettingsError,
@@ -27,7 +28,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.settings import RoleSettings
+from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
     FINAL,
@@ -58,6 +59,12 @@ EARLIER_MOST = 10
 DEFAULT_COST_USD = 1.0
 """Held for priced models when no dollar limit was given; the command line prints it."""
 
+APART = frozenset({"evaluation", "evolution", "judges"})
+"""Labels of runs that are compared with each other, or judge: none of them gets a candidate by chance."""
+
+_PINNED = ("tool", "environment", "agent", "prompt")
+"""The kinds of components that a manifest pins by name."""
+
 _SETTLED = (
     "embedding_model",
     "transcription_model",
@@ -66,7 +73,6 @@ _SETTLED = (
     "in_view_chars",
     "reasoning",
     "preset",
-    "parts",
 )
 """Settings that a manifest has as they are."""
 
@@ -108,11 +114,14 @@ class RunCreator:
         if system not in catalog.agents:
             find_system(system, catalog.systems)
         await parts.ready()
+        run_id = new_run_id()
+        spec = self._drawn(spec, run_id)
         equipment = await self._equipped(spec, objects, system)
         catalog, models = catalog.of(equipment), equipment.models
         models.check(name)
         agent = catalog.agents.get(system)
         drive = catalog.systems.get(system) if agent is None else agent.drive
+        _check_chosen(settings.team.agents or (), catalog.agents)
         team = catalog.team(equipment)
         _check_options(system, drive, spec.options, {*team}, name)
         if isinstance(drive, Coral):
@@ -120,12 +129,20 @@ class RunCreator:
         worded = finish != "text" or action == "code" or models.client(name).native_tools
         _check_finish(finish, objects.output_type, native=worded)
         memory = self._memory_name(spec.memory)
-        self._check_components(spec.components, equipment, system, memory)
+        self._check_components(
+            spec.components,
+            {
+                "tool": equipment.tools,
+                "environment": catalog.environments_for(equipment),
+                "agent": {*team, system},
+                "prompt": catalog.prompts.names,
+                "memory": _memories(memory, team),
+            },
+        )
         roles = self._roles(spec, models)
         session_runs = await self._session_runs(spec.session)
         steps = self._steps(spec, agent)
-        run_id = new_run_id()
-        pinned = self._pinned(run_id, name, roles, models, spec.budget)
+        pinned = self._pinned(run_id, name, roles, models, spec.budget, self._part_settings(spec))
         seeing = pinned["media_models"]
         self._check_heard(spec.files, seeing)
         blind = not (seeing.get("image") or seeing.get("document"))
@@ -182,15 +199,18 @@ class RunCreator:
         models = (await self._equipped(spec, objects, system)).models
         name = settings.model if spec.model is None else spec.model
         models.check(name)
-        pinned = self._pinned("", name, self._roles(spec, models), models, spec.budget)
-        return foreseen(settings.parts, self._steps(spec, catalog.agents.get(system)), pinned["budget"])
+        wanted = self._part_settings(spec)
+        pinned = self._pinned("", name, self._roles(spec, models), models, spec.budget, wanted)
+        return foreseen(wanted, self._steps(spec, catalog.agents.get(system)), pinned["budget"])
 
     async def create_calls(self) -> tuple[str, RunManifest]:
         """Write the run that holds the calls made outside of runs; return its id and manifest."""
         settings, catalog = self._settings, self._catalog
         run_id = new_run_id()
         manifest = RunManifest(
-            **self._pinned(run_id, settings.model, dict(settings.roles), catalog.models, None, media_cost=False),
+            **self._pinned(
+                run_id, settings.model, dict(settings.roles), catalog.models, None, settings.parts, media_cost=False
+            ),
             task=CALLS_TASK,
             system=CALLS,
             tools=self._pins(catalog.tools, catalog.every_environment),
@@ -211,6 +231,7 @@ class RunCreator:
         roles: dict[str, RoleSettings],
         models: Any,
         budget: Budget | None,
+        wanted: PartSettings,
         *,
         media_cost: bool = True,
     ) -> dict[str, Any]:
@@ -220,16 +241,18 @@ class RunCreator:
             run_id: the run.
             model, roles, models: of the run.
             budget: that was given.
+            wanted: the parts of its main agent.
             media_cost: count what models that only see or hear may cost.
         """
         settings, host = self._settings, self._parts.host
-        mixed = settings.parts.mixture or {}
+        mixed = wanted.mixture or {}
         names = [one for name in (*_named(model, roles), *mixed) for one in models.chain(name)]
         asked = {*names, *settings.models}
         seeing = self._media_models(models, model, roles)
         perhaps = {one for each in seeing.values() for one in each} if media_cost else ()
         return {
             **{name: getattr(settings, name) for name in _SETTLED},
+            "parts": wanted,
             "model": model,
             "roles": roles,
             "budget": self._budget(names, budget, models, perhaps=perhaps),
@@ -245,6 +268,21 @@ class RunCreator:
             "app_folder": host.app_folder,
             "distribution": distribution(),
         }
+
+    def _part_settings(self, spec: RunSpec) -> PartSettings:
+        """Return the parts of a run's main agent: those that it names, over those of the settings."""
+        if spec.parts is None:
+            return self._settings.parts
+        wanted = spec.parts.over(self._settings.parts)
+        if spec.parts.rounds is not None and wanted.refine in (None, "none"):
+            raise SettingsError(
+                f"parts.rounds = {spec.parts.rounds}, and nothing is refined; set parts.refine to textgrad or reflect "
+                "(--refine), or leave the rounds out"
+            )
+        try:
+            return PartSettings.model_validate(wanted.model_dump())
+        except ValidationError as exc:
+            raise SettingsError(exc.errors()[0]["msg"].removeprefix("Value error, ")) from None
 
     def _pins(self, tools: Mapping[str, Any], environments: Mapping[str, Any]) -> dict[str, Any]:
         from agentorchestra.tea.programs.sources import pin_of
@@ -284,22 +322,13 @@ class RunCreator:
         society = drive.limits if isinstance(drive, Coral) else None
         return replace(equipment, environments=named, system=system, society=society)
 
-    def _check_components(self, components: Mapping[str, str], equipment: Equipment, system: str, memory: str) -> None:
-        """Refuse versions of components that a run would not use.
+    def _check_components(self, components: Mapping[str, str], has: Mapping[str, Collection[str]]) -> None:
+        """Refuse versions of components that a run would not use; `has` are names by kind.
 
         Raises:
+            UnknownComponentError, VersionError: for what is not there, or what the run does not have.
             LifecycleError: for an archived version.
-            UnknownComponentError: for a component that the run does not have.
         """
-        catalog = self._catalog.of(equipment)
-        team = catalog.team(equipment)
-        has: dict[str, Collection[str]] = {
-            "tool": equipment.tools,
-            "environment": catalog.environments_for(equipment),
-            "agent": {*team, system},
-            "prompt": catalog.prompts.names,
-            "memory": {memory, *(one.memory for one in team.values())} - {""},
-        }
         for key, version in components.items():
             kind, _, name = key.partition(":")
             if self._parts.components.of_kind(kind).config(name, version).state == "archived":
@@ -311,6 +340,26 @@ class RunCreator:
                     f"this run does not have the {kind} {name!r}, of which version {version} is named; it has: "
                     f"{first_names(sorted(has[kind]))}"
                 )
+
+    def _drawn(self, spec: RunSpec, run_id: str) -> RunSpec:
+        """Return a spec with the candidates that its run is to use, of those which have a share of the runs.
+
+        Which version it has is a label either way, so that the two can be compared (evolution/canary.py).
+        """
+        if APART & spec.labels.keys():
+            return spec
+        components, labels = dict(spec.components), dict(spec.labels)
+        for kind in ("tool", "prompt"):
+            manager = self._parts.components.of_kind(kind)
+            for history in manager.registry.histories(kind):
+                key, shared = f"{kind}:{history.name}", history.shared
+                if shared is None or key in components or not history.usable:
+                    continue
+                chance = int(sha256_text(f"{run_id} {key} {shared.version}")[:8], 16) / 2**32
+                labels[f"canary {key}"] = shared.version if chance < shared.share else history.version().version
+                if chance < shared.share:
+                    components[key] = shared.version
+        return spec.model_copy(update={"components": components, "labels": labels})
 
     # -- models and limits -----------------------------------------------------------------------------------------
 
@@ -478,7 +527,7 @@ class RunCreator:
         Args:
             run_id: the parent.
             at, prompts, outcomes: see Workspace.fork.
-            other: with the model, roles, budget and labels that differ.
+            other: with the model, roles, versions of components, budget and labels that differ.
             objects: its own tools, and the model as a client.
         """
         parts = self._parts
@@ -491,13 +540,24 @@ class RunCreator:
         refuse_lost_environments(run_id, ledger, self._catalog.every_environment)
         for key, value in outcomes.items():
             check_replaceable(ledger, key, value)
-        equipment = await self._equipper.with_objects(self._equipper.of(parent), objects)
+        base = self._equipper.of(parent)
+        twice = sorted(name for name in prompts if f"prompt:{name}" in other.components)
+        if twice:
+            raise ForkError(f"the prompt {twice[0]!r} is given as a file and as a version; give one of them")
+        kept = {key: one for key, one in base.components.items() if key.removeprefix("prompt:") not in prompts}
+        base = replace(base, components={**kept, **other.components})
+        equipment = await self._equipper.with_objects(base, objects)
         self._equipper.check(parent.manifest, equipment)
         overrides: dict[str, JsonValue] = {
-            name: value for name, value in parent.manifest.overrides.items() if not name.startswith("outcome:")
+            name: value
+            for name, value in parent.manifest.overrides.items()
+            if not name.startswith("outcome:") and name not in other.components
         }
         changes = self._other_models(parent.manifest, equipment.models, other, overrides)
         changes |= await self._other_prompts(parent.manifest, equipment, prompts, overrides)
+        changes |= await self._other_versions(
+            parent.manifest.model_copy(update=changes), equipment, other.components, overrides
+        )
         limits = current_budget(parent.manifest, copied).model_dump()
         limits |= (other.budget or Budget()).model_dump(exclude_none=True)
         asked = [parent.manifest.model]
@@ -540,7 +600,7 @@ class RunCreator:
         """
         from agentorchestra.tea.programs.sources import pin_of
 
-        catalog, host = self._catalog, self._parts.host
+        catalog, host = self._catalog.of(equipment), self._parts.host
         made = {name: make() for name, make in catalog.environments_for(equipment).items()}
         foreign = {f"prompt:{name}" for name in manifest.prompts if name not in given}
         return manifest.model_copy(
@@ -573,6 +633,51 @@ class RunCreator:
             overrides[f"prompt:{name}"] = pins[name].content_hash
         return {"prompts": manifest.prompts | {name: pins[name] for name in texts}}
 
+    async def _other_versions(
+        self,
+        manifest: RunManifest,
+        equipment: Equipment,
+        components: Mapping[str, str],
+        overrides: dict[str, JsonValue],
+    ) -> dict[str, Any]:
+        """Return what changes with the versions of components that a fork names; written into the overrides too.
+
+        Args:
+            manifest: with the fork's other changes.
+            equipment: with these versions, and those of its parent.
+            components: the versions that the fork names itself.
+            overrides: of the fork.
+        """
+        from agentorchestra.tea.programs.sources import pin_of
+
+        if not components:
+            return {"components": dict(equipment.components)}
+        catalog = self._catalog.of(equipment)
+        environments = catalog.environments_for(equipment)
+        agents = {name: catalog.agents[name] for name in manifest.agents}
+        self._check_components(
+            components,
+            {
+                "tool": {*manifest.tools} - {*environments},
+                "environment": {*manifest.tools} & {*environments},
+                "agent": {*agents, manifest.system},
+                "prompt": manifest.prompts,
+                "memory": _memories(manifest.memory, agents),
+            },
+        )
+        overrides |= {f"component:{key}": version for key, version in components.items()}
+        made = {"tool": equipment.tools, "environment": {name: make() for name, make in environments.items()}}
+        pins = equipment.prompts.pins()
+        names = {kind: [key.partition(":")[2] for key in components if key.startswith(f"{kind}:")] for kind in _PINNED}
+        again = {name: pin_of(made[kind][name]) for kind in made for name in names[kind]}
+        return {
+            "components": dict(equipment.components),
+            "tools": manifest.tools | again,
+            "agents": manifest.agents | {name: pin_of(agents[name]) for name in names["agent"] if name in agents},
+            "prompts": manifest.prompts | {name: pins[name] for name in names["prompt"]},
+            "schemas": await self._equipper.keep_texts(equipment),
+        }
+
     def _other_models(
         self, manifest: RunManifest, models: Any, other: RunSpec, overrides: dict[str, JsonValue]
     ) -> dict[str, Any]:
@@ -597,6 +702,11 @@ class RunCreator:
         }
 
 
+def _memories(name: str, agents: Mapping[str, Any]) -> set[str]:
+    """Return the memory systems of a run: that of its top agent, and those that its agents name."""
+    return {name, *(one.memory for one in agents.values())} - {""}
+
+
 def _named(model: str, roles: Mapping[str, RoleSettings]) -> list[str]:
     """Return the models that are asked first: a run's own, and those of its roles."""
     return [model, *(role.model for role in roles.values() if role.model)]
@@ -609,6 +719,16 @@ def _clients(names: set[str], models: Any) -> Iterator[tuple[str, Any]]:
             yield name, models.client(name)
         except UsageError:
             continue
+
+
+def _check_chosen(names: Sequence[str], known: Mapping[str, Any]) -> None:
+    """Raise UnknownComponentError if the settings choose an agent for the team that is not there."""
+    for name in names:
+        if name not in known:
+            raise UnknownComponentError(
+                f"the settings choose the agent {name!r} for the team (team.agents), which is not there; the agents: "
+                f"{', '.join(sorted(known))}"
+            )
 
 
 def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agents: Collection[str], model: str) -> None:

@@ -7,11 +7,12 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
 
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import (
     BudgetError,
     PinError,
@@ -30,6 +31,9 @@ from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.workspace.catalog import Equipment, is_toolkit, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.settings import SETTINGS_FILE
+
+if TYPE_CHECKING:
+    from agentorchestra.tea.registry.reach import Affected
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -213,10 +217,24 @@ class Equipper:
             same = found is not None and found.content_hash == one.content_hash
             if same or name in environments or name in apart:
                 continue
+            if self._registered("tool", name, one):
+                tools[name] = await self._components.tools.version(name, one.version)
+                continue
             package = getattr(found, "__module__", "").rpartition(".")[0]
             tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
         prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
         return replace(equipment, tools=tools, prompts=prompts)
+
+    def _registered(self, kind: str, name: str, pin: Pinned) -> bool:
+        """Return True if the registry can make what a run was pinned to: words may be laid over its text."""
+        manager = self._components.of_kind(kind)
+        held = manager.registry.history(kind, name)
+        if held is None or pin.version not in held.names:
+            return False
+        version = held.version(pin.version)
+        return (
+            version.config.content_hash == pin.content_hash and version.maker is not None and bool(version.maker.texts)
+        )
 
     async def as_replayed(
         self, record: RunRecord, equipment: Equipment, events: list[Event], *, pin: bool
@@ -292,6 +310,29 @@ class Equipper:
             return ""
         return f"; its arguments: {', '.join(one.what for one in changes)} (a {level_of(changes)} change)"
 
+    async def first_affected(
+        self, record: RunRecord, events: list[Event], components: Mapping[str, str]
+    ) -> Affected | None:
+        """Return the first effect of a run that other versions of components can change; see Workspace."""
+        from agentorchestra.tea.registry.reach import first_affected
+
+        manifest, ledger = record.manifest, Ledger.of(events)
+        pinned = {"tool": manifest.tools, "environment": manifest.tools, "agent": manifest.agents}
+        found = []
+        for key, version in components.items():
+            kind, _, name = key.partition(":")
+            manager = self._components.of_kind(kind)
+            pin = {**pinned, "prompt": manifest.prompts}.get(kind, {}).get(name)
+            had = manifest.components.get(key) or (pin.version if pin is not None else _memory_used(ledger, name))
+            before = manager.history(name, hidden=True).version(had)
+            after = manager.history(name, hidden=True).version(version)
+            template, others = "", []
+            if kind == "prompt":
+                template = (await manager.version(name, before.version)).template
+                others = [one.template for other, one in manager.live().items() if other != name]
+            found.append(first_affected(ledger, before, after, template=template, others=others))
+        return min((one for one in found if one is not None), key=lambda one: one.at, default=None)
+
     def check(self, manifest: RunManifest, equipment: Equipment) -> None:
         """Complain if this process does not have what a run was started with.
 
@@ -322,3 +363,10 @@ class Equipper:
                 f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
                 f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
             )
+
+
+def _memory_used(ledger: Ledger, name: str) -> str | None:
+    """Return the version of a memory system that a run used, which its manifest does not pin; None for none."""
+    kinds = (EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY)
+    used = [one.effect["component"].rpartition("@") for one in ledger.records.values() if one.kind in kinds]
+    return next((version for named, _, version in used if named == name), None)

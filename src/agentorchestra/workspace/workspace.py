@@ -26,9 +26,10 @@ from agentorchestra.core.errors import (
     AppError,
     EmptyTaskError,
     UnknownComponentError,
+    UsageError,
     WorkspaceStateError,
 )
-from agentorchestra.core.events import Event, PauseRequested, Told
+from agentorchestra.core.events import Event, PauseRequested, Rated, Told
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, RunRecord, Store
 from agentorchestra.core.query import LogQuery
@@ -60,6 +61,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tea.prompts.prompt import Prompt
     from agentorchestra.tea.registry.context import ContextManager
+    from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.tools.files.storage import CarriedFiles
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
@@ -493,6 +495,7 @@ class Workspace(Generic[Deps]):
         budget: Budget | None = None,
         labels: Mapping[str, str] | None = None,
         tools: Sequence[Any] = (),
+        components: Mapping[str, str] | None = None,
     ) -> str:
         """Make a new run with the log of another one up to an event; `resume` drives it on from there, live.
 
@@ -509,6 +512,7 @@ class Workspace(Generic[Deps]):
             budget: other limits than the parent's.
             labels: besides the parent's.
             tools: as for `run`.
+            components: other versions of components, by `KIND:NAME`, as for `run`.
 
         Returns:
             The new run's id.
@@ -517,9 +521,36 @@ class Workspace(Generic[Deps]):
             ForkError: for an event or a change that does not fit, and for environments that cannot be carried over.
         """
         self._need_open()
-        fields: RunOptions = {"model": model, "roles": roles, "budget": budget, "labels": labels, "tools": tools}
+        fields: RunOptions = {
+            "model": model,
+            "roles": roles,
+            "budget": budget,
+            "labels": labels,
+            "tools": tools,
+            "components": components,
+        }
         other, objects = run_request("fork", fields)
         return await self._creator.fork(run_id, at, other, objects, prompts=prompts or {}, outcomes=outcomes or {})
+
+    async def first_affected(self, run_id: str, components: Mapping[str, str]) -> Affected | None:
+        """Return the first effect of a run that other versions of components can change.
+
+        Up to there the run is the same with them. Where the log cannot tell, an earlier effect is named.
+
+        Args:
+            run_id: the recorded run.
+            components: the other versions, by `KIND:NAME`, as for `fork`.
+
+        Returns:
+            Its key, and the event to fork at so that it is done anew; None where the change touches nothing.
+
+        Raises:
+            UnknownRunError, UnknownComponentError, VersionError.
+        """
+        events = await self.events(run_id)
+        run_request("fork", {"components": components})  # refuses what names no component
+        await self._parts.ready(toolkits=False)
+        return await self._equipper.first_affected(await self._parts.record(run_id), events, components)
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Return where two runs first differ, and how each goes on from there."""
@@ -608,6 +639,17 @@ class Workspace(Generic[Deps]):
                 f"run {run_id} has no agent {to!r} yet; its agents: {', '.join(known) or 'none'}"
             )
         await self._parts.tell(run_id, Told(text=self._parts.redact(text), by=by, to=to), by=by)
+
+    async def rate(self, run_id: str, score: float, *, note: str = "", by: str = "") -> None:
+        """Say how good a run was, from 0 to 1: evolution counts it as the run's outcome. The last word counts.
+
+        Raises:
+            UsageError: for a score outside 0 to 1.
+        """
+        if not 0 <= score <= 1:
+            raise UsageError(f"the score {score!r} is outside 0 to 1; 1 is as good as it can be")
+        await self._parts.record(run_id)
+        await self._parts.tell(run_id, Rated(score=score, note=self._parts.redact(note), by=by), by=by)
 
     async def cancel(self, run_id: str, *, reason: str = "", by: str = "") -> None:
         """Stop a run, wherever it is driven. A run nobody drives is marked as cancelled at once."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -29,6 +30,13 @@ _PAGES = {
     "<a href=/next>Away</a>",
     "/restless": "<title>Restless</title><div id=d></div><script>let n = 0; setInterval(() => { n++; d.innerHTML = "
     "`<p>round ${n}</p>` + `<button onclick='document.title = \"pressed\"'>Press</button>`.repeat(3); }, 500)</script>",
+    "/restless-list": "<title>Restless</title><ul id=l></ul><script>let n = 0; setInterval(() => { n++; "
+    "l.replaceChildren(...[1, 2, 3].map((at) => { const item = document.createElement('li'), button = document."
+    "createElement('button'); button.textContent = 'Press'; button.onclick = () => { document.title = 'pressed' }; "
+    "item.append(`round ${n}, item ${at} `, button); return item })) }, 500)</script>",
+    "/restless-inside": "<title>Restless</title><p id=p></p><button id=b onclick='document.title = `pressed`'></button>"
+    "<script>let n = 0; setInterval(() => { n++; p.textContent = `round ${n}`; b.innerHTML = '<b>Pr</b><i>ess</i>' }, "
+    "500)</script>",
     "/texts": "<title>Texts</title><p>The <b>quick brown</b> fox jumps.</p><input aria-label=To><div "
     "contenteditable aria-label=Edit style='height:40px'></div>",
     "/shapes": "<title>Shapes</title><style>body { margin: 0 }</style><button id=b style='position:absolute;left:40px;"
@@ -37,7 +45,11 @@ _PAGES = {
     "<circle cx=50 cy=40 r=10 fill='#00f' /><polygon points='0,0 10,0 5,8' fill=lime /></svg>",
     "/links": "<title>Links</title><a href='http://ada:geheim@127.0.0.1:1/x'>A link</a>",
     "/window": "<title>Window</title><a href=/next target=_blank>New window</a>",
+    "/windows": "<title>Windows</title><a href=/unhurried target=_blank>By a link</a><button "
+    "onclick='window.open(`/unhurried`)'>By a script</button><a href=/file target=_blank>To a file</a>",
+    "/unhurried": "<title>Unhurried</title><h1>There at last</h1>",
 }
+_UNHURRIED_S = 0.7  # much longer than anything is waited for that has not begun
 _LOGIN = "Basic YWRhOmxvdmVsYWNl"  # ada:lovelace
 
 
@@ -86,6 +98,8 @@ async def _answer(request: web.Request) -> web.StreamResponse:
             asked = {"WWW-Authenticate": 'Basic realm="archive"'}
             return web.Response(status=401, headers=asked, text="<h1>Locked</h1>", content_type="text/html")
         return web.Response(text="<title>In</title><h1>The archive</h1>", content_type="text/html")
+    if request.path == "/unhurried":
+        await asyncio.sleep(_UNHURRIED_S)
     page = _PAGES.get(request.path)
     return web.Response(text=page, content_type="text/html") if page else web.Response(status=404)
 
@@ -149,16 +163,41 @@ async def test_a_page_with_changes_asks_before_it_is_left(site: Site) -> None:
 
 
 @pytest.mark.asyncio(loop_scope="module")
-async def test_a_page_that_replaces_its_nodes_ends_in_sentences(site: Site) -> None:
-    await site.open("/restless")
+@pytest.mark.parametrize("shape", ["", "-list", "-inside"])
+async def test_a_page_that_replaces_its_nodes_ends_in_sentences(site: Site, shape: str) -> None:
+    await site.open(f"/restless{shape}")
     await site.do("wait", text="round")
-    for _ in range(3):
+    pressed = 0
+    for _ in range(2):
         ref = await site.ref('button "Press"')
-        if not await site.did("click", ref=ref):
+        if await site.did("click", ref=ref):
+            pressed += 1
+        else:
             assert f"there is no element '{ref}' on the page now" in site.said
     state = await site.state()
     assert "round" in state and len(state) < 2_000
+    assert ("title: pressed" in state) == (pressed > 0)
+    assert pressed == 2 or shape != "-inside", "the button itself stays, so it can be pressed"
     assert "/next" in await site.open("/next")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+@pytest.mark.parametrize("name", ["By a link", "By a script"])
+async def test_a_window_is_waited_for_until_it_is_there(site: Site, name: str) -> None:
+    await site.open("/windows")
+    assert "/unhurried" in await site.click(name) and "which is the current one now" in site.said
+    assert 'heading "There at last"' in await site.state()
+    await site.do("close_tab")
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_window_for_a_file_is_not_waited_for(site: Site) -> None:
+    await site.open("/windows")
+    began = asyncio.get_running_loop().time()
+    assert "download: downloads/data" in await site.click("To a file")
+    assert "not there yet" not in site.said
+    assert asyncio.get_running_loop().time() - began < BrowserSettings().call_s
+    assert 'link "By a link"' in await site.state()
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -14,6 +14,7 @@ from pydantic import JsonValue
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import Settings
 from agentorchestra.log.store import MemoryStore
@@ -54,6 +55,40 @@ async def test_an_engine_that_hangs_is_left_alone(site: Site, tmp_path: Path) ->
     assert re.fullmatch(r"did not answer lately; it is asked again in \d\d s", str(second["failed"]["serper"]))
     assert len(site.asked("/engines/serper")) == 1
     assert len(site.asked("/engines/brave")) == 2
+
+
+def asks_once(request: ModelRequest) -> ModelResponse:
+    """Search, and answer with all that came of it."""
+    results = [one.text for one in request.messages if one.role == "tool"]
+    if results:
+        return decide(calls=[call("done", answer=results[0])])
+    return decide(calls=[call("search", query="automated lighthouse")])
+
+
+async def test_what_an_engine_gave_is_given_again_for_a_while_and_costs_nothing(site: Site, tmp_path: Path) -> None:
+    asked: dict[str, JsonValue] = {"query": "automated lighthouse"}
+    costs: dict[str, dict[str, Any]] = {"serper": {"cost_usd": 0.5}}
+    kept = settings(site, "serper", engine=costs, cache_s=3600)
+    runs = []
+    for _ in range(2):  # the second time in another workspace object, as the arms of an evaluation are
+        async with workspace(tmp_path, kept) as ws:
+            runs.append(await ws.run("Search.", system="react", model=ScriptedModel(asks_once)))
+            assert (await ws.replay(runs[-1].run_id)).answer == runs[-1].answer
+    assert len(site.asked("/engines/serper")) == 1
+    assert [one.cost_usd for one in runs] == [0.5, 0.0]
+    assert runs[0].answer == runs[1].answer and "Lighthouse to be automated" in runs[0].answer
+    async with workspace(tmp_path, kept) as ws:
+        await ws.tcp.invoke("search", {**asked, "limit": 20})
+    assert len(site.asked("/engines/serper")) == 2, "more results were asked for"
+    async with workspace(tmp_path, settings(site, "serper", engine=costs)) as ws:
+        await ws.tcp.invoke("search", asked)
+    assert len(site.asked("/engines/serper")) == 3, "nothing is taken from there unless the settings say so"
+    for one in (tmp_path / "ws" / "web").rglob("*"):
+        if one.is_file():
+            one.write_bytes(b"{broken")
+    async with workspace(tmp_path, kept) as ws:
+        await ws.tcp.invoke("search", asked)
+    assert len(site.asked("/engines/serper")) == 4, "what cannot be read is asked again"
 
 
 async def test_engines_are_asked_at_the_same_time(site: Site, tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from agentorchestra.tools.web.bodies import Body, accepted_codings
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
 
+pytestmark = pytest.mark.usefixtures("forked")
+
 NUMBERS = {
     "chars": LIMITS.chars,
     "pages": 10,

@@ -6,7 +6,7 @@ registers nothing again.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection, Sequence
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -82,7 +82,8 @@ def workshop_tools(shop: Workshop, actor: str) -> dict[str, Tool[..., Any]]:
         """
         server = shop.tcp()
         found = await server.retrieve(query, limit=limit + _FURTHER) if limit else ()
-        tried = [one.config for one in found if not one.config.builtin]
+        named = ctx.manifest.components
+        tried = [_as_named(one.config, server, named) for one in found if not one.config.builtin]
         fitting = [one for one in tried if _may_be_tried(one, server, actor)][:limit]
         kept = await server.list()
         own: list[JsonValue] = [one for one in await _made_here(ctx, shop) if one["name"] not in kept] if limit else []
@@ -161,6 +162,12 @@ def _may_be_tried(config: ComponentConfig, server: TCPServer, actor: str) -> boo
     named = {str(one) for one in tags} if isinstance(tags, list) else set()
     pure = config.metadata.get("mode") == "pure" and named <= {"read"}
     return pure or (version.foreign and named <= {"execute"})
+
+
+def _as_named(config: ComponentConfig, server: TCPServer, components: Mapping[str, str]) -> ComponentConfig:
+    """Return what is known of a tool in the version that the run names, where it names one."""
+    version = components.get(f"tool:{config.name}")
+    return server.config(config.name, version) if version is not None else config
 
 
 def _version(config: ComponentConfig, server: TCPServer) -> Version:

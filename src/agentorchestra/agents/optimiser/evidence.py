@@ -19,7 +19,7 @@ OUTCOME = "outcome"
 
 KINDS = ("tool", "environment", "agent", "prompt", "memory")
 
-LONGEST_LOSS = 4_000
+LONGEST_LOSS = 20_000
 """Characters of the words that say what is wanted of an outcome."""
 
 MOST_RUNS = 64

@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.forms import TEXT, Question, Questioner, form, material
+from agentorchestra.agents.forms import TEXT, Question, Questioner, form, limit_status, material
 from agentorchestra.agents.optimiser.constraints import GUARD, check_text, longest, required
 from agentorchestra.agents.optimiser.evidence import Limits, Variable, change, cut
 from agentorchestra.core.content import Block, Trust, block_from
 from agentorchestra.core.errors import ProposalError
+from agentorchestra.core.spec import AgentResult, RunStatus
 
 STEP = "optimiser_step"
 
@@ -116,3 +117,16 @@ class Revision:
 def shown(head: str, text: str, ref: str) -> list[Block]:
     """Return a heading of ours, and words as material."""
     return [block_from(head, trust=Trust.SYSTEM), material(text or "(empty)", ref)]
+
+
+def proposed(
+    questioner: Questioner, report: str, changes: Sequence[dict[str, Any]] = (), *, blocked: bool = False
+) -> AgentResult:
+    """Return the result of an optimiser: its changes, and what was said on the way; `blocked`: it could not begin."""
+    status = RunStatus.BLOCKED if blocked else RunStatus.COMPLETED
+    if questioner.limited:
+        status = limit_status(questioner.limited)
+        report = f"{report}\n\nThe budget ended it: {questioner.limited}".strip()
+    names = ", ".join(f"{one['component']}/{one['variable']}" for one in changes)
+    answer = f"Proposed for {names}." if changes else "Nothing is proposed."
+    return AgentResult(status=status, answer=answer, output=[*changes], report=report)

@@ -1,9 +1,10 @@
-"""The requests that test-time scaling comes to, before any is made."""
+"""The requests that test-time scaling and refinement come to, before any is made."""
 
 from __future__ import annotations
 
 from pydantic import BaseModel
 
+from agentorchestra.agents.parts.refine import REQUESTS, ROUNDS
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.settings import PartSettings
 
@@ -12,7 +13,7 @@ _ASKED = 2
 
 
 class Foresight(BaseModel, frozen=True):
-    """The requests of a run's main agent and its verifier, as the settings `[parts]` have them.
+    """The requests of a run's main agent, its verifier and its refinement, as the settings `[parts]` have them.
 
     What a plan, a memory, better queries and sub-agents ask, and what a summary of a long history takes, comes besides.
 
@@ -51,6 +52,7 @@ def foreseen(parts: PartSettings, steps: int, budget: Budget) -> Foresight:
         how or "listwise", 1
     )
     between_runs = compared if runs > 1 else 0
+    refinement = REQUESTS.get(parts.refine or "", 0) * (parts.rounds or ROUNDS)
     most = runs * steps * rivals
     decisions = most if budget.steps is None else min(most, budget.steps)
     return Foresight(
@@ -60,6 +62,6 @@ def foreseen(parts: PartSettings, steps: int, budget: Budget) -> Foresight:
         choices_per_step=runs * asked,
         multiple=runs * (rivals + asked),
         decisions_at_most=decisions,
-        requests_at_most=decisions + _ASKED * (min(runs * steps, decisions) * asked + between_runs),
+        requests_at_most=decisions + _ASKED * (min(runs * steps, decisions) * asked + between_runs + refinement),
         budget=budget,
     )

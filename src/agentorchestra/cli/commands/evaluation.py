@@ -73,6 +73,16 @@ def _limit_options(function: F) -> F:
         click.option("--question-usd", type=POSITIVE, metavar="X", help="What one run may cost."),
         click.option("--question-s", type=POSITIVE, metavar="S", help="The seconds one run may be at work."),
         click.option("--judge", metavar="M", type=WORDS, default="", help="The model of scorers that ask one."),
+        click.option(
+            "--tips",
+            type=click.IntRange(min=1),
+            default=None,
+            metavar="K",
+            help="Ask K other questions first, and show what they taught to arms with parts.tips=true.",
+        ),
+        click.option(
+            "--same-web", is_flag=True, help="Give all arms the pages and results of searches that one was given."
+        ),
         at_once_option,
     ]
     for one in reversed(options):
@@ -117,6 +127,7 @@ def _set_options(function: F) -> F:
             metavar="N",
             help='How often to ask again where the answer is empty or "Unable to determine".',
         ),
+        click.option("--reuse", is_flag=True, help="Ask one by one, and keep generated tools for later questions."),
         _limit_options,
     ]
     for one in reversed(options):
@@ -178,7 +189,7 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
         "repeats": found.repeats,
         "ask_again": found.ask_again,
     }
-    given["name"] = given["name"] or found.name
+    given["name"], given["tips"] = given["name"] or found.name, given["tips"] or found.tips
     plan = _begun(folder, given, [one.arm for one in found.arms], suite=found.name)
     return run_async(_drive(folder, plan, at_once))
 
@@ -193,15 +204,17 @@ def suite_command(which: str, at_once: int, folder: Path, **given: Any) -> int:
 def plan_command(at_once: int, folder: Path, pilot: int, difference: float, **given: Any) -> int:
     """Begin an evaluation with a pilot; nothing else is asked until `eval resume`.
 
-    The pilot is a sample of the questions; it counts, and is not asked again. What the whole will cost is printed with
-    the interval that holds it in 95 of 100 evaluations.
+    The pilot is a sample of the questions, with --reuse the first ones; it counts, and is not asked again. What the
+    whole will cost is printed with the interval that holds it in 95 of 100 evaluations.
     """
     from agentorchestra.evaluation.plan import sampled
 
     plan = _begun(folder, given, _arms(folder, given))
     questions = plan.load()
     asked = plan.model_copy(update={"ids": tuple(one for one in plan.ids if one not in questions.faults)})
-    ids = sampled([questions.by_id[one] for one in asked.ids], min(pilot, len(asked.ids)), plan.seed)
+    count = min(pilot, len(asked.ids))
+    # Where later questions reuse what earlier ones made, the first ones come first.
+    ids = asked.ids[:count] if plan.reuse else sampled([questions.by_id[one] for one in asked.ids], count, plan.seed)
 
     async def work() -> int:
         from agentorchestra.evaluation.results import forecast, power_lines
@@ -299,19 +312,19 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
     """Print the results as Markdown. Needs scores: `agentorchestra eval score NAME`."""
     from agentorchestra.evaluation import report as writing
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import points, tables
-    from agentorchestra.evaluation.scores import judged_usd, kept_scores
+    from agentorchestra.evaluation.results import PARTED, QUESTIONS, report_tables
+    from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
     scores = kept_scores(folder, plan)
 
     async def work() -> int:
         async with opened(folder, app=False) as workspace:
-            found = tables(plan, scores, await judged_usd(workspace, plan))
+            found = await report_tables(workspace, plan, scores)
         if page is not None:
-            page.write_text(writing.html(plan, found, points(plan, scores)), encoding="utf-8")
+            page.write_text(writing.html(plan, found, writing.figures(plan, scores)), encoding="utf-8")
         if latex is not None:
-            short = [one for one in found if one.title not in ("Questions", "Settings")]
+            short = [one for one in found if one.title not in (QUESTIONS, PARTED, "Settings")]
             latex.write_text("\n".join(map(writing.latex, short)), encoding="utf-8")
         if page is None and latex is None:
             emit(clean(writing.markdown(plan, found)).rstrip("\n"))
@@ -326,14 +339,23 @@ def report(name: str, page: Path | None, latex: Path | None, folder: Path) -> in
 @click.argument("second", metavar="ARM", type=WORDS)
 @workspace_option
 def compare(name: str, first: str, second: str, folder: Path) -> int:
-    """Show the difference of two arms with its interval, and each question on which they differ."""
+    """Show the difference of two arms with its interval, and each question on which they differ.
+
+    Of two settings of one system, where the runs of the other questions first differ is shown too.
+    """
     from agentorchestra.evaluation.plan import read
-    from agentorchestra.evaluation.results import by_points, compared, outcome, stop_after
+    from agentorchestra.evaluation.results import (
+        by_points,
+        compared,
+        first_differences,
+        outcome,
+        stop_after,
+    )
     from agentorchestra.evaluation.scores import kept_scores
 
     plan = read(folder, name)
-    for one in (first, second):
-        plan.arm(one)
+    arms = [plan.arm(one) for one in (first, second)]
+    one_system = len({(one.system, one.model) for one in arms}) == 1
     scores = kept_scores(folder, plan)
     gain, pairs = compared(scores, first, second)
     stop = stop_after(plan, scores, first, second)
@@ -349,13 +371,20 @@ def compare(name: str, first: str, second: str, folder: Path) -> int:
             else f"one may not stop yet, by the sequential test over {plural(len(plan.ids), 'block')}"
         )
         async with opened(folder, app=False) as workspace:
+            of = scores if one_system else [side for pair in pairs for side in pair]
+            parted = await first_differences(workspace, of, first, second)
             for one, other in pairs:
                 emit(clean(f"\n{one.question}, repeat {one.repeat + 1}"))
                 for side in (one, other):
                     emit(f"  {side.arm}: {outcome(side)}: {one_line(side.answer or side.why)}  {side.run_id}")
-                if one.run_id and other.run_id:
-                    found = (await workspace.compare(one.run_id, other.run_id)).difference
-                    emit(clean(f"  first differ at {found.key}: {found.what}" if found else "  the runs are equal"))
+                where = parted.get((one.question, one.repeat))
+                if where is not None:
+                    emit(clean(f"  first differ at {where}" if where else "  the runs are equal"))
+            shown = {(one.question, one.repeat) for one, _ in pairs}
+            for question, repeat in [one for one in parted if one not in shown]:
+                where = parted[question, repeat]
+                said = f"first differ at {where}" if where else "the runs are equal"
+                emit(clean(f"\n{question}, repeat {repeat + 1}: the same came of it; {said}"))
         return 0
 
     return run_async(work())
@@ -493,13 +522,17 @@ def import_(file: Path, data: Path | None, folder: Path) -> int:
 
 def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str = "") -> Plan:
     """Return the plan that the options say, written into the workspace."""
-    from agentorchestra.evaluation.plan import keep, planned
+    from agentorchestra.evaluation.plan import SAME_WEB, keep, planned
     from agentorchestra.evaluation.questions import load_set
 
     data: Path | None = given["data"]
     settings = load_settings(folder)
     common = {"model": given["model"], "preset": given["preset"]}
     arms = [one.model_copy(update={k: v for k, v in common.items() if getattr(one, k) is None}) for one in arms]
+    if given["same_web"]:
+        arms = [one.model_copy(update={"settings": {**SAME_WEB, **one.settings}}) for one in arms]
+    if given.get("reuse"):
+        arms = [one.model_copy(update={"reuse": True}) for one in arms]
     question_usd = given["question_usd"]
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = settings.budget.cost_usd or DEFAULT_COST_USD
@@ -514,6 +547,7 @@ def _begun(folder: Path, given: dict[str, Any], arms: Sequence[Arm], suite: str 
         distribution=metadata.version("agentorchestra"),
         **{one: given[one] for one in ("name", "sample", "seed", "repeats", "ask_again", "budget_usd", "question_s")},
         judge=given["judge"],
+        tips=given["tips"] or 0,
         suite=suite,
     )
     return keep(folder, plan)
@@ -571,6 +605,8 @@ async def _drive(
         say(clean(_line(one)))
 
     say(f"evaluation {plan.name}: {plural(len(plan.ids), 'question')}, {plural(len(plan.arms), 'arm')}")
+    if plan.tips:
+        say(clean(f"tips from {plural(len(plan.tips), 'other question')}: {', '.join(plan.tips)}"))
     questions = plan.load()
     missing = {one: why for one, why in questions.faults.items() if one in plan.ids}
     for one in [*missing][:_SHOWN]:

@@ -107,6 +107,14 @@ def _run_options(function: F) -> F:
         click.option(
             "--cost-ratio", type=POSITIVE, default=1.5, show_default=True, metavar="X", help="The most it may cost."
         ),
+        click.option(
+            "--canary",
+            type=POSITIVE,
+            default=1.0,
+            show_default=True,
+            metavar="SHARE",
+            help="Of the live runs, for what is promoted; 1 for all of them.",
+        ),
         click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]"),
         click.option("--model", metavar="M", type=WORDS, help="That answers."),
         click.option("--optimiser-model", metavar="M", type=WORDS, help="That proposes.  [default: the same]"),
@@ -163,13 +171,15 @@ def _begun(folder: Path, given: dict[str, Any]) -> Evolution:
     question_usd = given["question_usd"]
     if given["budget_usd"] is not None and question_usd is None:
         question_usd = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
-    fields = ("subjects", "variables", "optimiser", "rounds", "batch", "repeats", "promote", "system", "model", "seed")
+    fields = ("subjects", "variables", "optimiser", "rounds", "batch", "repeats", "promote", "canary", "system")
     return begun(
         given["name"],
         training=questions(given["questions"], given["data"]),
         validation=questions(apart, given["validate_data"]) if apart else None,
         held_apart=given["held_apart"],
         terms=_terms(GateTerms, given),
+        model=given["model"],
+        seed=given["seed"],
         optimiser_model=given["optimiser_model"],
         budget_usd=given["budget_usd"],
         question_usd=question_usd,
@@ -190,14 +200,19 @@ def _terms(make: Any, given: dict[str, Any]) -> Any:
 
 def _line(one: Round) -> str:
     versions = ", ".join(f"{name}@{version}" for name, version in one.versions.items())
-    return f"round {one.number}  {one.ended}  {versions or '-'}  {dollars(one.usd)}  {one.why}"
+    spared = f"; {plural(one.spared, 'request')} spared by forks" if one.spared else ""
+    return f"round {one.number}  {one.ended}  {versions or '-'}  {dollars(one.usd)}  {one.why}{spared}"
 
 
-@group.command(short_help="Show how far evolutions are.")
+@group.command(short_help="Show how far evolutions and canaries are.")
 @click.argument("name", metavar="[NAME]", type=WORDS, required=False)
 @workspace_option
 def status(name: str | None, folder: Path) -> int:
-    """List the evolutions of the workspace, or show the rounds of one: what was proposed, and what became of it."""
+    """List the evolutions and canaries of the workspace, or show the rounds of one: proposals and their ends.
+
+    A canary that does worse than the current version is taken back, one that lasted is taken into use.
+    """
+    from agentorchestra.evolution.canary import canaries, check_canaries
     from agentorchestra.evolution.record import evolutions, read, rounds
 
     for each in evolutions(folder) if name is None else [name]:
@@ -217,7 +232,21 @@ def status(name: str | None, folder: Path) -> int:
                 emit(clean(f"    {place}: {reason}"))
         if len(done) < found.rounds:
             say(f"the next is round {len(done) + 1}; the command that began it goes on")
-    return 0
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            for line in await check_canaries(workspace):
+                emit(clean(line))
+            for one in await canaries(workspace):
+                emit(
+                    clean(
+                        f"canary {one.subject}@{one.shared.version}: {100 * one.shared.share:g}% of the runs; "
+                        f"{plural(len(one.candidate), 'run')} with it, {len(one.current)} without"
+                    )
+                )
+        return 0
+
+    return run_async(work()) if name is None else 0
 
 
 @group.command(short_help="Show the versions of a component: who, why, from which run, on which evidence.")
@@ -276,9 +305,17 @@ async def _shown(workspace: Any, subject: str, version: str) -> None:
 
 @group.command(short_help="Take a candidate into use.")
 @_VERSION
+@click.option(
+    "--share",
+    type=click.FloatRange(0, 1, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Of the live runs; below 1 it is a canary, which is taken back if it does worse.",
+)
 @_REASON
 @workspace_option
-def promote(subject: str, reason: str, folder: Path) -> int:
+def promote(subject: str, share: float, reason: str, folder: Path) -> int:
     """Make a version what its name means, after its difference and the evidence were shown."""
     from agentorchestra.evolution.components import managed
 
@@ -287,8 +324,31 @@ def promote(subject: str, reason: str, folder: Path) -> int:
             component, version = _parted(subject)
             await _shown(workspace, component, version)
             manager, name = managed(workspace, component)
-            await manager.activate(name, version, reason=reason or "promoted by a person")
-            emit(clean(f"{component} means {version} now"))
+            if share < 1:
+                await manager.share(name, version, share, reason=reason or "a canary by a person")
+                emit(clean(f"{version} of {component} is used by {100 * share:g}% of the runs from now on"))
+            else:
+                await manager.activate(name, version, reason=reason or "promoted by a person")
+                emit(clean(f"{component} means {version} now"))
+        return 0
+
+    return run_async(work())
+
+
+@group.command(short_help="Say how good a live run was.")
+@click.argument("run_id", metavar="RUN", type=WORDS)
+@click.argument("score", metavar="SCORE", type=float)
+@click.option("--note", metavar="TEXT", type=WORDS, default="", help="Why.")
+@workspace_option
+def rate(run_id: str, score: float, note: str, folder: Path) -> int:
+    """Say how good a run was, from 0 to 1: canaries are judged by it. Without it a run that completed counts as 1."""
+    from agentorchestra.evolution.canary import check_canaries
+
+    async def work() -> int:
+        async with opened(folder) as workspace:
+            await workspace.rate(run_id, score, note=note, by="user")
+            for line in await check_canaries(workspace):
+                emit(clean(line))
         return 0
 
     return run_async(work())

@@ -25,7 +25,7 @@ from agentorchestra.cli.workspaces import opened_run, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ForkError
 
-_CHANGES = ("prompt:NAME=FILE", "outcome:KEY=JSON", "role:NAME=MODEL")
+_CHANGES = ("prompt:NAME=FILE", "outcome:KEY=JSON", "role:NAME=MODEL", "component:KIND:NAME=VERSION")
 
 
 @async_command(
@@ -34,6 +34,7 @@ Examples:
   agentorchestra fork last --at 40
   agentorchestra fork last --at "/1.react#5" --model openai:gpt-5
   agentorchestra fork run_01K9 --at 40 --set prompt:react=my-react.md
+  agentorchestra fork run_01K9 --at 40 --set component:tool:price_of=1.0.1
   agentorchestra fork last --at "/1.react#4" --set 'outcome:/1.react#4="42"'
 
 \b
@@ -96,6 +97,7 @@ async def fork(
             prompts=chosen["prompts"],
             outcomes=chosen["outcomes"],
             roles=chosen["roles"],
+            components=chosen["components"],
         )
         if no_resume:
             if as_json:
@@ -113,7 +115,7 @@ async def fork(
 
 def _changes(given: tuple[tuple[str, str], ...]) -> dict[str, dict[str, Any]]:
     """Return the arguments of `Workspace.fork`; raise ForkError for what cannot be changed."""
-    found: dict[str, dict[str, Any]] = {"prompts": {}, "outcomes": {}, "roles": {}}
+    found: dict[str, dict[str, Any]] = {"prompts": {}, "outcomes": {}, "roles": {}, "components": {}}
     for what, value in given:
         kind, _, name = what.partition(":")
         place = found.get(f"{kind}s")

@@ -30,6 +30,7 @@ from agentorchestra.cli.output import clean, emit, emit_json, print_result, say
 from agentorchestra.cli.start import ROLES, drive_new
 from agentorchestra.cli.workspaces import opened, verdict_on
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.settings import PartSettings
 from agentorchestra.core.spec import RunSpec
 
 if TYPE_CHECKING:
@@ -136,7 +137,19 @@ blocked, waiting, paused, out of budget or time), 130 cancelled.""",
     metavar="KIND:NAME@VERSION",
     type=NamedVersion(),
     callback=once_each,
-    help="A version of a component for this run, such as a candidate; may be repeated.",
+    help="A version that this run uses in place of what the name means, such as a candidate; may be repeated.",
+)
+@click.option(
+    "--refine",
+    type=click.Choice(["textgrad", "reflect"]),
+    help="Criticise the answer and write it anew: by textual gradients, or by self-reflection.  "
+    "[default: from the settings]",
+)
+@click.option(
+    "--rounds",
+    metavar="N",
+    type=click.IntRange(1, 10),
+    help="With --refine: rounds at most; it ends where the critique finds nothing.  [default: 3]",
 )
 @preset_option
 @mcp_option
@@ -162,6 +175,8 @@ def run(
     dry_run: bool,
     environments: tuple[str, ...],
     components: tuple[tuple[str, str], ...],
+    refine: Literal["textgrad", "reflect"] | None,
+    rounds: int | None,
     folder: Path,
 ) -> int:
     """Run TASK and print the answer; a TASK of - is read from stdin.
@@ -200,13 +215,18 @@ def run(
                 memory=memory,
                 environments=environments or (("terminal", "files") if given is not None else ()),
                 components=dict(components),
+                parts=PartSettings(refine=refine, rounds=rounds) if refine or rounds else None,
             )
+            from agentorchestra.evolution.canary import check_canaries
+
             if dry_run:
                 foreseen = await workspace.foresee(spec)
                 _ = emit_json(foreseen.model_dump(mode="json")) if as_json else emit(_said(foreseen))
                 return 0
             for note in given.notes if given is not None and not as_json else ():
                 say(clean(note))
+            for line in await check_canaries(workspace):
+                say(clean(line))
             result = await drive_new(
                 workspace,
                 await workspace.create(spec),

@@ -32,6 +32,7 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import NO_PRESET
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunSpec, RunStatus, exit_code, first_names
+from agentorchestra.log.comparison import changed_in
 from agentorchestra.log.conversation import Conversation, conversation
 from agentorchestra.log.patterns import patterns
 
@@ -230,8 +231,11 @@ def _head(record: RunRecord, view: RunView, *, gone: bool) -> list[str]:
         lines.append("budget: " + ", ".join(f"{name} {value:g}" for name, value in limits.items()))
     if manifest.labels:
         lines.append("labels: " + ", ".join(f"{name}={value}" for name, value in manifest.labels.items()))
+    if manifest.components:
+        named = ", ".join(f"{key}@{version}" for key, version in manifest.components.items())
+        lines.append(f"components: {named}")
     if record.parent_run:
-        changed = ", ".join(manifest.overrides) or "nothing"
+        changed = changed_in(manifest)
         lines.append(f"forked from {record.parent_run} at event {record.fork_seq} (changed: {changed})")
     if record.imported:
         lines.append(f"imported {record.imported.astimezone():%Y-%m-%d %H:%M:%S} from elsewhere")

@@ -290,6 +290,9 @@ class RunView:
                 self.notes.append(
                     Note(event.ts, "info", f"entries of the memory that are forgotten: {len(body['entries'])}")
                 )
+            case "rated":
+                note = f": {body['note']}" if body.get("note") else ""
+                self.notes.append(Note(event.ts, "info", f"rated {body['score']:g} of 1{note}"))
             case "budget_exhausted":
                 self.notes.append(Note(event.ts, "warning", str(body["message"])))
             case "budget_raised":

@@ -150,12 +150,13 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
 
     async def _shown(self, ctx: Any, tab: Tab) -> tuple[list[str], tuple[Block, ...]]:
         """Return title and elements of a tab's page, what changed since this agent saw it last, and a picture of it."""
-        page = await self.tab(ctx)
+        page = tab.page
+        assert page is not None
         if refused := why_not_shown(page.url):
             return [refused], ()
         if page.url == BLANK:
             return ["the tab is empty"], ()
-        if await self.is_pdf(ctx):
+        if await self.is_pdf(tab):
             return ["it is a PDF document, which pdf_viewer reads"], ()
         async with self.session.shared.look():
             limit = self.settings.call_s

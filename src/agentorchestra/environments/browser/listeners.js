@@ -24,6 +24,7 @@
     elements: new Map(), // number -> weak reference to the element
     timers: new Map(), // id -> when it is due, in ms of `clock`
     asked: 0, // when something was asked of a server, a worker or the browser
+    written: 0, // how often it wrote to what its site keeps and `stored` of page.js does not see
     clock: performance.now.bind(performance),
     later: setTimeout.bind(window), // the page's own timers are noted below, these are not
     last: 0,
@@ -88,6 +89,20 @@
   noted(window, "open", asks);
   for (const kind of [window.XMLHttpRequest, window.WebSocket]) noted(kind?.prototype, "send", asks);
   for (const kind of [window.Worker, window.MessagePort]) noted(kind?.prototype, "postMessage", asks);
+
+  const writes = () => void known.written++;
+  noted(window.IDBDatabase?.prototype, "transaction", ([, mode], transaction) => {
+    if (!mode || mode === "readonly") return;
+    writes();
+    for (const name of ["complete", "abort"]) transaction.addEventListener(name, writes);
+  });
+  for (const name of ["open", "deleteDatabase"])
+    noted(window.IDBFactory?.prototype, name, (_, request) => (writes(), request.addEventListener("success", writes)));
+  for (const name of ["set", "delete"]) noted(window.CookieStore?.prototype, name, writes);
+  const cookie = Object.getOwnPropertyDescriptor(Document.prototype, "cookie");
+  noted(cookie, "set", writes); // of another path, which this document does not see
+  if (cookie?.configurable) Object.defineProperty(Document.prototype, "cookie", cookie);
+
   const leads = (event) => quietly(() => {
     const target = event.composedPath().find((one) => one instanceof Element && one.matches("a[target], form[target]"));
     if (target) asks();

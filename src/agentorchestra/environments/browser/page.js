@@ -32,18 +32,24 @@
     };
   },
 
-  // What a document's site keeps for this tab: [origin, {name: value}], or null where that cannot be read.
+  // What a document's site keeps for this tab, and a mark of what it keeps for all tabs, which is another one after a
+  // change: [origin, {name: value}, mark]; null where that cannot be read.
   stored() {
     try {
-      return [location.origin, { ...sessionStorage }];
+      const known = window[Symbol.for("agentorchestra.view")];
+      const kept = JSON.stringify([{ ...localStorage }, document.cookie]);
+      let hash = 0;
+      for (let i = 0; i < kept.length; i++) hash = Math.imul(hash ^ kept.charCodeAt(i), 16777619);
+      const mark = known?.written === undefined ? "" : `${known.token} ${known.written} ${kept.length} ${hash}`;
+      return [location.origin, { ...sessionStorage }, mark];
     } catch {
-      return null;
+      return self.origin === "null" ? [self.origin, {}, "can keep nothing"] : null;
     }
   },
 
   // Wait for what an action set off: until the document is loaded, then as long as something is about to happen, at
-  // most so many ms each. `since` is how many ms ago the action began. Tells what the site keeps for this tab.
-  async quiet([most, loads, since]) {
+  // most so many ms each. `since` is how many ms ago the action began.
+  async calm([most, loads, since]) {
     const known = window[Symbol.for("agentorchestra.view")];
     const clock = known?.clock ?? (() => performance.now()), later = known?.later ?? setTimeout;
     const pause = (ms) => new Promise((done) => later(done, ms));
@@ -63,7 +69,21 @@
       if (next >= end) break;
       await pause(next - now + 1);
     }
-    return JSON.stringify(this.stored());
+  },
+
+  // Wait so, and tell what the site keeps.
+  async quiet(wait) {
+    await this.calm(wait);
+    return this.stored();
+  },
+
+  // Do something by another function of these before, of an element if one comes first, and tell what it says too.
+  async done(...asked) {
+    const [name, given, wait] = asked.pop();
+    let said = null;
+    try { said = this[name](...asked, ...given); } catch { /* told as nothing: the page meddles with its scripts */ }
+    await this.calm(wait);
+    return [said, this.stored()];
   },
 
   wordsOfFrame(most) { return document.body ? document.body.innerText.slice(0, most) : ""; },

@@ -335,6 +335,5 @@
   else out.stopped = true;
   out.asks_password = [...document.querySelectorAll("input[type=password]")].slice(0, 20)
     .some((field) => field.checkVisibility?.({ visibilityProperty: true }));
-  // As one text it is read ten times as fast; some pages have a way of their own to write lists.
-  return Array.prototype.toJSON || Object.prototype.toJSON || String.prototype.toJSON ? out : JSON.stringify(out);
+  return out;
 }

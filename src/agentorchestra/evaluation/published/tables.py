@@ -11,7 +11,7 @@ from typing import Any
 
 from agentorchestra.core.errors import EvaluationError
 
-PAPERS = ("agentorchestra_tea", "aorchestra", "coral", "oagents")
+PAPERS = ("agentorchestra_tea", "agentorchestra", "aorchestra", "coral", "oagents")
 """Names of the papers' files."""
 _ROUNDING = 0.0101
 """How far a published number may be from what follows, in its last digits: some are rounded up, or cut off."""
@@ -45,16 +45,21 @@ class Table:
     average: str = ""
     averaged: tuple[str, ...] = ()
 
+    @property
+    def place(self) -> str:
+        """Return where it stands in its paper: "table 4", "figure 3", "app. C.1"."""
+        return f"table {self.number}" if self.number[0].isdigit() else self.number
+
     def cell(self, row: str, column: str) -> float:
         """Return a cell; EvaluationError for one that is not there."""
         if row not in self.rows or column not in self.columns:
             raise EvaluationError(
-                f"table {self.number} has no cell {row!r}, {column!r}; rows: {', '.join(self.rows)}; columns: "
+                f"{self.place} has no cell {row!r}, {column!r}; rows: {', '.join(self.rows)}; columns: "
                 f"{', '.join(self.columns)}"
             )
         found = self.rows[row][self.columns.index(column)]
         if found is None:
-            raise EvaluationError(f"the paper leaves the cell {row!r}, {column!r} of table {self.number} empty")
+            raise EvaluationError(f"the paper leaves the cell {row!r}, {column!r} of {self.place} empty")
         return found
 
     def problems(self) -> Iterator[str]:
@@ -66,10 +71,10 @@ class Table:
                 size = 0 if self.average and column == "average" else sizes.get(column, 0)
                 if size and not self._is_count(cell, size):
                     other = f"; it is {self._count(cell, size - 1)} of {size - 1}" * self._is_count(cell, size - 1)
-                    yield f"table {self.number}, {name}, {column}: {cell:g} is of no number of {size}{other}"
+                    yield f"{self.place}, {name}, {column}: {cell:g} is of no number of {size}{other}"
             if follow := self._follow(cells, sizes):
                 said = " or ".join(dict.fromkeys(f"{one:.{2 if self.whole == 100 else 4}f}" for one in follow))
-                yield f"table {self.number}, {name}, average: {cells['average']:g} is stated, {said} follows"
+                yield f"{self.place}, {name}, average: {cells['average']:g} is stated, {said} follows"
 
     @property
     def _rounding(self) -> float:
@@ -148,7 +153,7 @@ def _claimed(claim: Mapping[str, Any], tables: Mapping[str, Table]) -> str:
     if abs(follows - claim["stated"]) <= _ROUNDING * (1 if relative else table.whole / 100):
         return ""
     note = f"; {claim['note']}" if "note" in claim else ""
-    return f"{claim['where']}: {claim['stated']:g} is stated, table {table.number} gives {follows:.2f}{note}"
+    return f"{claim['where']}: {claim['stated']:g} is stated, {table.place} gives {follows:.2f}{note}"
 
 
 def _risen(rise: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[str]:
@@ -158,4 +163,4 @@ def _risen(rise: Mapping[str, Any], tables: Mapping[str, Table]) -> Iterator[str
         for column in table.columns:
             of, over = table.cell(better, column), table.cell(worse, column)
             if of <= over:
-                yield f"{rise['where']}: table {number}, {column} has {of:g} for {better}, {over:g} for {worse}"
+                yield f"{rise['where']}: {table.place}, {column} has {of:g} for {better}, {over:g} for {worse}"

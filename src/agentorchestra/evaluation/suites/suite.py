@@ -39,8 +39,10 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
         set: of the questions asked here.
         about: what is compared, and in what this differs from the paper.
         columns: published columns by what is beside them: `all` questions, a group, `pass@K`, `cost` (dollars for an
-            answer), `gain` (points over the first arm).
+            answer), `gain` (points over the first arm), `reuse` (of generated tools, by later questions), `agents>N`
+            (solved after more than N agents were asked).
         repeats, ask_again: as in the paper.
+        tips: questions that give tips, see `Plan`; 0 where no arm takes them.
         arms, left_out: its rows.
     """
 
@@ -52,6 +54,7 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
     columns: dict[str, str]
     repeats: int = Field(default=1, ge=1)
     ask_again: int = Field(default=0, ge=0)
+    tips: int = Field(default=0, ge=0)
     arms: tuple[SuiteArm, ...]
     left_out: tuple[LeftOut, ...] = ()
 
@@ -63,8 +66,7 @@ class Suite(BaseModel, frozen=True, extra="forbid"):
     @property
     def source(self) -> str:
         """Return where the cells were published."""
-        number = self.table if self.table.startswith("figure") else f"table {self.table}"
-        return f"{published(self.paper).title}, {number}"
+        return f"{published(self.paper).title}, {self.cells.place}"
 
     def rows(self, arm: str) -> tuple[str, ...]:
         """Return the published rows beside an arm."""

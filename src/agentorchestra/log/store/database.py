@@ -23,7 +23,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.blobs import BlobFiles, no_blob, verified
 from agentorchestra.log.store.commits import Landing
 from agentorchestra.log.store.rows import Row
-from agentorchestra.log.store.schema import REVISIONS, blobs, jobs, metadata
+from agentorchestra.log.store.schema import REVISIONS, blobs, create, jobs, metadata
 
 T = TypeVar("T")
 
@@ -90,7 +90,17 @@ class Call(Generic[T]):
     future: Landing[T] = field(default_factory=Landing)
 
 
-Operation = Append | Call[Any]
+@dataclass(eq=False)
+class Put:
+    """A blob in the writer's queue, as a row; those that follow each other are written together."""
+
+    values: dict[str, Any]
+    run: None = None
+    new: tuple[Row, ...] = ()
+    future: Landing[None] = field(default_factory=Landing)
+
+
+Operation = Append | Call[Any] | Put
 
 
 @dataclass
@@ -254,6 +264,16 @@ class Database(ABC):
         if revision == REVISIONS[-1] and missing:
             raise self._corrupt(f"the tables {', '.join(sorted(missing))} are missing")
         return str(revision)
+
+    @staticmethod
+    def _bring_up(connection: Connection, revision: str | None) -> None:
+        """Make the tables of a database that is empty (None), or bring those of an earlier version up to date."""
+        if revision is None:
+            create(connection)
+        elif revision != REVISIONS[-1]:
+            from agentorchestra.log.store.migrations import upgrade  # Alembic takes long to import
+
+            upgrade(connection)
 
     def _corrupt(self, reason: str) -> WorkspaceCorruptError:
         return WorkspaceCorruptError(

@@ -203,16 +203,13 @@ class PostgresStore(SqlStore):
         with connection.begin():
             current = self._revision(connection) == REVISIONS[-1]
         if not current:
-            from agentorchestra.log.store.migrations import upgrade
-
             with connection.begin():
                 # One process at a time, in this schema.
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
                 connection.exec_driver_sql("SET LOCAL lock_timeout TO '300s'")
                 if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (self.schema,)).scalar() is None:
                     connection.exec_driver_sql(f"CREATE SCHEMA {self.schema}")
-                if self._revision(connection) != REVISIONS[-1]:
-                    upgrade(connection)
+                self._bring_up(connection, self._revision(connection))
         with connection.begin():
             now = "extract(epoch FROM clock_timestamp())"
             connection.exec_driver_sql(f"DELETE FROM writers WHERE touched < {now} - %s", (_GONE_S,))

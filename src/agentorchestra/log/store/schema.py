@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
+    Connection,
     Double,
     ForeignKey,
     Index,
@@ -16,13 +17,13 @@ from sqlalchemy import (
     LargeBinary,
     MetaData,
     PrimaryKeyConstraint,
+    String,
     Table,
     Text,
     UniqueConstraint,
 )
-from sqlalchemy.dialects.postgresql import TEXT
 
-Key = Text().with_variant(TEXT(collation="C"), "postgresql")
+Key = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
 
 REVISIONS = ("0001", "0002", "0003")
@@ -117,3 +118,17 @@ components = Table(
     Column("body", Text, nullable=False),
     PrimaryKeyConstraint("kind", "name", "seq", name="pk_components"),
 )
+
+# Alembic's own table.
+_alembic_version = Table(
+    "alembic_version",
+    MetaData(naming_convention={"pk": "%(table_name)s_pkc"}),
+    Column("version_num", String(32), primary_key=True),
+)
+
+
+def create(connection: Connection) -> None:
+    """Make the tables in an empty database, as all revisions one after the other would, and say so to Alembic."""
+    metadata.create_all(connection, checkfirst=False)
+    _alembic_version.create(connection)
+    connection.execute(_alembic_version.insert(), {"version_num": REVISIONS[-1]})

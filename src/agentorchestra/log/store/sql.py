@@ -18,7 +18,7 @@ from agentorchestra.core.protocols import Owner, RunRecord, Store, Swept
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import deletion, histories, rows, writer
 from agentorchestra.log.store.blobs import BlobFiles
-from agentorchestra.log.store.database import AT_ONCE, Call
+from agentorchestra.log.store.database import AT_ONCE, Call, Put
 from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, components, jobs, runs
@@ -135,14 +135,16 @@ class SqlStore(Writer, Reader, Store):
                 files.write(sha256, data)
             return sha256
 
-        sha256 = await self._in_pool(stage)
+        sha256 = stage() if len(data) <= rows.INLINE_BYTES else await self._in_pool(stage)
         values = {
             "sha256": sha256,
             "size": len(data),
             "media_type": media_type,
             "data": data if files is None else None,
         }
-        await self._do(Call(None, lambda connection: self._insert_blobs(connection, [values])))
+        put = Put(values)
+        self._put(put)
+        await put.future.waiter()
         return sha256
 
     async def record_components(self, changes: Sequence[ComponentChange]) -> None:

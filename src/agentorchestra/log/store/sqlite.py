@@ -127,15 +127,12 @@ class SqliteStore(SqlStore):
         with self._read_engine.connect() as connection:
             current = self._revision(connection) == REVISIONS[-1]
         if not current:
-            from agentorchestra.log.store.migrations import upgrade
-
             with self._write_engine.begin() as connection:
                 # Another process may have been first.
                 revision = self._revision(connection)
                 if revision is not None and revision != REVISIONS[-1]:
                     self._back_up(revision)
-                if revision != REVISIONS[-1]:
-                    upgrade(connection)
+                self._bring_up(connection, revision)
         # The writer's connection, from now on: what others commit after this line is news to it.
         self._connection = self._write_engine.connect()
         self._changed(self._connection)

@@ -7,10 +7,12 @@ put_blob┘   (FIFO)                                        before_commit ─ CO
 
 from __future__ import annotations
 
+import itertools
 import queue
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future
+from functools import cached_property
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, or_, select
@@ -20,7 +22,7 @@ from agentorchestra.core.events import NewEvent
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import rows
 from agentorchestra.log.store.commits import Landing, land
-from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Patience
+from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Patience, Put
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, events, runs
 
@@ -222,22 +224,23 @@ class Writer(Database):
     # --- in the transaction ----------------------------------------------------------------------
 
     def _apply_all(self, connection: Connection, batch: list[Operation]) -> list[Any]:
-        """Apply the whole batch in order, appends that follow each other together; an exception undoes everything."""
+        """Apply the whole batch in order, neighbours of one sort together; an exception undoes everything."""
         results: list[Any] = []
-        appends: list[Append] = []
-        for operation in batch:
-            if isinstance(operation, Append):
-                appends.append(operation)
-                continue
+        for _, neighbours in itertools.groupby(batch, type):
+            same = [*neighbours]
+            appends = [one for one in same if isinstance(one, Append)]
+            puts = [one.values for one in same if isinstance(one, Put)]
             if appends:
                 results += self._apply_appends(connection, appends)
-                appends = []
-            try:
-                results.append(operation.call(connection))
-            except AgentOrchestraError as exc:
-                results.append(exc)
-        if appends:
-            results += self._apply_appends(connection, appends)
+            if puts:
+                self._insert_blobs(connection, puts)
+                results += [None] * len(puts)
+            for operation in same:
+                if isinstance(operation, Call):
+                    try:
+                        results.append(operation.call(connection))
+                    except AgentOrchestraError as exc:
+                        results.append(exc)
         return results
 
     def _apply_each(self, connection: Connection, batch: list[Operation]) -> list[Any]:
@@ -314,12 +317,16 @@ class Writer(Database):
 
     def _insert_blobs(self, connection: Connection, values: list[dict[str, Any]]) -> None:
         """Insert blobs; those that are there already count as put now, so that no collection takes them."""
-        statement = self._insert(blobs).values(touched=self._now())
+        connection.execute(self._blob_insert, values)
+
+    @cached_property
+    def _blob_insert(self) -> Any:
         stale = or_(blobs.c.touched.is_(None), blobs.c.touched < self._now() - TOUCHED_S)
-        statement = statement.on_conflict_do_update(
-            index_elements=[blobs.c.sha256], set_={"touched": self._now()}, where=stale
+        return (
+            self._insert(blobs)
+            .values(touched=self._now())
+            .on_conflict_do_update(index_elements=[blobs.c.sha256], set_={"touched": self._now()}, where=stale)
         )
-        connection.execute(statement, values)
 
     def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:
         job = self._job(connection, run)

@@ -42,7 +42,7 @@ from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.actions import action_effect, tool_result
 from agentorchestra.tea.calling.signatures import Signature, mistake, read_signature
 
-_OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable"})
+_OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable", "actions", "rules"})
 """Attributes that identify the component and are no state of an instance; the registry sets some on each."""
 
 

@@ -87,6 +87,7 @@ class Traits:
     # whether a call that holds ends the work of the agent that makes it; its value has the fields of core's AgentResult
     finishes: bool = False
     delegates: bool = False  # whether a call hands work to an agent
+    evolvable: bool | tuple[str, ...] | None = None  # which of its variables may be optimised; None for the default
 
 
 class Tool(Generic[P, R]):
@@ -175,6 +176,19 @@ class Tool(Generic[P, R]):
             other.name = name
             other.content_hash = sha256_json([self._source or source_of(self._function), other.schema.digest])
         other._settle(replace(self.traits, version=version))
+        return other
+
+    def described(self, schema: ToolSchema) -> Tool[P, R]:
+        """Return the same tool with other words in its schema."""
+        other = copy(self)
+        other.schema = schema
+        other.content_hash = sha256_json([self._source or source_of(self._function), schema.digest])
+        return other
+
+    def evolving(self, evolvable: bool | tuple[str, ...] | None) -> Tool[P, R]:
+        """Return the same tool, of which these variables may be optimised."""
+        other = copy(self)
+        other._settle(replace(self.traits, evolvable=evolvable))
         return other
 
     def limited(self, invokers: tuple[str, ...]) -> Tool[P, R]:
@@ -278,6 +292,7 @@ def tool(
     thread: bool = True,
     sequential: bool = False,
     cut: bool = True,
+    evolvable: bool | Iterable[str] | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
     function: Callable[..., Any] | None = None,
@@ -293,6 +308,7 @@ def tool(
     thread: bool = True,
     sequential: bool = False,
     cut: bool = True,
+    evolvable: bool | Iterable[str] | None = None,
 ) -> Any:
     """Make a function, sync or async, or a method a tool; bare (`@tool`) or with arguments.
 
@@ -313,6 +329,8 @@ def tool(
             loop's thread (a sqlite3 connection). While it runs nothing else does.
         sequential: True lets the calls of one decision run in listed order and see each other's `ctx.vars`.
         cut: False records long results whole.
+        evolvable: which of its variables (`ws.tcp.vars`) a candidate may change: False for none, or names such as
+            `description` and `argument`; by default all of a tool of yours.
 
     Raises:
         ToolDefinitionError: with the sentence that says what to change.
@@ -344,6 +362,7 @@ def tool(
             thread=thread,
             sequential=sequential,
             cut=cut,
+            evolvable=_checked_evolvable(chosen, evolvable),
         )
         signature = read_signature(plain, chosen, namespace)
         text = signature.description if description is None else inspect.cleandoc(description)
@@ -437,6 +456,16 @@ def _checked_version(name: str, version: str) -> str:
     if not _VERSION.fullmatch(version):
         raise ToolDefinitionError(f"tool {name!r} has the version {version!r}; versions look like '1.2.0'")
     return version
+
+
+def _checked_evolvable(name: str, evolvable: bool | Iterable[str] | None) -> bool | tuple[str, ...] | None:
+    if evolvable is None or isinstance(evolvable, bool):
+        return evolvable
+    if isinstance(evolvable, str) or not all(isinstance(one, str) for one in evolvable):
+        raise ToolDefinitionError(
+            f"tool {name!r} has evolvable={evolvable!r}; give True, False, or names: ('description', 'argument')"
+        )
+    return tuple(evolvable)
 
 
 def _checked_number(name: str, what: str, value: float | None, *, zero: bool) -> float | None:

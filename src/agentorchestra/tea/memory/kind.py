@@ -10,7 +10,7 @@ from agentorchestra.tea.memory.base import MEMBERS, MemoryFactory, describe_memo
 from agentorchestra.tea.programs.sources import class_text
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.kind import Kind, Made, Variable
-from agentorchestra.tea.registry.kinds import ENVIRONMENT, class_name, code_variables, made_factory
+from agentorchestra.tea.registry.kinds import ENVIRONMENT, class_name, code_variables, made_factory, said_of
 
 _METHODS = ("begin", "step", "end")
 
@@ -25,8 +25,13 @@ def _describe(name: str, factory: MemoryFactory, builtin: bool) -> ComponentConf
         content_hash=known.content_hash,
         metadata={key: value for key, value in known.settings.items() if key not in MEMBERS},
         builtin=builtin,
-        evolvable=bool(class_text(factory)),
+        evolvable=_evolvable(factory, builtin),
     )
+
+
+def _evolvable(factory: MemoryFactory, builtin: bool) -> bool:
+    said = said_of(factory)
+    return not builtin and bool(class_text(factory)) if said is None else said not in (False, ())
 
 
 def _variables(factory: MemoryFactory, made: Made | None) -> list[Variable]:
@@ -44,5 +49,6 @@ MEMORY: Kind[MemoryFactory] = replace(
     fits=lambda one: all(hasattr(one, part) for part in _METHODS) if inspect.isclass(one) else callable(one),
     make=lambda name, maker, text: made_factory("memory system", maker, text, _METHODS),
     variables=_variables,
+    worded=lambda factory, maker: factory,
     rights=lambda one, made: {},
 )

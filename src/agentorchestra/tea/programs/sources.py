@@ -78,8 +78,14 @@ def _is(value: object, function: object) -> bool:
 
 def class_text(cls: Any) -> str:
     """Return the text of the module that a class is defined in at its top, "" for anything else."""
-    module = sys.modules.get(getattr(cls, "__module__", "") or "")
-    if not isinstance(cls, type) or module is None or getattr(module, cls.__name__, None) is not cls:
+    return defining_text(cls) if isinstance(cls, type) else ""
+
+
+def defining_text(one: Any) -> str:
+    """Return the text of the module that a class or function is defined in at its top, "" for anything else."""
+    module = sys.modules.get(getattr(one, "__module__", "") or "")
+    named = isinstance(one, type | types.FunctionType)
+    if not named or module is None or getattr(module, one.__name__, None) is not one:
         return ""
     return _text_of(getattr(module, "__file__", None) or "", module.__name__)
 

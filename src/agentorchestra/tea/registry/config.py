@@ -7,12 +7,16 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from agentorchestra.tea.retrieval.index import Described
 
 KindName = Literal["tool", "environment", "agent", "prompt", "memory"]
-EMPTY: dict[str, JsonValue] = {"type": "object", "properties": {}}
+
+
+def empty() -> dict[str, JsonValue]:
+    """Return the schema of a call without arguments."""
+    return {"type": "object", "properties": {}}
 
 
 class Operation(BaseModel, frozen=True):
@@ -20,7 +24,7 @@ class Operation(BaseModel, frozen=True):
 
     name: str
     description: str = ""
-    parameters: dict[str, JsonValue] = EMPTY
+    parameters: dict[str, JsonValue] = Field(default_factory=empty)
 
     @property
     def function(self) -> dict[str, JsonValue]:
@@ -64,7 +68,7 @@ class ComponentConfig(BaseModel, frozen=True):
     content_hash: str
     operations: tuple[Operation, ...] = ()
     rules: str = ""
-    metadata: dict[str, JsonValue] = {}
+    metadata: dict[str, JsonValue] = Field(default_factory=dict)
     builtin: bool = False
     evolvable: bool = False
     origin: str = ""

@@ -53,13 +53,14 @@ from agentorchestra.tea.registry.history import (
     checked_component_version,
     identity_of,
 )
-from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes
+from agentorchestra.tea.registry.kind import Kind, Made, Variable, check_variables, config_changes, marked
 from agentorchestra.tea.registry.registration import Given, components_of, file_stamps, from_manifest, place_of
 from agentorchestra.tea.registry.registry import Entry, Registry
-from agentorchestra.tea.registry.rights import MODE, TOUCHES, check_rights
+from agentorchestra.tea.registry.rights import EVOLVABLE, INVOKERS, MODE, TOUCHES, check_rights
 from agentorchestra.tea.registry.saved import read_saved, saved, taken_over
 from agentorchestra.tea.registry.usage import Use, uses
 from agentorchestra.tea.registry.versions import Level, level_of
+from agentorchestra.tea.registry.words import CODE
 from agentorchestra.tea.retrieval.retriever import Group, Retriever
 
 T = TypeVar("T")
@@ -204,7 +205,7 @@ class ContextManager(Generic[T]):
         await self._write_given(self._plan_given, self._given)
         for name in self.names():
             if (name, self._current(name)) not in self._loaded:
-                await self._load(name, self.history(name).version())
+                await self._load(name, self._current(name))
         self._settled = (self.registry.count, self.registry.handed)
 
     async def admit(self, components: Mapping[str, T]) -> dict[str, T]:
@@ -318,21 +319,22 @@ class ContextManager(Generic[T]):
 
     async def _object(self, name: str, version: str | None = None) -> T:
         wanted = self._version(name, version)
-        found = await self._load(name, wanted)
+        found = await self._load(name, wanted.version)
         if found is None:
             raise VersionError(self._failed[name, wanted.version])
         return found
 
-    async def _load(self, name: str, wanted: Version) -> T | None:
+    async def _load(self, name: str, version: str) -> T | None:
         """Return a version as an object: the one at hand where that is its content, else made from its text."""
-        key = name, wanted.version
+        key = name, version
         if key in self._loaded:
             return self._loaded[key]
         one = self._given.get(name)
         try:
-            if one is None or self._so_far(name).known_as(self._identity(name, one)[0]) != wanted.version:
-                one = await self._make(name, wanted)
-            self._loaded[key] = self._limited(name, one, wanted)
+            history = self._so_far(name)
+            if one is None or history.known_as(self._identity(name, one)[0]) != version:
+                one = await self._make(name, history.version(version))
+            self._loaded[key] = self._limited(name, one, history, version)
         except UsageError as exc:
             self._failed[key] = str(exc)
             return None
@@ -346,29 +348,64 @@ class ContextManager(Generic[T]):
                 f"{what} is not at hand and its text was not kept (it is not defined at the top of a module); "
                 "register it from its source, or give it to the workspace"
             )
-        text = await self._text(wanted)
-        if wanted.foreign and self.kind.make_foreign is not None:
-            return await self.kind.make_foreign(name, wanted.maker, text, wanted.config)
-        if not wanted.foreign or not self.kind.is_code(wanted.maker):
-            return self.kind.make(name, wanted.maker, text)
-        raise VersionError(
+        return await self._built(
+            what, name, Made(await self._text(wanted), wanted.maker), wanted.config, wanted.foreign
+        )
+
+    async def _built(self, what: str, name: str, made: Made, config: ComponentConfig, foreign: bool) -> T:
+        """Make a component of what it is made of, with the words that are laid over it."""
+        kind, maker = self.kind, made.maker
+        if maker.how == "given":
+            one = self._given.get(name)
+            if one is None or kind.describe(name, one, False).content_hash != maker.base:
+                raise VersionError(
+                    f"{what} is the {kind.name} {name!r} of another program or version with other words, and that is "
+                    "not at hand; change the words of the one that is"
+                )
+            if made.text and foreign:
+                raise self._not_executed(what)
+            if made.text and kind.recoded is not None:
+                one = kind.recoded(one, made)
+        elif foreign and kind.make_foreign is not None:
+            one = await kind.make_foreign(name, maker, made.text, config)
+        elif not foreign or not kind.is_code(maker):
+            one = kind.make(name, maker, made.text)
+        else:
+            raise self._not_executed(what)
+        if not maker.texts:
+            return one
+        return kind.worded(one, maker.model_copy(update={"foreign_texts": True}) if foreign else maker)
+
+    def _not_executed(self, what: str) -> VersionError:
+        return VersionError(
             f"{what} came from elsewhere, and the code of {self.kind.plural} from elsewhere is not executed; "
             "read its source and register it as your own"
         )
 
-    def _limited(self, name: str, one: T, held: Version) -> T:
+    def _limited(self, name: str, one: T, history: History, version: str) -> T:
         """Return a component under its version, with who may invoke it where its registration says so."""
-        one = self.kind.renamed(one, name, held.version)
-        if held.invokers is None or self.kind.limited is None:
+        one = self.kind.renamed(one, name, version)
+        invokers = history.invokers(version)
+        if invokers is None or self.kind.limited is None:
             return one
-        return self.kind.limited(one, held.invokers)
+        return self.kind.limited(one, invokers)
 
     async def _text(self, held: Version) -> str:
         return await self.registry.text(held.source) if held.source else ""
 
+    async def _read(self, held: Version) -> str:
+        """Return the text of a version for people, with the words that are laid over it."""
+        words = held.maker.texts if held.maker is not None else {}
+        return "\n".join([await self._text(held), *(f"{name}:\n{text}\n" for name, text in sorted(words.items()))])
+
     async def _made(self, name: str, version: str | None = None) -> Made | None:
         held = self._version(name, version)
-        return Made(await self._text(held), held.maker) if held.maker is not None else None
+        if held.maker is not None:
+            return Made(await self._text(held), held.maker)
+        one = self._given.get(name)
+        if one is None or self._so_far(name).known_as(self._identity(name, one)[0]) != held.version:
+            return None
+        return Made("", Maker(how="given", base=held.config.content_hash))
 
     # -- reading -------------------------------------------------------------------------------------------------------
 
@@ -466,7 +503,7 @@ class ContextManager(Generic[T]):
         await self.access.ready()
         old, new = self.config(name, before), self.config(name, after)
         changes = config_changes(old, new)
-        texts = [await self._text(self._version(name, one.version)) for one in (old, new)]
+        texts = [await self._read(self._version(name, one.version)) for one in (old, new)]
         was, now = [text.splitlines(keepends=True) for text in texts]
         unified = difflib.unified_diff(was, now, f"{name}@{old.version}", f"{name}@{new.version}")
         level = level_of(changes)
@@ -504,7 +541,8 @@ class ContextManager(Generic[T]):
             path: a file (`.py`, `.md`), a manifest (`.json`, loaded again when it changes), or a folder of them.
             name: another than its own; which function or class of a source.
             version: written down; by default computed from how it changed.
-            state: `candidate` is kept and can be called by its version, and is not what the name means.
+            state: `candidate` is kept and can be called by its version, and is not what the name means; it may have no
+                right that the version which it is to replace has not (CandidateError).
             trusted: False for code that the workspace's user did not write: it runs in the sandbox only.
             invokers: who may invoke it: names of agents, `user` for calls outside of runs; everybody by default.
             metadata: what else is to be known of it; it stands in its configuration.
@@ -561,6 +599,8 @@ class ContextManager(Generic[T]):
                 raise VersionError(f"two of the {self.kind.plural} are called {name!r}; give one another name")
             one = self.kind.renamed(given, name, version or self.kind.version_of(given))
             named[name] = New(name, one, *self._identify(name, one, made), version=version, **terms)
+        for new in named.values() if terms.get("state") == "candidate" else ():
+            named[new.name] = await self._no_more_rights(new)
         await self.registry.keep({one.made.text for one in named.values() if one.made is not None and one.made.text})
         if needs:
             await self.registry.refresh()
@@ -585,9 +625,25 @@ class ContextManager(Generic[T]):
             history = self.history(name, hidden=True)
             chosen = new.version or history.known_as(new.identity) or ""
             if new.trusted:
-                self._loaded[name, chosen] = self._limited(name, new.one, history.version(chosen))
+                self._loaded[name, chosen] = self._limited(name, new.one, history, chosen)
             done.append(self.config(name, chosen))
         return done
+
+    async def _no_more_rights(self, new: New[T]) -> New[T]:
+        """Return a candidate for whoever may invoke what it is to replace; CandidateError where it has more rights."""
+        history = self._so_far(new.name)
+        if not history.usable:
+            return new
+        held, kind, name = history.version(), self.kind, new.name
+        present = await self._object(name)
+        had = {**kind.rights(present, await self._made(name)), EVOLVABLE: kind.evolvable(present)}
+        has = {**kind.rights(new.one, new.made), EVOLVABLE: kind.evolvable(new.one)}
+        if not new.trusted and not held.foreign:  # in the sandbox it touches nothing, whatever it says of itself
+            had |= {right: has[right] for right in (TOUCHES, MODE) if right in has}
+        if held.invokers is not None and new.invokers is not None:
+            had[INVOKERS], has[INVOKERS] = frozenset(held.invokers), frozenset(new.invokers)
+        check_rights(f"{kind.name} {name!r}", had, has)
+        return replace(new, invokers=held.invokers if new.invokers is None else new.invokers)
 
     def _check_terms(self, terms: Terms) -> None:
         """Check the state in which something is to be registered, and who may invoke it."""
@@ -659,8 +715,10 @@ class ContextManager(Generic[T]):
             raise VersionError(f"there is a {self.kind.name} {new_name!r} already; choose another name for the copy")
         one = self.kind.renamed(await self._object(name), new_name, version or FIRST_VERSION)
         made = await self._made(name)
+        if made is not None:  # what no text makes is at hand under its own name only
+            made = self.kind.copied(made, name, new_name) if made.maker.how != "given" else None
         (config,) = await self._register(
-            [Given(new_name, one, self.kind.copied(made, name, new_name) if made is not None else None, version)],
+            [Given(new_name, one, made, version)],
             origin=held.origin if held.origin != "package" else "register",
             by=said,
             trusted=not held.foreign,
@@ -744,6 +802,32 @@ class ContextManager(Generic[T]):
         return await self._to_state(name, version, "deprecated", by)
 
     @_changing
+    async def share(self, name: str, version: str, share: float, **by: Unpack[By]) -> ComponentConfig:
+        """Have a share of the runs that begin from now on use a candidate (a canary); 0 ends it, as `activate` does.
+
+        Which runs is drawn by their ids, and stands in their manifests. Runs that name a version, and those of
+        evaluations, are left as they are.
+
+        Raises:
+            LifecycleError: for a version that is no candidate, a kind that has no canaries, or a share outside 0 to 1.
+        """
+        said = checked_by(by)
+        held = self.history(name).version(version)
+        what = f"{self.kind.name} {name}@{held.version}"
+        if self.kind.name not in ("tool", "prompt"):
+            raise LifecycleError(f"{what} cannot have a share of the runs: only tools and prompts can; activate it")
+        if held.state != "candidate":
+            raise LifecycleError(f"{what} is {held.state}, and only a candidate can have a share of the runs")
+        if not 0 <= share < 1:
+            raise LifecycleError(f"{what} cannot have the share {share!r}; give one from 0 to below 1, or activate it")
+
+        def plan() -> Iterable[Entry]:
+            yield entry(self.history(name), "shared", version=held.version, share=share, **said)
+
+        await self.registry.write(plan)
+        return self.config(name, held.version)
+
+    @_changing
     async def archive(self, name: str, version: str, **by: Unpack[By]) -> ComponentConfig:
         """End a candidate or deprecated version: it stays readable and cannot be used again."""
         return await self._to_state(name, version, "archived", by)
@@ -771,7 +855,10 @@ class ContextManager(Generic[T]):
     async def vars(self, name: str, version: str | None = None) -> Sequence[Variable]:
         """Return the parts of a component that may be optimised, with their texts (000, app. C.4)."""
         await self.access.ready()
-        return self.kind.variables(await self._object(name, version), await self._made(name, version))
+        return self._variables(name, await self._object(name, version), await self._made(name, version))
+
+    def _variables(self, name: str, one: T, made: Made | None) -> Sequence[Variable]:
+        return marked(self.kind.variables(one, made), self.kind.evolvable(one), builtin=name in self._builtin)
 
     @_changing
     async def setvars(
@@ -801,32 +888,28 @@ class ContextManager(Generic[T]):
             raise UsageError(f"the values of variables are {reprlib.repr(values)}; give them by name, as `vars` does")
         said, kind, what = checked_by(by), self.kind, f"{self.kind.name} {name!r}"
         held, present, made = self.history(name).version(), await self._object(name), await self._made(name)
-        check_variables(what, values, kind.variables(present, made))
-        if made is None or (not made.text and made.maker.how != "fields"):
+        check_variables(what, values, self._variables(name, present, made), candidate=candidate)
+        if made is None or (not made.text and made.maker.how in ("module", "source", "prompt")):
             raise VersionError(
                 f"the text of {what} was not kept, so it cannot be rewritten; register it from its source"
             )
         new = kind.rewritten(present, made, values)
-        trusted = trusted and not held.foreign
-        if trusted or not kind.is_code(new.maker):
-            one = kind.make(name, new.maker, new.text)
-        elif kind.make_foreign is not None:
-            one = await kind.make_foreign(name, new.maker, new.text, held.config)
-        else:
+        if not trusted and new.maker.texts != made.maker.texts:
+            new = Made(new.text, new.maker.model_copy(update={"foreign_texts": True}))
+        # Words that are laid over code leave it as trusted as it was.
+        whole = CODE in values or (not kind.is_code(new.maker) and new.maker.how != "given")
+        foreign = held.foreign or (whole and not trusted)
+        if foreign and CODE in values and kind.make_foreign is None:
             raise VersionError(
                 f"code of {kind.plural} that the workspace's user did not write is not executed; {what} stays"
             )
-        if candidate:
-            had, has = kind.rights(present, made), kind.rights(one, new)
-            if not trusted and not held.foreign:  # in the sandbox it touches nothing, whatever it says of itself
-                had = {**had, **{right: has[right] for right in (TOUCHES, MODE) if right in has}}
-            check_rights(what, had, has)
+        one = await self._built(what, name, new, held.config, foreign)
         (config,) = await self._register(
             [Given(name, one, new, version)],
             origin="setvars",
             by=said,
             state="candidate" if candidate else "active",
-            trusted=trusted,
+            trusted=not foreign,
             invokers=held.invokers,
         )
         return config

@@ -11,13 +11,13 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel, Field, JsonValue
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import ComponentNameError, LifecycleError, VersionError
-from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.retrieval.discovery import OPENING
 
@@ -41,19 +41,24 @@ class Maker(BaseModel, frozen=True):
     """How a component is made again from its text."""
 
     # `module` (a name in the text of a module), `source` (a text that was registered), `prompt`, `fields` (the values
-    # of a definition), `definition` (known by its schema only)
-    how: Literal["module", "source", "prompt", "fields", "definition"]
+    # of a definition), `definition` (known by its schema only), `given` (the component at hand itself, which no text
+    # makes: a tool of a server, a method, an agent with a drive of its own)
+    how: Literal["module", "source", "prompt", "fields", "definition", "given"]
     symbol: str = ""  # the name in the module, where it is another than the component's
     package: str = ""  # for relative imports in the text
-    fields: dict[str, JsonValue] = {}  # of a definition
+    fields: dict[str, JsonValue] = Field(default_factory=dict)  # of a definition
     # whether the text is that of a program that was started: what it does besides defining is left out
     script: bool = False
+    base: str = ""  # content hash of the component at hand that it is, of `given`
+    texts: dict[str, str] = {}  # words in place of its own, by their variables' names (`words.py`)
+    foreign_texts: bool = False  # whether nobody here stands for these words: they are untrusted
 
 
 def identity_of(source: str, maker: Maker | None, name: str) -> str:
     """Return the hash by which content made of a text is known: of two things in one text each has its own."""
     symbol = maker.symbol if maker is not None else ""
-    return source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
+    made = source if symbol in ("", name) else sha256_text(f"{source} {symbol}")
+    return sha256_json([made, maker.texts, maker.foreign_texts]) if maker is not None and maker.texts else made
 
 
 class Version(BaseModel, frozen=True):
@@ -80,6 +85,14 @@ class Version(BaseModel, frozen=True):
     why: str = ""  # the reason of its present state, where one was given
 
 
+class Shared(NamedTuple):
+    """A candidate that a share of the runs uses which begin from a moment on (a canary)."""
+
+    version: str
+    share: float
+    since: datetime
+
+
 class History:
     """The versions of one component, as its entries add up to them."""
 
@@ -91,6 +104,7 @@ class History:
         self.by_code = False  # code at hand, no operation, chose it: without that code the name means nothing
         self.hidden = False  # its name is unregistered
         self.pinned = False  # the current version stays, whatever the code at hand says
+        self.shared: Shared | None = None  # a candidate that a part of the runs uses
         self.changes: list[ComponentChange] = []
         self._bodies: dict[str, dict[str, Any]] = {}
         self._parsed: dict[str, Version] = {}
@@ -118,6 +132,8 @@ class History:
                 version = str(body["version"])
                 self._bodies[version] = {**self._bodies[version], "state": body["state"], "why": body.get("reason", "")}
                 self._parsed.pop(version, None)
+                if self.shared is not None and self.shared.version == version:
+                    self.shared = None
             case "same":
                 self._need(str(body["version"]))
                 self._by_identity[str(body["identity"])] = str(body["version"])
@@ -135,6 +151,9 @@ class History:
                 self.hidden = True
             case "pinned":
                 self.pinned = bool(body.get("pinned"))
+            case "shared":
+                share = float(body.get("share", 0.0))
+                self.shared = Shared(str(body["version"]), share, change.ts) if share else None
             case other:
                 raise VersionError(
                     f"the history of {self.kind} {self.name!r} has an entry {other!r}, which this version of "
@@ -145,7 +164,7 @@ class History:
 
     def _choose(self, version: str, by_code: bool) -> None:
         self._need(version)
-        self.current, self.by_code, self.hidden = version, by_code, False
+        self.current, self.by_code, self.hidden, self.shared = version, by_code, False, None
 
     def _need(self, version: str) -> None:
         if version not in self._bodies:
@@ -174,6 +193,11 @@ class History:
             fields = {key: value for key, value in self._bodies[name].items() if key in Version.model_fields}
             found = self._parsed[name] = Version.model_validate(fields)
         return found
+
+    def invokers(self, version: str) -> tuple[str, ...] | None:
+        """Return who may invoke a version, None for everybody. A workspace that is opened asks this of each one."""
+        found = self._bodies[version].get("invokers")
+        return None if found is None else tuple(found)
 
     def all(self) -> tuple[Version, ...]:
         """Return every version, oldest first."""

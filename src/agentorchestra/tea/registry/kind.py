@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from agentorchestra.core.errors import VersionError
+from agentorchestra.core.errors import CandidateError, VersionError
 from agentorchestra.tea.registry.config import ComponentConfig, KindName
 from agentorchestra.tea.registry.history import Maker
 from agentorchestra.tea.registry.rights import Rights
 from agentorchestra.tea.registry.versions import Change, changes_of
 
 T = TypeVar("T")
+
+Evolvable = bool | tuple[str, ...] | None
+"""The variables that may be optimised: all, none, or those of these names (`argument` for each `argument:NAME`)."""
+
+_NOT_PACKAGED = ("code", "template", "prompt", "role")
+"""Variables of packaged components that change by a new version of the package only, unless their author says so."""
 
 
 class Made(NamedTuple):
@@ -30,12 +36,14 @@ class Variable(NamedTuple):
         value: its text.
         role: what it is: `code`, `prompt`, `description`, ...
         description: what it does, for whoever rewrites it.
+        evolvable: whether a candidate may change it: its author can keep it as it is.
     """
 
     name: str
     value: str
     role: str
     description: str = ""
+    evolvable: bool = True
 
 
 @dataclass(frozen=True)
@@ -66,10 +74,16 @@ class Kind(Generic[T]):
     variables: Callable[[T, Made | None], list[Variable]]
     # what it is made of with other values for some of these parts
     rewritten: Callable[[T, Made, Mapping[str, str]], Made]
+    # the same component with the words of its maker in place of its own
+    worded: Callable[[T, Maker], T]
+    # what its author says may be optimised: all, nothing, these variables; None for the default
+    evolvable: Callable[[T], Evolvable]
     # what it may do, from it and what it is made of: a candidate has no more of that than what it replaces
     rights: Callable[[T, Made | None], Rights]
     # the same component, which only some may invoke; None where a kind does not know who invokes
     limited: Callable[[T, tuple[str, ...]], T] | None = None
+    # a component at hand with other code in the place of its own; None where a text makes the whole component
+    recoded: Callable[[T, Made], T] | None = None
 
 
 def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Change]:
@@ -99,11 +113,40 @@ def config_changes(before: ComponentConfig, after: ComponentConfig) -> list[Chan
     return found
 
 
-def check_variables(what: str, given: Mapping[str, str], known: list[Variable]) -> None:
-    """Check that every named variable is one, and every value a text; raise VersionError."""
+def marked(variables: list[Variable], said: Evolvable, *, builtin: bool) -> list[Variable]:
+    """Return variables, each with whether a candidate may change it.
+
+    Args:
+        variables: of a component.
+        said: what its author says.
+        builtin: whether it comes with the package.
+    """
+
+    def may(name: str) -> bool:
+        if said is None:
+            return not (builtin and name in _NOT_PACKAGED)
+        return said if isinstance(said, bool) else not {name, name.partition(":")[0]}.isdisjoint(said)
+
+    return [one._replace(evolvable=may(one.name)) for one in variables]
+
+
+def check_variables(what: str, given: Mapping[str, str], known: Sequence[Variable], *, candidate: bool) -> None:
+    """Check that every named variable is one that may be changed, and every value a text.
+
+    Raises:
+        VersionError: for another name or value.
+        CandidateError: for a variable of a candidate that is to stay as it is.
+    """
     names = [one.name for one in known]
     for name, value in given.items():
         if name not in names:
             raise VersionError(f"{what} has no variable {name!r}; its variables: {', '.join(names) or 'none'}")
         if not isinstance(value, str):
             raise VersionError(f"the variable {name!r} of {what} is {value!r}; give text")
+    fixed = sorted(one.name for one in known if candidate and one.name in given and not one.evolvable)
+    if fixed:
+        free = ", ".join(one.name for one in known if one.evolvable) or "none"
+        raise CandidateError(
+            f"a candidate for {what} cannot change {', '.join(fixed)}: that stays as its author wrote it; evolvable "
+            f"are: {free}"
+        )

@@ -14,6 +14,7 @@ from pydantic import JsonValue, ValidationError
 
 from agentorchestra.core.conditions import conditions_of
 from agentorchestra.core.errors import SourceError, VersionError
+from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.tea.calling.definitions import defined_tool, is_definition
@@ -24,8 +25,9 @@ from agentorchestra.tea.programs.sources import class_text, module_text, package
 from agentorchestra.tea.prompts.prompt import Prompt, parse_prompt
 from agentorchestra.tea.registry.config import ComponentConfig, Operation
 from agentorchestra.tea.registry.history import Maker
-from agentorchestra.tea.registry.kind import Kind, Made, Variable
+from agentorchestra.tea.registry.kind import Evolvable, Kind, Made, Variable
 from agentorchestra.tea.registry.rights import MODE, TOUCHES, Rights
+from agentorchestra.tea.registry.words import CODE, DESCRIPTION, schema_variables, with_words, worded
 
 EnvironmentFactory = Callable[[], Environment]
 
@@ -48,6 +50,9 @@ def _describe_tool(name: str, tool: Tool[..., Any], builtin: bool) -> ComponentC
         metadata["invokers"] = [*tool.traits.invokers]
     if tool.traits.distribution:
         metadata["distribution"] = tool.traits.distribution
+    said = tool.traits.evolvable
+    if said is not None:
+        metadata["evolvable"] = said if isinstance(said, bool) else [*said]
     return ComponentConfig(
         kind="tool",
         name=name,
@@ -57,7 +62,7 @@ def _describe_tool(name: str, tool: Tool[..., Any], builtin: bool) -> ComponentC
         operations=(operation(tool.schema).model_copy(update={"name": name}),),
         metadata=metadata,
         builtin=builtin,
-        evolvable=bool(module_text(tool)),
+        evolvable=tool.traits.evolvable not in (False, ()),
         origin=tool.traits.origin,
     )
 
@@ -103,14 +108,17 @@ def code_variables(made: Made | None, name: str, role: str, description: str) ->
     if made is None or not made.text:
         return []
     start, end = lines_of(made.text, made.maker.symbol or name)
-    return [Variable("code", "".join(made.text.splitlines(keepends=True)[start:end]), role, description)]
+    return [Variable(CODE, "".join(made.text.splitlines(keepends=True)[start:end]), role, description)]
 
 
-def _rewritten(made: Made, name: str, values: Mapping[str, str]) -> Made:
-    """Return what a component is made of with other code for this name in its text."""
+def rewritten_code(made: Made, name: str, values: Mapping[str, str]) -> Made:
+    """Return what a component is made of with other code for this name in its text, and other words."""
+    made = worded(made, values)
+    if CODE not in values:
+        return made
     lines = made.text.splitlines(keepends=True)
     start, end = lines_of(made.text, name)
-    code = values.get("code", "".join(lines[start:end]))
+    code = values[CODE]
     text = "".join([*lines[:start], code.rstrip("\n") + "\n", *lines[end:]])
     return Made(text, made.maker.model_copy(update={"how": "source"}))
 
@@ -146,9 +154,13 @@ def tool_kind(
             return _make_definition(name, maker, checked=False)
         seconds = config.metadata.get("timeout_s") if config is not None else None
         limit = min(TIMEOUT_S, seconds) if isinstance(seconds, int | float) else TIMEOUT_S
-        return foreign_tool(
+        found = foreign_tool(
             text, maker.symbol or name, programs, timeout_s=limit, may_call=may_call, may_import=may_import
         )
+        said = config.metadata.get("evolvable") if config is not None else None
+        if isinstance(said, bool | list):  # what its author said stands in a decorator, which is not executed
+            found = found.evolving(said if isinstance(said, bool) else tuple(map(str, said)))
+        return found
 
     return Kind(
         name="tool",
@@ -164,10 +176,15 @@ def tool_kind(
         version_of=lambda one: one.version,
         copied=_copied,
         renamed=lambda one, name, version: one.renamed(name, version),
-        variables=lambda one, made: code_variables(made, one.name, "tool code", one.description),
-        rewritten=lambda one, made, values: _rewritten(
+        variables=lambda one, made: [
+            *code_variables(made, one.name, "tool code", one.description),
+            *schema_variables(one.schema),
+        ],
+        rewritten=lambda one, made, values: rewritten_code(
             _copied(made, one.name, ""), made.maker.symbol or one.name, values
         ),
+        worded=lambda one, maker: one.described(with_words(one.schema, maker)),
+        evolvable=lambda one: one.traits.evolvable,
         rights=lambda one, made: _rights_of_tool(one, made, frozenset(may_call)),
         limited=lambda one, invokers: one.limited(invokers),
     )
@@ -193,12 +210,13 @@ def _copied(made: Made, name: str, new_name: str) -> Made:
 
 
 class NamedFactory:
-    """A factory whose instances have the name and version that the registry gave."""
+    """A factory whose instances have the name and version that the registry gave, and the words of their maker."""
 
-    def __init__(self, make: EnvironmentFactory, name: str, version: str) -> None:
+    def __init__(self, make: EnvironmentFactory, name: str, version: str, words: Maker | None = None) -> None:
         self.make: EnvironmentFactory = make.make if isinstance(make, NamedFactory) else make
         self.name = name
         self.version = version
+        self.words: Maker | None = words or (make.words if isinstance(make, NamedFactory) else None)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.make, name)
@@ -209,7 +227,18 @@ class NamedFactory:
             made.version = self.version
         if made.name != self.name:
             made.name = self.name
+        if self.words is not None:
+            _describe_anew(made, self.words)
         return made
+
+
+def _describe_anew(environment: Any, words: Maker) -> None:
+    """Give an instance other words for its rules and actions."""
+    texts, rules = words.texts, environment.rules()
+    schemas = tuple(with_words(one, words, one.name) for one in environment.actions())
+    environment.content_hash = sha256_json([environment.content_hash, texts])
+    environment.actions = lambda: schemas
+    environment.rules = lambda: texts.get("rules", rules)
 
 
 def _action(environment: Environment, action: ToolSchema) -> Operation:
@@ -221,7 +250,8 @@ def _action(environment: Environment, action: ToolSchema) -> Operation:
 
 def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool) -> ComponentConfig:
     one = factory()
-    doc = inspect.cleandoc(getattr(one, "description", "") or type(one).__doc__ or "")
+    words = factory.words.texts if isinstance(factory, NamedFactory) and factory.words is not None else {}
+    doc = words.get(DESCRIPTION) or inspect.cleandoc(getattr(one, "description", "") or type(one).__doc__ or "")
     return ComponentConfig(
         kind="environment",
         name=name,
@@ -232,7 +262,7 @@ def _describe_environment(name: str, factory: EnvironmentFactory, builtin: bool)
         rules=one.rules(),
         metadata={"branching": one.branching, "durable": one.durable},
         builtin=builtin,
-        evolvable=bool(class_text(factory)),
+        evolvable=said_of(factory) not in (False, ()),
     )
 
 
@@ -272,9 +302,22 @@ def _renamed_environment(factory: EnvironmentFactory, name: str, version: str) -
     return NamedFactory(factory, name, version)
 
 
+def said_of(factory: Callable[[], Any]) -> Evolvable:
+    """Return what the class of an environment or memory system says may be optimised (`evolvable`)."""
+    said = getattr(factory(), "evolvable", None)
+    return said if said is None or isinstance(said, bool) else tuple(said)
+
+
 def _variables_of_environment(factory: EnvironmentFactory, made: Made | None) -> list[Variable]:
-    rules = " ".join((factory().rules() or "").split())[:500]
-    return code_variables(made, class_name(factory), "environment code", rules)
+    one = factory()
+    rules = one.rules() or ""
+    described = _describe_environment(one.name, factory, False).description
+    return [
+        *code_variables(made, class_name(factory), "environment code", " ".join(rules.split())[:500]),
+        Variable(DESCRIPTION, described, DESCRIPTION, f"what the environment {one.name} is"),
+        Variable("rules", rules, "rules", f"how agents work in {one.name}"),
+        *(each for action in one.actions() for each in schema_variables(action, action.name)),
+    ]
 
 
 def _rights_of_environment(factory: EnvironmentFactory, made: Made | None) -> Rights:
@@ -304,7 +347,9 @@ ENVIRONMENT: Kind[EnvironmentFactory] = Kind(
     copied=_copied,
     renamed=_renamed_environment,
     variables=_variables_of_environment,
-    rewritten=lambda factory, made, values: _rewritten(made, made.maker.symbol or class_name(factory), values),
+    rewritten=lambda factory, made, values: rewritten_code(made, made.maker.symbol or class_name(factory), values),
+    worded=lambda factory, maker: NamedFactory(factory, (one := factory()).name, one.version, maker),
+    evolvable=said_of,
     rights=_rights_of_environment,
 )
 
@@ -329,7 +374,7 @@ def _describe_prompt(name: str, prompt: Prompt, builtin: bool) -> ComponentConfi
         operations=(Operation(name=name, description=prompt.description, parameters=parameters),),
         metadata={"variables": list(prompt.variables)},
         builtin=builtin,
-        evolvable=True,
+        evolvable=bool(prompt.trainable) or not builtin,
     )
 
 
@@ -381,5 +426,7 @@ PROMPT: Kind[Prompt] = Kind(
     ),
     variables=_variables_of_prompt,
     rewritten=_rewrite_prompt,
+    worded=lambda one, maker: one,
+    evolvable=lambda one: None,
     rights=lambda one, made: {},
 )

@@ -114,13 +114,14 @@ class Registry:
         changes = []
         now = self._clock.now()
         listed = [*entries]
+        for kind, name, _, body, _ in listed:
+            _check_body(kind, name, body)
         redacted = self._redact([body for _, _, _, body, _ in listed])
-        for (kind, name, type_, body, ts), said in zip(listed, redacted, strict=True):
+        for (kind, name, type_, _, ts), said in zip(listed, redacted, strict=True):
             held = self._histories.get((kind, name))
             seq = seqs.get((kind, name), held.seq if held is not None else 0) + 1
             seqs[kind, name] = seq
-            _check_body(kind, name, body)
-            # Checked just above; the model's own check of each value would take longer than everything else here.
+            # Checked above; the model's own check of each value would take longer than everything else here.
             change = ComponentChange.model_construct(kind=kind, name=name, seq=seq, ts=ts or now, type=type_, body=said)
             changes.append(change)
         return changes

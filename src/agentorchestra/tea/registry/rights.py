@@ -9,6 +9,8 @@ from agentorchestra.core.errors import CandidateError
 
 TOUCHES = "what it touches"
 MODE = "mode"
+EVOLVABLE = "what may be optimised"
+INVOKERS = "who may invoke it:"
 
 Rights = Mapping[str, Any]
 """The rights of a component by name: a set of what it may touch or use, a limit that it keeps (None for none), or a

@@ -73,11 +73,6 @@ class Retriever:
     def __contains__(self, key: object) -> bool:
         return key in self._index
 
-    @property
-    def embeds(self) -> bool:
-        """True if there is an embedder."""
-        return self._embed is not None
-
     def add(self, key: str, one: Described, *, path: str = "") -> None:
         """Take a component in at `path` of the tree; one under the same key is embedded anew if its text changed."""
         digest = sha256_text(one.text)

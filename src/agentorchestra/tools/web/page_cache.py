@@ -1,4 +1,7 @@
-"""Pages that a workspace keeps in its own folder, bounded in size: no workspace sees what another one read."""
+"""Pages and results of searches that a workspace keeps in its own folder, bounded in size.
+
+No workspace sees what another one read. What fails here is only slower.
+"""
 
 from __future__ import annotations
 
@@ -8,44 +11,37 @@ import hashlib
 import json
 import os
 import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from pydantic import JsonValue
 
 from agentorchestra.tools.web.pages import Page
 
+_MOST_RESULTS = 50 * 1024 * 1024
 
-class KeptPages:
-    """The pages of one workspace, below `folder` (None keeps none), each for `max_age_s`. What fails is only slower."""
 
-    def __init__(self, folder: Path | None, max_bytes: int, max_age_s: float) -> None:
+class _Kept:
+    """Files below `folder` (None keeps none), by keys. All methods block."""
+
+    def __init__(self, folder: Path | None, max_bytes: int) -> None:
         self._folder = folder if max_bytes > 0 else None
         self._max_bytes = max_bytes
-        self._max_age_s = max_age_s
 
-    def get(self, url: str, reader: str) -> tuple[Page, bytes] | None:
-        """Return a page and the bytes it was read from; None where it is not kept, or for too long. Blocks."""
+    def _read(self, key: str) -> bytes | None:
         if self._folder is None:
             return None
-        path = self._path(url, reader)
         try:
-            with path.open("rb") as file:
-                page = Page.from_json(json.loads(file.readline()))
-                body = file.read()
-            age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(page.read_at)
-            if page.url != url or len(body) != page.size or not 0 <= age.total_seconds() + 1 <= self._max_age_s + 1:
-                return None
-            os.utime(path)  # used: those that are not go first
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            data = self._path(key).read_bytes()
+            os.utime(self._path(key))  # used: those that are not go first
+        except OSError:
             return None
-        return page, body
+        return data
 
-    def put(self, page: Page, body: bytes) -> None:
-        """Keep a page. Blocks."""
-        if self._folder is None:
+    def _write(self, key: str, data: bytes) -> None:
+        if self._folder is None or len(data) > self._max_bytes // 4:
             return
-        data = json.dumps(page.to_json(), ensure_ascii=False).encode("utf-8", "replace") + b"\n" + body
-        if len(data) > self._max_bytes // 4:
-            return
-        path = self._path(page.url, page.reader)
+        path = self._path(key)
         with contextlib.suppress(OSError):
             path.parent.mkdir(parents=True, exist_ok=True)
             handle, new = tempfile.mkstemp(prefix="new-", dir=path.parent)
@@ -58,7 +54,7 @@ class KeptPages:
             self._sweep(path)
 
     def _sweep(self, but: Path) -> None:
-        """Remove the pages that were not used for longest, where there are too many."""
+        """Remove what was not used for longest, where there is too much."""
         assert self._folder is not None
         found = []
         for path in self._folder.glob("*/*"):
@@ -69,13 +65,71 @@ class KeptPages:
         if total <= self._max_bytes:
             return
         for _, size, path in sorted(found):
-            if total <= self._max_bytes * 0.8:  # so that not each new page removes one
+            if total <= self._max_bytes * 0.8:  # so that not each new one removes another
                 break
             if path != but:
                 path.unlink(missing_ok=True)
                 total -= size
 
-    def _path(self, url: str, reader: str) -> Path:
+    def _path(self, key: str) -> Path:
         assert self._folder is not None
-        key = hashlib.sha256(f"{reader}\n{url}".encode()).hexdigest()
-        return self._folder / key[:2] / key
+        name = hashlib.sha256(key.encode()).hexdigest()
+        return self._folder / name[:2] / name
+
+
+def _is_young(made: str, max_age_s: float) -> bool:
+    """Return whether a moment lies at most so many seconds back, give or take one; ValueError for no moment."""
+    age = datetime.datetime.now(datetime.UTC) - datetime.datetime.fromisoformat(made)
+    return 0 <= age.total_seconds() + 1 <= max_age_s + 1
+
+
+class KeptPages(_Kept):
+    """The pages of one workspace, each for `max_age_s`."""
+
+    def __init__(self, folder: Path | None, max_bytes: int, max_age_s: float) -> None:
+        super().__init__(folder, max_bytes)
+        self._max_age_s = max_age_s
+
+    def get(self, url: str, reader: str) -> tuple[Page, bytes] | None:
+        """Return a page and the bytes it was read from; None where it is not kept, or for too long. Blocks."""
+        data = self._read(f"{reader}\n{url}")
+        if data is None:
+            return None
+        head, _, body = data.partition(b"\n")
+        try:
+            page = Page.from_json(json.loads(head))
+            whole = page.url == url and len(body) == page.size and _is_young(page.read_at, self._max_age_s)
+        except (ValueError, KeyError, TypeError, AttributeError):
+            return None
+        return (page, body) if whole else None
+
+    def put(self, page: Page, body: bytes) -> None:
+        """Keep a page. Blocks."""
+        head = json.dumps(page.to_json(), ensure_ascii=False).encode("utf-8", "replace")
+        self._write(f"{page.reader}\n{page.url}", head + b"\n" + body)
+
+
+class KeptResults(_Kept):
+    """What search engines gave in one workspace, each for `max_age_s`; 0 keeps none."""
+
+    def __init__(self, folder: Path | None = None, max_age_s: float = 0.0) -> None:
+        super().__init__(folder if max_age_s > 0 else None, _MOST_RESULTS)
+        self._max_age_s = max_age_s
+
+    def get(self, engine: str, asked: Mapping[str, JsonValue]) -> list[JsonValue] | None:
+        """Return what an engine gave when it was asked the same; None where it is not kept, or for too long. Blocks."""
+        data = self._read(_asked(engine, asked))
+        try:
+            kept = json.loads(data) if data is not None else None
+            return kept["results"] if kept is not None and _is_young(kept["at"], self._max_age_s) else None
+        except (ValueError, KeyError, TypeError):
+            return None
+
+    def put(self, engine: str, asked: Mapping[str, JsonValue], results: Sequence[JsonValue]) -> None:
+        """Keep what an engine gave. Blocks."""
+        at = datetime.datetime.now(datetime.UTC).isoformat()
+        self._write(_asked(engine, asked), json.dumps({"at": at, "results": [*results]}).encode())
+
+
+def _asked(engine: str, asked: Mapping[str, JsonValue]) -> str:
+    return f"search {engine}\n{json.dumps(asked, sort_keys=True)}"

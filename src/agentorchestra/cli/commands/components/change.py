@@ -1,4 +1,4 @@
-"""`components restore|deprecate|export|import`: what changes a component's history, and what carries it elsewhere."""
+"""`components restore`, `activate`, ...: what changes a component's history, and what carries it elsewhere."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, number, say
 from agentorchestra.cli.workspaces import opened
-from agentorchestra.core.errors import ManifestError
+from agentorchestra.core.errors import ManifestError, VersionError
 
 
 @async_command("restore", short_help="Make an earlier version the current one again.")
@@ -55,6 +55,43 @@ async def deprecate(named: Named, kind: str | None, reason: str, as_json: bool, 
         what, server = await only(workspace, kind, named.name, hidden=True)
         config = await server.deprecate(named.name, named.version, reason=reason)
     return _changed(what, config, "is deprecated", as_json=as_json)
+
+
+@async_command("activate", short_help="Take a candidate into use.")
+@name_argument("NAME@VERSION")
+@kind_option
+@reason_option
+@json_option("one object")
+@workspace_option
+async def activate(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+    """Make a candidate of the component NAME, or a deprecated version, what its name means; runs from now on use it."""
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        config = await server.activate(named.name, _version(named), reason=reason)
+    return _changed(what, config, "is what its name means now", as_json=as_json)
+
+
+@async_command("archive", short_help="End a candidate or deprecated version.")
+@name_argument("NAME@VERSION")
+@kind_option
+@reason_option
+@json_option("one object")
+@workspace_option
+async def archive(named: Named, kind: str | None, reason: str, as_json: bool, folder: Path) -> int:
+    """End a candidate of the component NAME, or a deprecated version: it stays readable and cannot be used again."""
+    async with opened(folder) as workspace:
+        what, server = await only(workspace, kind, named.name, hidden=True)
+        config = await server.archive(named.name, _version(named), reason=reason)
+    return _changed(what, config, "is archived", as_json=as_json)
+
+
+def _version(named: Named) -> str:
+    if named.version is None:
+        raise VersionError(
+            f"{named.name!r} names no version; write {named.name}@1.0.1: `agentorchestra components versions "
+            f"{named.name}` lists them"
+        )
+    return named.version
 
 
 def _changed(kind: str, config: Any, said: str, *, as_json: bool) -> int:

@@ -6,7 +6,14 @@ from functools import partial
 
 import click
 
-from agentorchestra.cli.commands.components.change import deprecate, export, import_, restore
+from agentorchestra.cli.commands.components.change import (
+    activate,
+    archive,
+    deprecate,
+    export,
+    import_,
+    restore,
+)
 from agentorchestra.cli.commands.components.memories import entries, forget
 from agentorchestra.cli.commands.components.read import contract, diff, info, list_, search, versions
 from agentorchestra.cli.commands.components.shared import KINDS
@@ -21,7 +28,9 @@ _COMMANDS: tuple[click.Command, ...] = (
     versions,
     diff,
     restore,
+    activate,
     deprecate,
+    archive,
     export,
     import_,
     contract,

@@ -87,12 +87,16 @@ async def info(named: Named, kind: str | None, as_json: bool, folder: Path) -> i
         if named.version is not None and len(held) > 1:
             held = dict([await only(workspace, kind, named.name, hidden=True)])
         found = [await server.info(named.name, named.version) for server in held.values()]
+        beside = [one for server in held.values() for one in await server.versions(named.name)]
     if as_json:
         dumped = [one.model_dump(mode="json") for one in found]
         emit_json(dumped[0] if len(dumped) == 1 else dumped)
         return 0
     for one in found:
         emit(clean(f"{one.kind}{_marks(one, failed=False)}\n\n{one.text}"))
+    for one in beside if named.version is None else ():
+        if one.state == "candidate":
+            say(clean(f"candidate {one.version}: {_lineage(one)}"))
     return 0
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import JsonValue
@@ -17,13 +16,13 @@ from agentorchestra.core.errors import MissingKeyError, ToolError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.actions.arguments import host_of, wrong_site
-from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import playwright_api, within
 from agentorchestra.environments.browser.session.persistence import MOST_FRAMES, note_stored
 from agentorchestra.environments.browser.session.recorder import pointed_at, take_frame
 from agentorchestra.environments.browser.session.session import BrowserSession, DialogOpened
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab
-from agentorchestra.environments.browser.view.references import locate, named, numbers_of
+from agentorchestra.environments.browser.view.references import locate, numbers_of, selected
 from agentorchestra.environments.browser.view.text import without_password
 from agentorchestra.environments.browser.view.view import look
 from agentorchestra.environments.folder import FolderEnvironment
@@ -41,6 +40,17 @@ _MOST_DOCUMENTS = 5  # that follow each other by themselves
 _MOST_REFUSED = 5
 # A line of a view: the reference, the role, and the name where there is one.
 _SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
+
+
+@dataclass
+class First:
+    """What a function of page.js does before it is waited for what it sets off: two calls in one."""
+
+    frame: Frame
+    evaluate: Callable[..., Awaitable[Any]]  # of the frame, or of an element in it
+    function: str
+    given: list[Any]
+    said: Any = None  # what the function said; None if its document went on to another one
 
 
 def agent_of(ctx: Any) -> str:
@@ -127,20 +137,27 @@ class TabActions(FolderEnvironment):
             raise ToolError(gone(ref))
         return found
 
-    async def pointed(self, ctx: Any, ref: str) -> Locator:
+    def pointed(self, ref: str) -> Locator:
         """Return what a reference in the state stands for; a ToolError for none. The next call finds it gone."""
-        if (found := named(await self.tab(ctx), ref)) is None:
+        frame, selector = self.spot(ref)
+        return frame.locator(selector)
+
+    def spot(self, ref: str) -> tuple[Frame, str]:
+        """Return the frame and selector of a reference in the state; a ToolError for none."""
+        assert self._tab is not None, "ask for the tab first"
+        page = self._tab.page
+        if page is None or (found := selected(page, ref)) is None:
             raise ToolError(gone(ref))
         return found
 
-    async def field(self, ctx: Any, ref: str) -> Locator:
-        """Return the element to fill in; a ToolError if there is none any more."""
+    async def field(self, ctx: Any, ref: str) -> str:
+        """Return the reference, as it is now, of the element to fill in; a ToolError if there is none any more."""
         # Between the question about a text and its answer the process may have ended: then the page is opened anew, and
         # the element is the one with the role and name that the agent was shown under the reference.
         page = await self.tab(ctx)
         line = shown_as(ctx, agent_of(ctx), ref, without_password(page.url)) if numbers_of(page).views == 0 else ""
         if not line:
-            return await self.pointed(ctx, ref)
+            return ref
         view = await self.within("looking at the page", lambda: look(page, whole=True))
         same = [found for found in map(reference_in, view.lines) if found is not None and found[1] == line]
         if len(same) != 1:
@@ -148,7 +165,7 @@ class TabActions(FolderEnvironment):
                 f"the page was opened anew since {ref!r} was shown, and {line} stands there {len(same)} times; look at "
                 "the state again"
             )
-        return await self.element(ctx, same[0][0])
+        return same[0][0]
 
     def mistaken(self, action: str, arguments: Mapping[str, JsonValue], ctx: Any) -> str | None:
         """Return what is wrong with the site that an action names, so that nobody is asked about it."""
@@ -164,13 +181,18 @@ class TabActions(FolderEnvironment):
         assert self._tab is not None, "ask for the tab first"
         return await self.session.run(self._tab, what, make, seconds)
 
-    async def settled(self, ctx: Any) -> str:
-        """Wait for what an action set off, not longer than a page may load; return one line on what there is now."""
+    async def settled(self, ctx: Any, first: First | None = None) -> str:
+        """Wait for what an action set off, not longer than a page may load; return one line on what there is now.
+
+        What is done `first` is done in the call that waits in its frame.
+        """
         end = asyncio.get_running_loop().time() + self.settings.load_s
         for _ in range(_MOST_DOCUMENTS):
             tab = await self.current(ctx)  # another one where a page opened it, or closed itself
             before = (tab.number, tab.documents)
-            await self._quiet(tab)
+            await self._quiet(tab, first)
+            first = None
+            await self._windows(tab)
             await self._loaded(tab, end)
             if tab.dialog is not None or (await self.current(ctx), tab.documents) == (tab, before[1]):
                 break
@@ -178,20 +200,26 @@ class TabActions(FolderEnvironment):
         self._told = self.news(tab)
         return "; ".join([self._where(tab), *self._told])
 
-    async def _quiet(self, tab: Tab) -> None:
-        """Wait until nothing is about to happen in a tab; note what its sites keep for it."""
+    async def _quiet(self, tab: Tab, first: First | None) -> None:
+        """Wait until nothing is about to happen in a tab; note what its sites keep."""
         page = tab.page
         if page is None or tab.dialog is not None or tab.crashed:
             return
         since = (asyncio.get_running_loop().time() - self._began) * 1000
         given = [_MOMENT_S * 1000, _WHOLE_S * 1000, since]
 
-        async def ask(frame: Frame) -> Any:
-            with contextlib.suppress(playwright_api().Error, ValueError, TypeError):  # it went on to another document
-                return json.loads(await frame.evaluate(of_page("quiet"), given))
+        async def quiet(frame: Frame) -> Any:
+            moved_on = contextlib.suppress(playwright_api().Error)
+            if first is not None and frame == first.frame:
+                with moved_on:
+                    told = await ask(first.evaluate, "done", [first.function, first.given, given])
+                    first.said, stored = told if isinstance(told, list) and len(told) == 2 else (None, None)
+                    return stored
+            with moved_on:
+                return await ask(frame.evaluate, "quiet", given)
 
         async def wait() -> None:
-            said = await asyncio.gather(*(ask(frame) for frame in page.frames[:MOST_FRAMES]))
+            said = await asyncio.gather(*(quiet(frame) for frame in page.frames[:MOST_FRAMES]))
             tab.read = said[0] is not None
             if tab.read:
                 note_stored(tab, said)
@@ -202,6 +230,18 @@ class TabActions(FolderEnvironment):
             pass
         except ToolError as exc:
             tab.note(str(exc))
+
+    async def _windows(self, tab: Tab) -> None:
+        """Wait for windows that the page is about to open, not longer than for any other call."""
+        clock = asyncio.get_running_loop().time
+        end = clock() + self.settings.call_s
+        while tab.opening and tab.dialog is None and not tab.crashed and clock() < end:
+            tab.changed.clear()
+            with contextlib.suppress(TimeoutError):
+                await within(tab.changed.wait(), end - clock())
+        if tab.opening and clock() >= end:
+            tab.opening = 0
+            tab.note("the page opens another tab, which is not there yet")
 
     async def _loaded(self, tab: Tab, end: float) -> None:
         """Wait for a document that was asked for until `end`, and for one that a page leads to soon."""

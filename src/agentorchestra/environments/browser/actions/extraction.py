@@ -45,9 +45,10 @@ class ExtractionActions(TargetActions):
         from agentorchestra.tools.files.read import document_blocks
         from agentorchestra.tools.web.pages import artifact_name
 
-        if await self.is_pdf(ctx):
-            raise ToolError("the page is a PDF; read it with pdf_viewer")
         page = await self.tab(ctx)
+        assert self._tab is not None
+        if await self.is_pdf(self._tab):
+            raise ToolError("the page is a PDF; read it with pdf_viewer")
         url = without_password(page.url)
         text, notes = await self._text(page)
         if not text.strip():

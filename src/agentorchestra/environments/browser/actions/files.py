@@ -43,11 +43,11 @@ class FileActions(TargetActions):
             paths: in the run's folder; the task's files are below files/.
             site: the host of the page or frame, as the state shows it.
         """
-        found = await self.element(ctx, ref)
-        element = await self.handle(ref, found)
-        same_site(site, await self.address_of(element))
+        await self.tab(ctx)
+        found = self.pointed(ref)
+        same_site(site, await self.address_of(ref))
         payloads = await self._payloads(paths)
-        if await self.ask(f"looking at {ref}", element, "isFileField"):
+        if await self.ask_at(f"looking at {ref}", ref, "isFileField"):
             await self.on(ref, lambda ms: found.set_input_files(payloads, timeout=ms))
         else:
             await self._by_chooser(ctx, ref, found, payloads, site)
@@ -106,8 +106,8 @@ class FileActions(TargetActions):
         if url:
             one = await self.fetched(ctx, self.check_address(url.strip()))
         else:
-            aimed = await self.aimed(ctx, ref)
             page = await self.tab(ctx)
+            aimed = self.aimed(page, ref)
             if isinstance(aimed, Point):
                 one = await self._downloaded(ctx, ref, lambda: page.mouse.click(*aimed))
             else:

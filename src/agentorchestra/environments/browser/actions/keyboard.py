@@ -11,8 +11,10 @@ import pydantic
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Ref, Site, Switch, host_of, same_site
+from agentorchestra.environments.browser.actions.base import First, gone
 from agentorchestra.environments.browser.actions.targets import TargetActions, address_of
-from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.scripts import ask, of_page
+from agentorchestra.environments.browser.view.references import in_some_frame
 from agentorchestra.environments.browser.view.script_results import Field, Option, Options, as_told
 from agentorchestra.environments.browser.view.text import plain
 from agentorchestra.tea.calling.environment import action
@@ -65,38 +67,45 @@ class KeyboardActions(TargetActions):
             keys: press key by key, for fields that suggest while one types.
             enter: press Enter at the end.
         """
-        found = await self.field(ctx, ref)
-        element = await self.handle(ref, found)
-        same_site(site, await self.address_of(element))
-        field = as_told(Field, await self.ask(f"looking at {ref}", element, "field"))
+        now = await self.field(ctx, ref)
+        same_site(site, await self.address_of(now))
+        field = as_told(Field, await self.ask_at(f"looking at {ref}", now, "field"))
         refuse(ref, field)
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
+        found = self.pointed(now)
         if keys or (field.suggests and len(text) <= MOST_TYPED // 10):
-            page = await self.tab(ctx)
+            page, element = await self.tab(ctx), await self.handle(ref, found)
             if not append:
                 await self.on(ref, lambda ms: found.fill("", timeout=ms))
             await self.ask(f"going to the end of {ref}", element, "caretToEnd")
             lost = f"{ref} lost the keyboard while it was filled in; look at the state and try again"
             await self._typed(page, f"typing into {ref}", element, text, lost)
         elif append:
-            await self.ask(f"going to the end of {ref}", element, "caretToEnd")
+            await self.ask_at(f"going to the end of {ref}", now, "caretToEnd")
             page = await self.tab(ctx)
-            if not await self.ask(f"looking at {ref}", element, "hasKeys"):
+            if not await self.ask_at(f"looking at {ref}", now, "hasKeys"):
                 raise ToolError(f"{ref} does not take the keyboard; click it, look at the state and use what appeared")
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
-        holds = await self.ask(f"looking at {ref}", element, "holds", text)
-        if holds == "nothing" and text.strip():
-            raise ToolError(
-                f"{ref} did not take this text: it is empty now; dates are 2024-05-31, times 14:30, months 2024-05, "
-                "colours #ff8800, numbers plain digits"
-            )
-        other = "; it holds something else than was given, look at it" if holds == "other" else ""
-        if enter:
-            await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
-        return f"{ref} is filled in{other}; {await self.settled(ctx)}"
+        frame, selector = self.spot(now)
+        if enter or in_some_frame(frame.page, now):
+            other = _other(ref, text, await self._holds(now, text))
+            if enter:
+                await self.on(ref, lambda ms: found.press("Enter", timeout=ms))
+            return f"{ref} is filled in{other}; {await self.settled(ctx)}"
+        first = First(frame, partial(frame.eval_on_selector, selector), "holds", [text])
+        told = await self.settled(ctx, first)
+        return f"{ref} is filled in{_other(ref, text, first.said)}; {told}"
+
+    async def _holds(self, ref: str, text: str) -> Any:
+        try:
+            return await self.ask_at(f"looking at {ref}", ref, "holds", text)
+        except ToolError as error:
+            if str(error) == gone(ref):  # the page put another one in its place
+                return "unknown"
+            raise
 
     async def _typed(self, page: Page, what: str, owner: ElementHandle | Frame, text: str, lost: str) -> None:
         """Type character by character, as long as the element or frame has the keyboard."""
@@ -104,7 +113,7 @@ class KeyboardActions(TargetActions):
         async def press() -> None:
             for char in text:
                 # Another frame could take the keys for itself meanwhile, and with them what is typed.
-                if not await owner.evaluate(of_page("hasKeys")):
+                if not await ask(owner.evaluate, "hasKeys"):
                     raise ToolError(lost)
                 await page.keyboard.type(char)
 
@@ -190,10 +199,10 @@ class KeyboardActions(TargetActions):
             ref: the list's reference.
             options: as they are written; several where the list takes several.
         """
-        found = await self.pointed(ctx, ref)
-        element = await self.handle(ref, found)
-        if (listed := await self.ask(f"looking at {ref}", element, "options")) is None:
-            await self._select_listed(ctx, ref, found, element, options)
+        await self.tab(ctx)
+        found = self.pointed(ref)
+        if (listed := await self.ask_at(f"looking at {ref}", ref, "options")) is None:
+            await self._select_listed(ctx, ref, found, await self.handle(ref, found), options)
         else:
             native = as_told(Options, listed)
             if len(options) > 1 and not native.multiple:
@@ -236,6 +245,16 @@ async def _clicked(item: JSHandle, ms: float) -> None:
     if (element := item.as_element()) is None:
         raise ToolError("the list changed meanwhile; look at the state and choose again")
     await element.click(timeout=ms)
+
+
+def _other(ref: str, text: str, holds: Any) -> str:
+    """Return a sentence if a field holds something else than the text that it was given; a ToolError for nothing."""
+    if holds == "nothing" and text.strip():
+        raise ToolError(
+            f"{ref} did not take this text: it is empty now; dates are 2024-05-31, times 14:30, months 2024-05, "
+            "colours #ff8800, numbers plain digits"
+        )
+    return "; it holds something else than was given, look at it" if holds == "other" else ""
 
 
 def refuse(ref: str, field: Field) -> None:

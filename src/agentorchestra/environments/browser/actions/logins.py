@@ -30,12 +30,12 @@ class LoginActions(KeyboardActions):
             name: of the secret, as the task or the state gives it.
             site: the host of the page or frame, as the state shows it.
         """
-        found = await self.field(ctx, ref)
-        element = await self.handle(ref, found)
-        address = await self.address_of(element)
+        now = await self.field(ctx, ref)
+        address = await self.address_of(now)
         same_site(site, address)
         value = self._secret(ctx, name.strip(), host_of(address))
-        refuse(ref, as_told(Field, await self.ask(f"looking at {ref}", element, "field")))
+        refuse(ref, as_told(Field, await self.ask_at(f"looking at {ref}", now, "field")))
+        found = self.pointed(now)
         await self.on(ref, lambda ms: found.fill(value, timeout=ms))
         return f"{ref} is filled in with {name}; {await self.settled(ctx)}"
 

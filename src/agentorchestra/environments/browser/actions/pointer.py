@@ -9,6 +9,7 @@ from pydantic import Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Count, Inside, Number, Point, Ref
+from agentorchestra.environments.browser.actions.base import First
 from agentorchestra.environments.browser.actions.targets import TargetActions, in_view
 from agentorchestra.environments.browser.scripts import of_page
 from agentorchestra.environments.browser.session.chromium import playwright_api
@@ -46,7 +47,7 @@ class PointerActions(TargetActions):
             modifiers: keys that are held.
         """
         page, held = await self.tab(ctx), modifiers or []
-        aimed = await self.aimed(ctx, ref)
+        aimed = self.aimed(page, ref)
         if isinstance(aimed, Point):
 
             async def press() -> None:
@@ -71,7 +72,7 @@ class PointerActions(TargetActions):
             ref: a reference, or "x,y".
         """
         page = await self.tab(ctx)
-        aimed = await self.aimed(ctx, ref)
+        aimed = self.aimed(page, ref)
         if isinstance(aimed, Point):
             await self.within("moving the mouse", lambda: page.mouse.move(aimed.x, aimed.y, steps=_STEPS))
         else:
@@ -165,10 +166,16 @@ class PointerActions(TargetActions):
             pages: how far, in heights of the view.
             ref: an element in the part to scroll; empty for the page.
         """
-        page = await self.tab(ctx)
-        target = await self.handle(ref, await self.element(ctx, ref)) if ref else page
-        where = as_told(Scrolled, await self.ask("scrolling", target, "scroll", [direction, pages]))
-        changed = await self.settled(ctx)
+        frame = (await self.tab(ctx)).main_frame
+        if ref:
+            said = await self.ask_at("scrolling", ref, "scroll", [direction, pages])
+            changed = await self.settled(ctx)
+        else:
+            first = First(frame, frame.evaluate, "scroll", [[direction, pages]])
+            changed = await self.settled(ctx, first)
+            if (said := first.said) is None:  # its document went on to another one, or asks something
+                return changed
+        where = as_told(Scrolled, said)
         if not where.moved:
             raise ToolError(f"it does not go further {_WAYS.get(direction, direction)}; {_rest(where)}")
         return f"scrolled; {_rest(where)}; {changed}"
@@ -181,8 +188,9 @@ class PointerActions(TargetActions):
             refs: their references. Of a drawing each part is told. Places are pixels in the view.
         """
         lines: list[str] = []
+        await self.tab(ctx)
         for ref in refs:
-            element = await self.handle(ref, await self.pointed(ctx, ref))
+            element = await self.handle(ref, self.pointed(ref))
             look = as_told(Look, await self.ask(f"looking at {ref}", element, "looks"))
             box = await self.within(f"finding the place of {ref}", element.bounding_box)
             moved = (box["x"] - look.box[0], box["y"] - look.box[1]) if box is not None else (0.0, 0.0)

@@ -11,8 +11,10 @@ from agentorchestra.core.content import Source
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.browser.actions.arguments import Point, point_of
 from agentorchestra.environments.browser.actions.base import TabActions, gone
-from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import playwright_api
+from agentorchestra.environments.browser.session.tabs import Tab
+from agentorchestra.environments.browser.view.references import in_some_frame
 from agentorchestra.environments.browser.view.text import plain, without_password
 
 if TYPE_CHECKING:
@@ -39,6 +41,7 @@ _REASONS = (
     ("strict mode violation", "means several elements now; look at the state again"),
     ("has been closed", "cannot be used: its tab was closed; look at the state again"),
 )
+_NOT_THERE = ("ailed to find element", "Invalid frame in aria-ref", "Frame was detached")
 # Words in the log of a call that has done something: such a call is not made again.
 DONE = ("performing click action", "performing hover action", "click action done")
 
@@ -50,22 +53,20 @@ class TargetActions(TabActions):
         page = self._tab.page if self._tab is not None else None
         return Source(kind="web", ref=without_password(page.url) if page is not None else "")
 
-    async def is_pdf(self, ctx: Any) -> bool:
-        """Return True if the page is a PDF, of which Chromium shows a picture and no text."""
-        tab = await self.current(ctx)
+    async def is_pdf(self, tab: Tab) -> bool:
+        """Return True if a tab's page is a PDF, of which Chromium shows a picture and no text."""
         if not tab.media_type and tab.page is not None:  # a window whose answer came before anybody listened
             told = await self.within("looking at the page", partial(tab.page.evaluate, "document.contentType"))
             tab.media_type = str(told)[:100]
         return tab.media_type == "application/pdf"
 
-    async def aimed(self, ctx: Any, ref: str) -> Locator | Point:
+    def aimed(self, page: Page, ref: str) -> Locator | Point:
         """Return the element with a reference, or a place in the view; a ToolError if there is none.
 
         That an element is gone is found out by `on`.
         """
-        page = await self.tab(ctx)
         if (point := point_of(ref)) is None:
-            return await self.pointed(ctx, ref)
+            return self.pointed(ref)
         if (size := page.viewport_size) is not None and not in_view(page, point):
             raise ToolError(
                 f"the place {point.x:g},{point.y:g} is outside of the view, which is {size['width']} x "
@@ -75,7 +76,7 @@ class TargetActions(TabActions):
 
     async def place_of(self, ctx: Any, ref: str, *, scroll: bool = True) -> Point:
         """Return the middle of a reference, scrolled into the view if wanted; a ToolError if it has no place."""
-        aimed = await self.aimed(ctx, ref)
+        aimed = self.aimed(await self.tab(ctx), ref)
         if isinstance(aimed, Point):
             return aimed
         if scroll:
@@ -110,7 +111,21 @@ class TargetActions(TabActions):
         self, what: str, target: Page | Frame | ElementHandle, function: str, *given: Any, seconds: float | None = None
     ) -> Any:
         """Return what a function of page.js says of a page, frame or element."""
-        return await self.within(what, lambda: target.evaluate(of_page(function), *given), seconds=seconds)
+        return await self.within(what, lambda: ask(target.evaluate, function, *given), seconds=seconds)
+
+    async def ask_at(self, what: str, ref: str, function: str, *given: Any) -> Any:
+        """Return what a function of page.js says of the element with a reference; a ToolError if it is gone."""
+        frame, selector = self.spot(ref)
+
+        async def work() -> Any:
+            try:
+                return await ask(partial(frame.eval_on_selector, selector), function, *given)
+            except playwright_api().Error as error:
+                if any(words in str(error) for words in _NOT_THERE):
+                    raise ToolError(gone(ref)) from None
+                raise
+
+        return await self.within(what, work)
 
     async def handle(self, ref: str, found: Locator) -> ElementHandle:
         api = playwright_api()
@@ -125,12 +140,13 @@ class TargetActions(TabActions):
 
         return await self.within(f"finding {ref}", find)
 
-    async def address_of(self, element: ElementHandle) -> str:
-        """Return the address of the frame in which an element is."""
-        assert self._tab is not None and self._tab.page is not None
-        if len(self._tab.page.frames) == 1:
-            return address_of(self._tab.page.main_frame)
-        return address_of(await self.within("finding its frame", element.owner_frame))
+    async def address_of(self, ref: str) -> str:
+        """Return the address of the frame in which the element with a reference is."""
+        frame, selector = self.spot(ref)
+        if in_some_frame(frame.page, ref):
+            element = await self.handle(ref, frame.locator(selector))
+            return address_of(await self.within("finding its frame", element.owner_frame))
+        return address_of(frame)
 
 
 def in_view(page: Page, place: Point) -> bool:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from pydantic import JsonValue
 
-from agentorchestra.environments.browser.scripts import of_page
+from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.session.chromium import within
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab
 
@@ -35,6 +35,7 @@ class Keeper:
         self._kept = kept
         self._seconds = seconds
         self._state: dict[str, Any] = {}
+        self._stands: object = None  # by which it is seen that nothing has changed since `_state`; None for nothing
 
     async def stored(self, tabs: Iterable[Tab]) -> dict[str, Any]:
         """Return what the context of a browser begins with; each tab is given what belongs to it alone."""
@@ -47,20 +48,25 @@ class Keeper:
         return self._state
 
     async def keep(self, context: BrowserContext, tabs: Iterable[Tab]) -> None:
-        """Keep what sites stored; what cannot be read, because a page does not answer, is kept as it was."""
+        """Keep what sites stored, if it changed; what cannot be read, as a page does not answer, is kept as it was."""
         tabs = [*tabs]
+        await asyncio.gather(
+            *(_read(tab) for tab in tabs if tab.dialog is None and not (tab.crashed or tab.read)),
+        )
+        stands = _stands(context, tabs)
+        for tab in tabs:
+            tab.read = False
+        if stands is not None and stands == self._stands:
+            return
         try:
             if any(tab.dialog is not None for tab in tabs):
                 raise TimeoutError
             self._state = dict(await within(context.storage_state(indexed_db=True), self._seconds))
+            self._stands = stands
         except Exception:  # a page that does not answer, or a browser that is gone
+            self._stands = None
             with contextlib.suppress(Exception):
                 self._state = {**self._state, "cookies": await within(context.cookies(), self._seconds)}
-        await asyncio.gather(
-            *(_read(tab) for tab in tabs if tab.dialog is None and not (tab.crashed or tab.read)),
-        )
-        for tab in tabs:
-            tab.read = False
         found = {"state": self._state, "tabs": {str(tab.number): tab.stored for tab in tabs if tab.stored}}
         data = json.dumps(found, sort_keys=True).encode()
         if len(data) > MOST_BYTES:
@@ -68,20 +74,35 @@ class Keeper:
         self._kept[STORED] = await self._ground.hide(data)
 
 
+def _stands(context: BrowserContext, tabs: list[Tab]) -> object:
+    """Return what stays the same as long as sites keep the same; None where that cannot be told."""
+    if context.service_workers or any(tab.page is not None and tab.page.workers for tab in tabs):
+        return None  # they write too, and nobody hears of it
+    open_ = [tab for tab in tabs if tab.page is not None]
+    if not all(tab.read and tab.mark for tab in open_) or len(context.pages) != len(open_):
+        return None
+    return [(tab.number, tab.mark, tab.answers, tab.stored) for tab in open_], [tab.number for tab in tabs]
+
+
 async def _read(tab: Tab) -> None:
     if tab.page is None:
         return
     with contextlib.suppress(Exception):
-        asked = (frame.evaluate(of_page("stored")) for frame in tab.page.frames[:MOST_FRAMES])
+        asked = (ask(frame.evaluate, "stored") for frame in tab.page.frames[:MOST_FRAMES])
         note_stored(tab, await within(asyncio.gather(*asked), _STORED_S))
+        tab.read = True
 
 
-def note_stored(tab: Tab, said: Iterable[Any]) -> None:
-    """Note what the sites of a tab's frames keep for it, as `stored` of page.js says it."""
+def note_stored(tab: Tab, said: Sequence[Any]) -> None:
+    """Note what the sites of a tab's frames keep, as `stored` of page.js says it."""
     found: dict[str, dict[str, str]] = {}
+    marks: list[str] = []
     for one in said:
-        if isinstance(one, list) and len(one) == 2 and isinstance(one[1], dict):  # scripts of the page had a say
+        if isinstance(one, list) and len(one) == 3 and isinstance(one[1], dict):  # scripts of the page had a say
             found.setdefault(str(one[0]), {}).update({str(name): str(value) for name, value in one[1].items()})
+            marks.append(str(one[2]))
+    whole = tab.page is not None and len(tab.page.frames) == len(marks)
+    tab.mark = "\n".join(marks) if whole and all(marks) else ""
     tab.stored = {origin: values for origin, values in found.items() if values}
 
 

@@ -183,6 +183,7 @@ class BrowserSession:
         cdp = await within(page.context.new_cdp_session(page), self.settings.call_s)
         cdp.on("Page.downloadWillBegin", lambda told: tab.announced.append((told["url"], told["guid"])))
         cdp.on("Page.frameScheduledNavigation", tab.leads_on)
+        cdp.on("Page.windowOpen", tab.opens)
         await within(cdp.send("Page.enable"), self.settings.call_s)
         if asking := [host for host, names in self.settings.logins.items() if len(names) == 2]:
             cdp.on("Fetch.requestPaused", lambda told: self._later(_go_on(cdp, told)))
@@ -321,11 +322,21 @@ class BrowserSession:
         limit = seconds if seconds is not None else self.settings.call_s
         if not tab.crashed:
             tab.interrupted.clear()
+        loop = asyncio.get_running_loop()
+        over = loop.create_future()
+
+        def end(*_: Any) -> None:
+            if not over.done():
+                over.set_result(None)
+
         call = asyncio.ensure_future(make())
-        interruption = asyncio.ensure_future(tab.interrupted.wait())
+        call.add_done_callback(end)
+        timer = loop.call_later(limit, end)
+        tab.waiting.append(end)
         try:
-            await asyncio.wait({call, interruption}, timeout=limit, return_when=asyncio.FIRST_COMPLETED)
-            if not call.done() and interruption.done() and tab.dialog is None:
+            if not tab.interrupted.is_set():
+                await over
+            if not call.done() and tab.interrupted.is_set() and tab.dialog is None:
                 # Of a page that is gone the call knows, too.
                 await asyncio.wait({call}, timeout=1)
             if call.done():
@@ -346,7 +357,8 @@ class BrowserSession:
                 raise  # what the call itself found wrong
             why = f"{what} was not possible"
         finally:
-            interruption.cancel()
+            timer.cancel()
+            tab.waiting.remove(end)
             if not call.done():
                 call.cancel()
                 call.add_done_callback(lambda done: done.cancelled() or done.exception())

@@ -36,13 +36,17 @@ class Tab:
     coming: str | None = None  # of a document that was answered and is not shown yet
     loading: bool = False  # whether a new document was asked for and is not there yet
     notes: list[str] = field(default_factory=list)  # what happened and nobody was told yet, one sentence each
+    opening: int = 0  # windows that it is about to open, which are not there yet
     documents: int = 0  # how many came, of the page itself
     leads: tuple[float, str] | None = None  # where its document leads by itself (meta refresh), and at which loop time
-    read: bool = False  # whether `stored` is of now
+    read: bool = False  # whether `stored` and `mark` are of now
+    mark: str = ""  # another one when its sites keep something else for all tabs; empty where that is not known
+    answers: int = 0  # how many came from servers: each can have brought cookies
     stored: dict[str, dict[str, str]] = field(default_factory=dict)  # `sessionStorage` of its sites, by their origins
     cdp: CDPSession | None = None
     visited: set[str] = field(default_factory=set)  # sites whose documents came since anybody was told, in frames too
     interrupted: asyncio.Event = field(default_factory=asyncio.Event)  # set by `interrupt`
+    waiting: list[Callable[[], None]] = field(default_factory=list)  # called by `interrupt`
     changed: asyncio.Event = field(default_factory=asyncio.Event)  # also by a document: asked for, come, or not come
     announced: list[tuple[str, str]] = field(default_factory=list)  # downloads, by address and the browser's id
 
@@ -63,6 +67,7 @@ class Tab:
         """Forget the page, which is gone; its address is what can be opened again."""
         self.page, self.cdp, self.dialog = None, None, None
         self.crashed = self.loading = False
+        self.opening = 0
         self.media_type = self.error = ""
         self.leads = None
         self.announced.clear()
@@ -71,6 +76,8 @@ class Tab:
         """Wake whoever waits: no action waits beyond a dialog, a crash, the end of the page."""
         self.interrupted.set()
         self.changed.set()
+        for wake in self.waiting:
+            wake()
 
     def watch(self, page: Page, *, popped: Callable[[Page], None], loads: Callable[[Any], None]) -> None:
         """Take an open page and note what happens in it; callbacks get pages that it opens, downloads it begins."""
@@ -83,13 +90,24 @@ class Tab:
         page.on("dialog", mine(self._asked))
         page.on("crash", mine(self._crashed))
         page.on("close", mine(lambda *_: self.interrupt()))
-        page.on("popup", mine(popped))
-        page.on("download", lambda download: loads(download) if self.page is page else refuse(download))
+        page.on("popup", mine(lambda popup: self._takes(popup, popped)))
+        page.on("download", lambda download: self._takes(download, loads) if self.page is page else refuse(download))
         page.on("pageerror", mine(lambda error: setattr(self, "error", str(error)[:_NOTE_CHARS])))
         page.on("request", mine(lambda request: self._load(request, True)))
         page.on("requestfailed", mine(lambda request: self._load(request, False)))
         page.on("response", mine(self._answered))
+        page.on("websocket", mine(lambda *_: setattr(self, "answers", self.answers + 1)))
         page.on("framenavigated", mine(self._moved))
+
+    def opens(self, *_: Any) -> None:
+        """Note that the page is about to open a window; what it shows has to be answered before it is there."""
+        self.opening += 1
+
+    def _takes(self, came: Any, then: Callable[[Any], None]) -> None:
+        """Take a window that is there, or a download: one that a window was opened for leaves none."""
+        self.opening = max(self.opening - 1, 0)
+        then(came)
+        self.changed.set()
 
     def _asked(self, dialog: Any) -> None:
         self.dialog = dialog
@@ -144,6 +162,7 @@ class Tab:
             self.leads = asyncio.get_running_loop().time() + float(told["delay"]), str(told["url"])
 
     def _answered(self, response: Any) -> None:
+        self.answers += 1
         if self._of_the_document(response.request):
             # Of the page only once it is shown: what is downloaded leaves the page as it is.
             self.coming = str(response.headers.get("content-type", "")).partition(";")[0].strip().lower()

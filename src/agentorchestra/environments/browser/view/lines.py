@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 
 from agentorchestra.environments.browser.view.frames import INTERACTIVE
 from agentorchestra.environments.browser.view.snapshot import Box, Node, holds
@@ -15,6 +16,7 @@ _MOST_HELD = 3
 _MOST_INDENT = 12
 _NAME_CHARS = 200
 _MOST_OPTIONS = 20
+_MOST_CACHED = 500  # characters of an element whose line is remembered
 # How many children of a place, and how many characters of a text, are shown: the first that fits.
 _STEPS = (
     *((100_000, 1500), (400, 800), (200, 500), (100, 300), (60, 200), (40, 160), (25, 120)),
@@ -246,37 +248,51 @@ def _row(node: Node, most: int, chars: int) -> str | None:
         if any(isinstance(child, Node) for child in inner.children) or inner.above or inner.below or inner.beside:
             return None
         cells.append(_cell(inner, " ".join(map(str, inner.children)), chars))
-    head = Node("row", node.name, node.ref, states=node.states, notes=node.notes)
-    return f"{_line(head, '', chars)}: {' | '.join(cells)}"
+    return f"{_line(node, '', chars)}: {' | '.join(cells)}"
 
 
 def _cell(node: Node, text: str, chars: int) -> str:
     if node.role not in ("cell", "gridcell"):
         return _line(node, text, chars)
-    empty = not (text.strip() or node.name)
-    plainer = Node("(empty)" if empty else "generic", node.name, node.ref, states=node.states, url=node.url)
-    plainer.placeholder, plainer.notes = node.placeholder, node.notes
-    return _line(plainer, text, chars)
+    return _line(node, text, chars, role="generic" if text.strip() or node.name else "(empty)")
 
 
 def _more(count: int, where: str) -> str:
     return f"... {count:,} more {where}" if count else ""
 
 
-def _line(node: Node, text: str, chars: int) -> str:
-    parts = [f"[{node.ref}]"] if node.ref else []
-    if node.role != "generic" or not (text or node.name):
-        parts.append(node.role)
-    if node.name:
-        parts.append(quoted(node.name, min(chars, _NAME_CHARS)))
-    said = [state.replace("=", " ") for state in node.states] + [plain(note, 600) for note in node.notes]
-    if node.placeholder:
-        said.append("shows " + quoted(node.placeholder, 80))
-    if said:
+def _line(node: Node, text: str, chars: int, *, role: str = "") -> str:
+    short = len(text) + len(node.name) + len(node.placeholder) + len(node.url) < _MOST_CACHED
+    said = _said if short else _said.__wrapped__
+    notes = tuple(node.notes)
+    return said(role or node.role, node.name, node.ref, node.states, notes, node.placeholder, node.url, text, chars)
+
+
+@lru_cache(maxsize=4096)  # most of a page is as it was when somebody looked last
+def _said(
+    role: str,
+    name: str,
+    ref: str,
+    states: tuple[str, ...],
+    notes: tuple[str, ...],
+    placeholder: str,
+    url: str,
+    text: str,
+    chars: int,
+) -> str:
+    parts = [f"[{ref}]"] if ref else []
+    if role != "generic" or not (text or name):
+        parts.append(role)
+    if name:
+        parts.append(quoted(name, min(chars, _NAME_CHARS)))
+    if states or notes or placeholder:
+        said = [state.replace("=", " ") for state in states] + [plain(note, 600) for note in notes]
+        if placeholder:
+            said.append("shows " + quoted(placeholder, 80))
         parts.append("(" + ", ".join(dict.fromkeys(said)) + ")")
-    if node.url:
-        parts.append("-> " + address(node.url))
+    if url:
+        parts.append("-> " + address(url))
     line = " ".join(parts)
     if not text.strip():
         return line
-    return line + (": " if line not in ("", f"[{node.ref}]") else " " * bool(line)) + quoted(text, chars)
+    return line + (": " if line not in ("", f"[{ref}]") else " " * bool(line)) + quoted(text, chars)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields
+from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.scripts import ask
 from agentorchestra.environments.browser.view.snapshot import Box, Node
 
 if TYPE_CHECKING:
@@ -93,11 +93,8 @@ async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
     for waited in (0.1, 0.2, 0.4, 0.8, 0.0):
         try:
             async with asyncio.timeout(2.5):
-                said = await frame.evaluate(script("probe.js"), options)
-            said = json.loads(said) if isinstance(said, str) else said
+                said = await ask(frame.evaluate, "probe", options)
             return _read(said) if isinstance(said, dict) else _broken(frame)
-        except ValueError:  # the page wrote another text
-            return _broken(frame)
         except TimeoutError:
             return None
         except Error:
@@ -189,8 +186,13 @@ _TYPES: dict[Any, Callable[[Any], Any]] = {"str": _text, "float": _number, "int"
 
 def _typed(kind: Callable[..., T], said: dict[str, Any], **given: Any) -> T:
     """Return a dataclass of what a script said, each field by its type: what is of another type is empty."""
-    named = {one.name: one.type for one in fields(kind) if one.name not in given}  # type: ignore[arg-type]
-    return kind(**{name: _TYPES[its](said.get(name)) for name, its in named.items()}, **given)
+    return kind(**{name: read(said.get(name)) for name, read in _fields(kind) if name not in given}, **given)
+
+
+@cache
+def _fields(kind: Callable[..., Any]) -> list[tuple[str, Callable[[Any], Any]]]:
+    """Return the names of a dataclass's fields that are of simple types, with what reads them."""
+    return [(one.name, _TYPES[one.type]) for one in fields(kind) if one.type in _TYPES]  # type: ignore[arg-type]
 
 
 def _box(value: Any) -> Box | None:

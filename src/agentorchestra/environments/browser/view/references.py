@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from agentorchestra.environments.browser.scripts import script
+from agentorchestra.environments.browser.scripts import beginning, script
 
 if TYPE_CHECKING:
     from playwright.async_api import BrowserContext, Frame, Locator, Page, Playwright
@@ -55,21 +55,35 @@ async def teach(playwright: Playwright) -> None:
 
 async def listen(context: BrowserContext) -> None:
     """Let a context's pages note what listens to the pointer; before its first page is opened."""
-    await context.add_init_script(script("listeners.js"))
+    await context.add_init_script(beginning())
 
 
-def named(page: Page, ref: str) -> Locator | None:
-    """Return what a view's reference (`e12`, `f1e3`, `x3`) stands for; None for what was never given.
+def in_some_frame(page: Page, ref: str) -> bool:
+    """Return True where only the browser knows in which frame an element is: of ours it is known, of one frame too."""
+    return len(page.frames) > 1 and bool(_THEIRS.fullmatch(ref.strip().strip("[]")))
 
-    The element may be gone: `locate` asks the page.
+
+def selected(page: Page, ref: str) -> tuple[Frame, str] | None:
+    """Return the frame and the selector of a view's reference (`e12`, `f1e3`, `x3`); None for what was never given.
+
+    Of `e12` and `f1e3` the frame is the page's own, out of which the selector leads.
     """
     ref = ref.strip().strip("[]")
     if _THEIRS.fullmatch(ref):
-        return page.get_by_ref(ref)
+        return page.main_frame, f"aria-ref={ref}"
     place = numbers_of(page).places.get(ref)
     if place is None or place[0].is_detached():
         return None
-    return place[0].locator(f"{_ENGINE}={place[1]}:{place[2]}")
+    return place[0], f"{_ENGINE}={place[1]}:{place[2]}"
+
+
+def named(page: Page, ref: str) -> Locator | None:
+    """Return what a view's reference stands for; None for what was never given.
+
+    The element may be gone: `locate` asks the page.
+    """
+    found = selected(page, ref)
+    return found[0].locator(found[1]) if found is not None else None
 
 
 async def locate(page: Page, ref: str) -> Locator | None:

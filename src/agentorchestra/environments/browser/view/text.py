@@ -11,10 +11,13 @@ _MARKS = re.compile(r"([̀-ͯ҃-҉᪰-᫿᷀-᷿⃐-⃿︠-︯]{3})[̀-ͯ҃-҉�
 _USER = re.compile(r"(?<=://)[^/?#\s]*@")
 _BLANK = frozenset("ㅤᅟᅠﾠ⠀")  # letters that show nothing
 _FINE = re.compile(r"[ -Z\\^-z|~]*")  # text in which nothing has to be looked at
+_CLEAN = re.compile(r"[!-Z\\^-z|~]+(?: [!-Z\\^-z|~]+)*")  # fine words, a blank between them
 
 
 def plain(text: str, most: int) -> str:
     """Return a page's text on one line: no control or invisible characters, no references of ours, cut and counted."""
+    if len(text) <= most and _CLEAN.fullmatch(text):
+        return text
     whole = len(text)
     # What is cut away need not be cleaned: a name may have a million characters.
     kept = text[: most * 4 + 200]

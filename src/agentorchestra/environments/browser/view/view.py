@@ -50,11 +50,16 @@ class View:
     document: str  # names the document: another one after a navigation
     lines: tuple[str, ...]  # the elements that are shown
     scroll: Scroll  # where the page stood
-    marks: tuple[Mark, ...]  # elements with references that can be used and are in view
+    tree: Node  # what the lines were made of
     whole: bool = False  # what is not in view was asked for too
     asks_password: bool = False  # a field for one can be seen, in the page itself
     drawn: bool = False  # the plain view of a page that is too large for a snapshot
     remarks: tuple[str, ...] = ()  # on what was left out
+
+    @property
+    def marks(self) -> tuple[Mark, ...]:
+        """Return the places of elements with references that can be used and are in view."""
+        return _marks(self.tree, self.scroll)
 
     @property
     def place(self) -> str:
@@ -115,7 +120,7 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
         document=main.probe.token,
         lines=lines_of(tree, budget),
         scroll=seen,
-        marks=_marks(tree, seen),
+        tree=tree,
         whole=whole,
         asks_password=main.probe.asks_password,
         drawn=text is None,

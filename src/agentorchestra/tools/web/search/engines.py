@@ -15,6 +15,7 @@ from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import SearchEngineSettings, SearchSettings
 from agentorchestra.tools.web.addresses import parse_address
 from agentorchestra.tools.web.http import WebClient
+from agentorchestra.tools.web.page_cache import KeptResults
 from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.ddgs import NAMES, Ddgs
 from agentorchestra.tools.web.search.local import Local
@@ -80,7 +81,8 @@ def engines_of(
         wanted += known if name == AUTO else [name]
     made = [make(name) for name in dict.fromkeys(wanted)]
     lacking = {one.name: one.missing() for one in made if one.missing()}
-    return Engines(tuple(made), lacking, settings.choice, settings.most, settings.timeout_s, web.denied)
+    kept = KeptResults(folder / "web", settings.cache_s)
+    return Engines(tuple(made), lacking, settings.choice, settings.most, settings.timeout_s, web.denied, kept)
 
 
 @functools.lru_cache(maxsize=1)

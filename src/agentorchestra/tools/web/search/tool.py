@@ -27,6 +27,7 @@ from agentorchestra.tea.calling.tool import EffectName, Tool, tool, tool_from_sc
 from agentorchestra.tea.calling.tool import Traits as ToolTraits
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.web.denied import DeniedPages
+from agentorchestra.tools.web.page_cache import KeptResults
 from agentorchestra.tools.web.search.archive import Archive
 from agentorchestra.tools.web.search.local import Local
 from agentorchestra.tools.web.search.merge import between, first, merged
@@ -56,6 +57,7 @@ class Engines:
     most: int = 5  # that are asked for one question
     timeout_s: float = 10.0  # of those that say nothing themselves
     denied: DeniedPages = field(default_factory=lambda: DeniedPages(()))  # that no result leads to
+    kept: KeptResults = field(default_factory=KeptResults)  # of earlier searches in the workspace
 
     @property
     def ready(self) -> tuple[SearchEngine, ...]:
@@ -70,7 +72,7 @@ def search_tools(engines: Engines) -> tuple[Tool[..., Any], ...]:
     """Return `search`, and `archived_page` where the archive may be asked; nothing without engines."""
     if not engines.all:
         return ()
-    asking = {one.name: _engine_tool(one, engines.timeout_s) for one in engines.all}
+    asking = {one.name: _engine_tool(one, engines.timeout_s, engines.kept) for one in engines.all}
     archive = next((one for one in engines.all if isinstance(one, Archive)), None)
     copies = _archive_tool(archive, engines.timeout_s) if archive is not None else None
     choosing = _choice_tool(engines)
@@ -250,7 +252,7 @@ _ASKED: dict[str, Any] = {
 }
 
 
-def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
+def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> Tool[..., Any]:
     """Return an engine as a tool: with its own limit of time, cost and tags."""
     traits = engine.traits
     seconds = traits.timeout_s or timeout_s
@@ -260,6 +262,11 @@ def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
         nonlocal silent_until
         if problem := engine.missing():
             raise EngineError(problem)
+        asked = {"query": query, "limit": limit, **more}
+        if traits.network:  # what is on this machine changes with the run
+            known = await asyncio.to_thread(kept.get, engine.name, asked)
+            if known is not None:
+                return ToolResult(content=known, cost_usd=0.0)
         if (left := silent_until - time.monotonic()) > 0:
             raise EngineError(f"did not answer lately; it is asked again in {left:.0f} s", wait_s=left)
         wanted = query_of(query, limit=limit, now=ctx.now, **more)
@@ -269,7 +276,10 @@ def _engine_tool(engine: SearchEngine, timeout_s: float) -> Tool[..., Any]:
         except TimeoutError:
             silent_until = time.monotonic() + LEFT_ALONE
             raise EngineError(f"did not answer in {seconds:g} s", wait_s=LEFT_ALONE) from None
-        return ToolResult(content=[one.model_dump(mode="json", exclude_none=True) for one in found[:MOST_RESULTS]])
+        results = [one.model_dump(mode="json", exclude_none=True) for one in found[:MOST_RESULTS]]
+        if traits.network:
+            await asyncio.to_thread(kept.put, engine.name, asked, results)
+        return ToolResult(content=results)
 
     name = f"search_engine_{engine.name}"  # nobody is offered it: a name that no tool of a user will have
     about = f"Search with {engine.name}: {traits.about or 'an engine of this workspace'}."

@@ -1,0 +1,60 @@
+"""What the log of a run says besides its result: agents that were asked, tools that were made and called."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.core.effects import EffectKind
+from agentorchestra.core.events import Event
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.log.ledger import Ledger
+
+_PHASE = "tool_phase"
+
+
+@dataclass(frozen=True)
+class Course:
+    """What happened in a run.
+
+    Attributes:
+        delegations: agents that its top agent asked, one that it asked twice counted twice. These are the attempts of
+            002, app. C.1: each is a sub-agent for a part of the task. What sub-agents ask of others is not counted, nor
+            who was started to be written to.
+        made: tools that were generated and registered (000, app. D.6).
+        found: tools that the generator found in place of making one.
+        called: all tools that were called.
+    """
+
+    delegations: int
+    made: frozenset[str]
+    found: frozenset[str]
+    called: frozenset[str]
+
+
+def course(events: Sequence[Event]) -> Course:
+    """Return what happened in a run by its log."""
+    effects = [(key, record.effect) for key, record in Ledger.of(events).records.items()]
+    calls = [(_name(one), one["arguments"]) for _, one in effects if one["kind"] == EffectKind.INVOKE_TOOL]
+    phases = [arguments for name, arguments in calls if name == _PHASE]
+    return Course(
+        delegations=_delegations(effects),
+        made=frozenset(str(one["tool"]) for one in phases if one["phase"] == "registered"),
+        found=frozenset(
+            str(one["outcome"]).partition("@")[0]
+            for one in phases
+            if one["phase"] == "retrieved" and str(one["outcome"]).endswith(" fits")
+        ),
+        called=frozenset(name for name, _ in calls),
+    )
+
+
+def _name(effect: Mapping[str, Any]) -> str:
+    return str(effect.get("component", "")).rpartition("@")[0]
+
+
+def _delegations(effects: Iterable[tuple[EffectKey, Mapping[str, Any]]]) -> int:
+    asked = [(key, one["arguments"]["name"]) for key, one in effects if one["kind"] == EffectKind.INVOKE_AGENT]
+    agents = [f"{key.branch.rstrip('/')}/{key.n}.{name}/" for key, name in asked]
+    return sum(sum(f"{key.branch}/".startswith(one) for one in agents) == 1 for key, _ in asked)

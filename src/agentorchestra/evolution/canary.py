@@ -1,0 +1,101 @@
+"""Canaries: a candidate that a share of the live runs uses, watched against the current version.
+
+Which run has which version stands in its manifest and its labels. A run's outcome is what somebody said of it
+(`Workspace.rate`), else whether it completed. After each run the sequential test may stop a candidate that is worse.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from agentorchestra.core.events import Rated
+from agentorchestra.core.query import LogQuery
+from agentorchestra.core.spec import FINAL, RunStatus
+from agentorchestra.evolution.components import managed
+from agentorchestra.evolution.gate import stopped_live
+from agentorchestra.tea.registry.history import Shared
+from agentorchestra.workspace import Workspace
+
+ENOUGH = 50
+"""Pairs of live runs after which a candidate that was not stopped is taken into use."""
+
+_TRIED = FINAL | {RunStatus.FAILED, RunStatus.BUDGET_EXHAUSTED, RunStatus.TIMED_OUT}
+
+
+@dataclass(frozen=True)
+class Canary:
+    """A candidate with a share of the live runs.
+
+    Attributes:
+        subject: `tool:price_of`.
+        shared: its version, share, and since when.
+        current, candidate: the outcomes of the runs with either version, in their order.
+    """
+
+    subject: str
+    shared: Shared
+    current: tuple[float, ...]
+    candidate: tuple[float, ...]
+
+    @property
+    def pairs(self) -> int:
+        """How many runs of both can be compared."""
+        return min(len(self.current), len(self.candidate))
+
+
+async def canaries(workspace: Workspace[Any]) -> list[Canary]:
+    """Return the candidates that have a share of the live runs, with the outcomes there are."""
+    shares = {}
+    for kind, manager in (("tool", workspace.tcp), ("prompt", workspace.prompt_components)):
+        await manager.access.ready()
+        for history in manager.registry.histories(kind):
+            if history.shared is not None:
+                shares[f"{kind}:{history.name}"] = history.shared
+    if not shares:
+        return []
+    rated = {}
+    async for event in workspace.log(LogQuery(types=("rated",))):
+        if isinstance(event.data, Rated):
+            rated[event.run] = event.data.score
+    runs = sorted(await workspace.runs(), key=lambda one: (one.manifest.created, one.id))
+    found = []
+    for subject, shared in shares.items():
+        ended = [
+            (one.manifest.labels[label], rated.get(one.id, float(one.status is RunStatus.COMPLETED)))
+            for one in runs
+            for label in [f"canary {subject}"]
+            if label in one.manifest.labels
+            and one.manifest.created >= shared.since
+            and (one.status in _TRIED or one.id in rated)
+        ]
+        with_it = tuple(score for version, score in ended if version == shared.version)
+        without = tuple(score for version, score in ended if version != shared.version)
+        found.append(Canary(subject, shared, without, with_it))
+    return found
+
+
+async def check_canaries(workspace: Workspace[Any]) -> list[str]:
+    """Archive candidates that do worse live, take those into use that did not in `ENOUGH` pairs; return what was done.
+
+    Whoever begins live runs calls it from time to time: `agentorchestra run`, `serve` and `evolve status` do.
+    """
+    done = []
+    for one in await canaries(workspace):
+        manager, name = managed(workspace, one.subject)
+        version, by = one.shared.version, "evolution canary"
+        means = " and ".join(
+            f"{sum(each) / len(each):.2f} over {len(each)} runs {how} it"
+            for each, how in ((one.candidate, "with"), (one.current, "without"))
+            if each
+        )
+        stopped = stopped_live(one.current, one.candidate)
+        if stopped is not None:
+            why = f"it does worse live, known after {stopped} pairs of runs: {means}"
+            await manager.archive(name, version, author=by, reason=why)
+            done.append(f"{one.subject}@{version} was taken back: {why}")
+        elif one.pairs >= ENOUGH:
+            why = f"it did no worse in {one.pairs} pairs of live runs: {means}"
+            await manager.activate(name, version, author=by, reason=why)
+            done.append(f"{one.subject} means {version} now: {why}")
+    return done

@@ -1,0 +1,118 @@
+"""Checks by code of what an optimiser proposes, before anything is registered or spent on it.
+
+Each text is checked against the one that it replaces (`agents/optimiser/constraints.py`). Besides, no text may hold
+words of the questions and answers that are held apart. These never stand in an optimiser's request; that they are not
+in its proposal either is the second net, for texts that a model knows from elsewhere.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Protocol
+
+from pydantic import BaseModel
+
+from agentorchestra.agents.optimiser.constraints import check_text
+from agentorchestra.agents.optimiser.evidence import Limits, Variable
+from agentorchestra.core.errors import OverlapError, ProposalError
+from agentorchestra.core.ids import sha256_text
+
+WORDS = 8
+"""Words in a row that no text has by chance."""
+
+SHORTEST = 4
+"""Characters of a short answer below which it says nothing that it stands in a text."""
+
+_COMMON = frozenset({"true", "false", "none", "null", "unknown"})
+
+
+class ProposedText(Protocol):
+    """A change that is proposed; `evolution.optimiser.Change` is one."""
+
+    @property
+    def component(self) -> str:
+        """`kind:name`."""
+        ...
+
+    @property
+    def variable(self) -> str:
+        """The name of the variable."""
+        ...
+
+    @property
+    def text(self) -> str:
+        """Its new text."""
+        ...
+
+
+class HeldApart(BaseModel, frozen=True, extra="forbid"):
+    """Texts that no proposal may hold words of, as SHA-256 of their words in a row, by how many these are.
+
+    Make it with `of`. Nobody can read the texts in it.
+    """
+
+    hashes: dict[int, frozenset[str]] = {}
+
+    @classmethod
+    def of(cls, texts: Iterable[str]) -> HeldApart:
+        """Return it for questions and answers; of a text with at most `WORDS` words the whole of it counts."""
+        found: dict[int, set[str]] = {}
+        for text in texts:
+            words = _words(text)
+            short = " ".join(words)
+            if len(short) < SHORTEST or short in _COMMON:
+                continue
+            size = min(WORDS, len(words))
+            found.setdefault(size, set()).update(_hashed(words, size))
+        return cls(hashes={size: frozenset(each) for size, each in sorted(found.items())})
+
+    def stands_in(self, text: str, *, before: str = "") -> bool:
+        """Return True if a text holds words of them that the text before did not hold."""
+        words, had = _words(text), _words(before)
+        return any((set(_hashed(words, size)) & each) - set(_hashed(had, size)) for size, each in self.hashes.items())
+
+
+def check_changes(
+    variables: Sequence[Variable],
+    changes: Sequence[ProposedText],
+    *,
+    limits: Limits | None = None,
+    apart: HeldApart | None = None,
+) -> None:
+    """Check what is proposed.
+
+    Args:
+        variables: that may change, with their present texts.
+        changes: as an optimiser lists them.
+        limits: within which texts change.
+        apart: the questions and answers of the validation.
+
+    Raises:
+        ProposalError: a change of what may not change, or two of one variable; its subclasses as `check_text` raises
+            them; OverlapError, which does not tell the words.
+    """
+    known = {one.key: one for one in variables}
+    seen: set[str] = set()
+    for one in changes:
+        key = f"{one.component}/{one.variable}"
+        if key not in known:
+            raise ProposalError(f"a change of {key} is proposed, which may not change; {', '.join(known)} may")
+        if key in seen:
+            raise ProposalError(f"two changes of {key} are proposed; one is taken, so propose one")
+        seen.add(key)
+        check_text(known[key], one.text, limits or Limits())
+        if apart is not None and apart.stands_in(one.text, before=known[key].text):
+            raise OverlapError(
+                f"the new text for {key} holds words of a question or an answer that is held apart; write what helps "
+                "with every task"
+            )
+
+
+def _words(text: str) -> list[str]:
+    return re.findall(r"\w+", text.casefold())
+
+
+def _hashed(words: Sequence[str], size: int) -> Iterator[str]:
+    for at in range(len(words) - size + 1):
+        yield sha256_text(" ".join(words[at : at + size]))

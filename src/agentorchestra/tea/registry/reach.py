@@ -1,0 +1,128 @@
+"""The reach of a change in a recorded run: the first effect that another version of a component could have changed.
+
+Up to there both versions do the same, so a fork at that place loses nothing (docs/fork.md). Where the log cannot tell,
+an earlier effect is named rather than a later one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple
+
+from agentorchestra.core.effects import Effect, EffectKind
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.tea.prompts.prompt import literals
+from agentorchestra.tea.registry.history import Version
+from agentorchestra.tea.retrieval.discovery import OPENING
+
+_EXECUTED = {
+    "tool": (EffectKind.INVOKE_TOOL,),
+    "environment": (EffectKind.INVOKE_ACTION,),
+    "agent": (EffectKind.INVOKE_AGENT, EffectKind.SPAWN),
+}
+_MEMORY = (EffectKind.READ_MEMORY, EffectKind.WRITE_MEMORY)
+
+
+class Affected(NamedTuple):
+    """The first effect that a change can touch.
+
+    Attributes:
+        key: of the effect.
+        at: the last event before it: `Workspace.fork(run, at=at)` begins it anew.
+    """
+
+    key: str
+    at: int
+
+
+def first_affected(
+    ledger: Ledger, before: Version, after: Version, *, template: str = "", others: Iterable[str] = ()
+) -> Affected | None:
+    """Return the first effect that one version of a component can change against another, None for no effect.
+
+    Code of a tool acts when it is invoked, its words when a request shows them; a prompt when something was rendered
+    from it; an agent when it is invoked; a memory system when it is read or written; an environment when an agent acts
+    on it or looks at it.
+
+    Args:
+        ledger: of the recorded run.
+        before: the version that the run had.
+        after: the other one.
+        template: of a prompt, as the run had it.
+        others: the templates of the run's other prompts.
+    """
+    touches = [*_tests(before, after, template, others)]
+    found = [
+        (record.began or record.seq, key)
+        for key, record in ledger.records.items()
+        if touches and any(test(ledger.codec.decode(record.effect)) for test in touches)
+    ]
+    if not found:
+        return None
+    seq, key = min(found, key=lambda one: (one[0], one[1]))
+    return Affected(str(EffectKey(key.branch, key.n)), seq - 1)
+
+
+def _tests(before: Version, after: Version, template: str, others: Iterable[str]) -> Iterator[Callable[[Effect], bool]]:
+    old, new = before.config, after.config
+    kind, name = old.kind, old.name
+    if before.version == after.version:
+        return
+    if kind == "prompt":
+        told = _only_here(template, others)
+        yield lambda effect: any(line in text for text in _texts(effect) for line in told)
+        return
+    if kind == "memory":
+        yield lambda effect: effect.kind in _MEMORY or effect.purpose == "memory"
+        return
+    if (old.description, old.rules, old.operations) != (new.description, new.rules, new.operations):
+        names = {name, *(f"{name}_{one.name}" for one in (*old.operations, *new.operations))}
+        yield lambda effect: _shows(effect, names)
+    if _code(before) != _code(after):
+        yield lambda effect: effect.kind in _EXECUTED[kind] and effect.name == name
+
+
+def _code(one: Version) -> Any:
+    """Return what a version is made of besides its words."""
+    maker = one.maker
+    if maker is None:
+        return one.config.content_hash, ""
+    if maker.how == "given":
+        return maker.base, one.source
+    return one.source, {key: value for key, value in maker.fields.items() if key != "description"}
+
+
+def _shows(effect: Effect, names: set[str]) -> bool:
+    """Return True for a request that shows one of these names, or where searches choose what is shown."""
+    if effect.request is None:
+        return False
+    offered = {one.name for one in effect.request.tools}
+    if offered & (names | OPENING):
+        return True
+    words = re.compile(rf"\b(?:{'|'.join(map(re.escape, sorted(names)))})\b")
+    return any(words.search(text) for text in _texts(effect))
+
+
+def _texts(effect: Effect) -> Iterator[str]:
+    """Yield the texts of an effect, each with single blanks."""
+    if effect.request is not None:
+        for message in effect.request.messages:
+            yield " ".join(message.text.split())
+    waiting: list[Any] = [effect.arguments]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield " ".join(one.split())
+        elif isinstance(one, dict):
+            waiting += one.values()
+        elif isinstance(one, list):
+            waiting += one
+
+
+def _only_here(template: str, others: Iterable[str]) -> list[str]:
+    """Return lines that stand in every text rendered from a template, if there are any in no other template's."""
+    lines = literals(template)
+    shared = {line for other in others for line in literals(other)}
+    return [line for line in lines if line not in shared] or lines or [""]  # "" stands in every text
