@@ -116,7 +116,7 @@ class Critic:
 
     def _step(self, request: ModelRequest) -> dict[str, Any]:
         text = under(request, "The text as it is now")
-        said = under(request, "What is said of it")
+        said = under(request, "What was said of a run")
         guilty = re.findall(r"«(.*?)»", said)
         write = self.writes or (lambda old, line: old.replace(line, RIGHT))
         return {"reason": f"«{guilty[0]}» named a currency", "text": write(text, guilty[0])}

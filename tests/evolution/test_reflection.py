@@ -73,7 +73,7 @@ class Doctor:
             self.diagnosed.append(request)
             return ModelResponse(text=json.dumps(self._diagnosis(request)))
         self.asked.append(request)
-        code, said = under(request, "The text as it is now"), under(request, "What is said of it")
+        code, said = under(request, "The text as it is now"), under(request, "What was said of a run")
         write = self.writes[min(len(self.asked), len(self.writes)) - 1]
         return ModelResponse(text=json.dumps({"reason": "It takes any case.", "text": write(code, said)}))
 

@@ -68,7 +68,7 @@ async def test_the_gradients_of_a_batch_are_gathered_before_the_step(tmp_path: P
         result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=given)
     assert [one["variable"] for one in result.output] == ["task_rules"]
     (step,) = critic.asked["step"]
-    assert all(under(step, f"What is said of it, from run {number}") for number in (1, 2, 3))
+    assert all(under(step, f"What was said of a run and of this text's part in it ({number})") for number in (1, 2, 3))
 
 
 async def test_a_run_without_fault_changes_nothing(tmp_path: Path) -> None:

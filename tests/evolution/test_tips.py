@@ -12,7 +12,13 @@ import pytest
 
 from agentorchestra.agents.distiller import NAME, Material, Report
 from agentorchestra.core.content import Trust
-from agentorchestra.core.errors import EvolutionError, SettingsError, UnknownComponentError, UsageError
+from agentorchestra.core.errors import (
+    EvolutionError,
+    ModelUnavailableError,
+    SettingsError,
+    UnknownComponentError,
+    UsageError,
+)
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
@@ -229,6 +235,25 @@ async def test_a_model_that_says_nothing_of_use_is_asked_twice_and_named(tmp_pat
         options = Material(runs=(report,)).model_dump(mode="json")
         result = await ws.run("Draw tips.", system=NAME, model="reader", options=options)
     assert result.status is RunStatus.FAILED and "gave no tips in the form" in result.report
+
+
+async def test_a_distillation_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    away = [True]
+
+    def sometimes(request: ModelRequest) -> ModelResponse:
+        if away[0]:
+            raise ModelUnavailableError("nobody is there")
+        return reader(request)
+
+    models = {"reader": ScriptedModel(sometimes, name="reader"), "clerk": ScriptedModel(clerk, name="clerk")}
+    async with Workspace(tmp_path / "ws", models=models, tools=[ask]) as ws:
+        _, good = await two_runs(ws)
+        with pytest.raises(EvolutionError, match=r"the distiller's run run_\w+ gave no tips: .*ask again"):
+            await distil(ws, [good], model="reader")
+    away[0] = False
+    async with Workspace(tmp_path / "ws", models=models, tools=[ask]) as ws:
+        assert len(await distil(ws, [good], model="reader")) == 2
+        assert [one.manifest.system for one in await ws.runs()].count(NAME) == 1, "it is the same run"
 
 
 async def test_true_answers_stand_in_no_request(tmp_path: Path) -> None:

@@ -162,7 +162,12 @@ class _Backward:
         for node in nodes:
             content += _node_blocks(node, room)
             content += shown("What is said of this step:", cut(self.feedback[node.key], room), "feedback")
-        values = {"task": self.evidence.task, "role": variable.role or "text", "description": variable.description}
+        values = {
+            "task": self.evidence.task,
+            "role": variable.role or "text",
+            "description": variable.description,
+            "others": sorted({key for node in nodes for key in node.uses} - {variable.key}),
+        }
         return Question(GRADIENT, _FEEDBACK, values, tuple(content))
 
     def _on(self, key: str) -> list[str]:

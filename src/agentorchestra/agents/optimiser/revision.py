@@ -96,6 +96,7 @@ class Revision:
             "guarded": GUARD in one.text,
             "most": longest(one, self.limits),
             "again": bool(problem),
+            "earlier": bool(one.past),
         }
         content: list[Block] = [*shown("The text as it is now:", one.text, one.key)]
         if one.is_code and one.source:
@@ -107,7 +108,9 @@ class Revision:
                 content += shown("What was said of that version:", cut(each.feedback, room // 3), one.key)
         share = max(1, room // max(1, len(wanted.feedback)))
         for number, said in enumerate(wanted.feedback, start=1):
-            content += shown(f"What is said of it, from run {number}:", cut(said, share), "feedback")
+            content += shown(
+                f"What was said of a run and of this text's part in it ({number}):", cut(said, share), "feedback"
+            )
         if problem:
             content += shown("Your last text, which was refused:", cut(before, room), "proposal")
             content += shown("Why it was refused:", cut(problem, room), "proposal")
