@@ -25,6 +25,7 @@ from typing import Any
 
 from benchmarks.evolution.world import PLACE, Improver, Worker, random_edits, success
 
+from agentorchestra.core.errors import AgentOrchestraError
 from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.questions import load_set
@@ -79,7 +80,7 @@ def _share(found: dict[str, list[float]]) -> str:
     return f"{100 * one.value:.1f}% [{100 * one.low:.1f}, {100 * one.high:.1f}]"
 
 
-class Enough(Exception):
+class Enough(AgentOrchestraError):
     """The answers are used up."""
 
 

@@ -108,7 +108,10 @@ class Evolver:
             changes = [
                 Change(component=c, variable=v, text=t) for place, t in texts.items() for c, v in [parted(place)]
             ]
-            versions = await self._registered(workspace, current, changes, "", f"tried in round {number}")
+            try:
+                versions = await self._registered(workspace, current, changes, "", f"tried in round {number}")
+            except UsageError:  # a text that makes no component answers nothing
+                return [Trial(one, "", 0.0) for one in wanted]
             return _trials(await self._tried_on(workspace, number, current, versions, wanted), CANDIDATE)
 
         task = Improvement(

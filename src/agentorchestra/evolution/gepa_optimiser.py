@@ -12,7 +12,7 @@ from collections.abc import Coroutine, Mapping, Sequence
 from typing import Any, TypeVar
 
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.errors import EvolutionError, MissingExtraError, UsageError
+from agentorchestra.core.errors import AgentOrchestraError, EvolutionError, MissingExtraError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.evaluation.runner import paid
 from agentorchestra.evaluation.scores import total
@@ -30,6 +30,7 @@ async def gepa(task: Improvement) -> Proposal:
     Raises:
         MissingExtraError: the package is not installed.
         EvolutionError: GEPA stopped with an error.
+        AgentOrchestraError: what the evolution says itself, such as a budget without room.
     """
     try:
         from gepa.api import optimize
@@ -54,6 +55,8 @@ async def gepa(task: Improvement) -> Proposal:
             logger=_Quiet(),
             seed=int(task.seed[:8] or "0", 16),
         )
+    except AgentOrchestraError:
+        raise
     except Exception as exc:
         raise EvolutionError(f"GEPA stopped: {type(exc).__name__}: {exc}") from exc
     changes = tuple(
@@ -95,10 +98,7 @@ class _Adapter:
         if candidate == self._seed:
             return self._task.trials
         changed = {place: text for place, text in candidate.items() if text != self._seed[place]}
-        try:
-            return await self._task.evaluate(changed, tuple(dict.fromkeys(questions)))
-        except UsageError:  # a text that makes no component answers nothing
-            return [Trial(one, "", 0.0) for one in questions]
+        return await self._task.evaluate(changed, tuple(dict.fromkeys(questions)))
 
     def make_reflective_dataset(
         self, candidate: Mapping[str, str], evaluated: Any, components_to_update: Sequence[str]
