@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
@@ -131,6 +131,7 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
     Attributes:
         allowed_hosts: hosts that may be read whatever the address came from.
         allow: component names that need no question.
+        ask: component names of which every call is asked about.
         deny: component names that are refused.
         undeclared: for tools that do not say what they touch (`@tool` without `effect=`): `allow`, or `ask` as for one
             that sends. Tools whose description comes from outside are asked about in any case.
@@ -138,8 +139,17 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
 
     allowed_hosts: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     undeclared: Literal["allow", "ask"] = "allow"
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        for name in self.ask:
+            for other in ("allow", "deny"):
+                if name in getattr(self, other):
+                    raise ValueError(f"{name!r} stands in policy.ask and in policy.{other}; name it in one of them")
+        return self
 
 
 class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
