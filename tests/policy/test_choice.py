@@ -123,7 +123,7 @@ async def pay(amount: int) -> str:
 '''
     async with Workspace(tmp_path / "ws") as ws:
         await ws.tcp.register(source=source)
-        (config,) = [one for one in await ws.tcp.versions("pay")]
+        (config,) = await ws.tcp.versions("pay")
         code, *_ = await ws.tcp.vars("pay")
         with pytest.raises(CandidateError, match="approval never; now it has always"):
             free = code.value.replace("always", "never")
