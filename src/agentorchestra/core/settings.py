@@ -152,6 +152,20 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
         return self
 
 
+class ServeSettings(BaseModel, frozen=True, extra="forbid"):
+    """The limits of `agentorchestra serve` (docs/web.md).
+
+    Attributes:
+        max_connections: that are open at the same time, followed streams of events among them.
+        header_timeout_s: seconds until the head of a request has come, from the connection or from its first byte on.
+        body_timeout_s: seconds until its body has come.
+    """
+
+    max_connections: int = Field(default=200, ge=1)
+    header_timeout_s: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+    body_timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+
+
 class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
     """The place and the limits of code that a model wrote.
 
@@ -830,6 +844,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     on_ask: OnAsk = "wait"
     on_uncertain: OnUncertain = "report"
     policy: PolicySettings = PolicySettings()
+    serve: ServeSettings = ServeSettings()
     sandbox: SandboxSettings = SandboxSettings()
     folder: FolderSettings = FolderSettings()
     terminal: TerminalSettings = TerminalSettings()
