@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -25,10 +27,6 @@ class Client:
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.reader = reader
         self.writer = writer
-
-    @classmethod
-    async def to(cls, server: Served) -> Client:
-        return cls(*await asyncio.open_connection("127.0.0.1", int(server.address.rpartition(":")[2])))
 
     async def answer(self) -> tuple[int, Any]:
         """Status and body of the next answer."""
@@ -54,10 +52,25 @@ class Client:
             return
 
 
+@asynccontextmanager
+async def connected(server: Served) -> AsyncIterator[Client]:
+    """A connection that is closed at the end."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.address.rpartition(":")[2]))
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
 @pytest.mark.parametrize("sent", ["", "GET /runs HTTP/1.1\r\nHost: local"])
 async def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, sent: str) -> None:
-    async with served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server, asyncio.timeout(60):
-        client = await Client.to(server)
+    async with (
+        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
         client.writer.write(sent.encode())
         status, said = await client.answer()
         assert status == 408
@@ -66,8 +79,11 @@ async def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, sent:
 
 
 async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(tmp_path: Path) -> None:
-    async with served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server, asyncio.timeout(60):
-        client = await Client.to(server)
+    async with (
+        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
         client.writer.write(LIST.encode())  # the second one on a connection is no exception
         assert (await client.answer())[0] == 200
         dripping = asyncio.create_task(client.drip("GET /runs HTTP/1.1\r\nX-Long: " + "x" * 100_000))
@@ -77,8 +93,11 @@ async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(tmp_path: Path) 
 
 
 async def test_the_body_of_a_refused_request_is_not_waited_for(tmp_path: Path) -> None:
-    async with served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server, asyncio.timeout(60):
-        client = await Client.to(server)
+    async with (
+        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
         client.writer.write(PENDING.replace(TOKEN, "another-token-0123456").encode())
         assert (await client.answer())[0] == 401
         dripping = asyncio.create_task(client.drip("x" * 1000))
@@ -87,8 +106,11 @@ async def test_the_body_of_a_refused_request_is_not_waited_for(tmp_path: Path) -
 
 
 async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
-    async with served(tmp_path, serve=ServeSettings(body_timeout_s=0.5)) as server, asyncio.timeout(60):
-        client = await Client.to(server)
+    async with (
+        served(tmp_path, serve=ServeSettings(body_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
         client.writer.write(PENDING.encode() + b"{")
         dripping = asyncio.create_task(client.drip(" " * 990))
         status, said = await client.answer()
@@ -112,30 +134,28 @@ async def test_a_run_takes_longer_than_the_limits(tmp_path: Path) -> None:
 
 
 async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None:
-    async with served(tmp_path, serve=ServeSettings(max_connections=2)) as server, asyncio.timeout(60):
-        held = [await Client.to(server), await Client.to(server)]
-        for one in held:
-            one.writer.write(LIST.encode())
-            assert (await one.answer())[0] == 200
-        status, said = await (third := await Client.to(server)).answer()
-        assert status == 503 and said["error"].startswith("2 connections are open, which is the most; try again later")
-        assert await third.ended()
-        for one in held:
-            one.writer.close()
-            await one.writer.wait_closed()
-        while await _status(server) != 200:
-            await asyncio.sleep(0.01)
-
-
-async def _status(server: Served) -> int:
-    client = await Client.to(server)
-    try:
-        client.writer.write(LIST.encode())
-        return (await client.answer())[0]
-    except ConnectionError:
-        return 0
-    finally:
-        client.writer.close()
+    async with (
+        served(tmp_path, serve=ServeSettings(max_connections=2)) as server,
+        asyncio.timeout(60),
+        connected(server) as one,
+        connected(server) as other,
+    ):
+        for each in (one, other):
+            each.writer.write(LIST.encode())
+            assert (await each.answer())[0] == 200
+        async with connected(server) as third:
+            status, said = await third.answer()
+            assert status == 503
+            assert said["error"].startswith("2 connections are open, which is the most; try again later")
+            assert await third.ended()
+        other.writer.write(LIST.encode())
+        assert (await other.answer())[0] == 200
+        # An answer with this header ends the connection, so there is room for another one.
+        one.writer.write(LIST.replace("Host:", "Connection: close\r\nHost:").encode())
+        assert (await one.answer())[0] == 200 and await one.ended()
+        async with connected(server) as third:
+            third.writer.write(LIST.encode())
+            assert (await third.answer())[0] == 200
 
 
 @pytest.mark.parametrize("line", ["max_connections = 0", "header_timeout_s = 0", "body_timeout_s = inf"])

@@ -132,7 +132,8 @@ async def read_body(request: Request, model: type[B], most_bytes: int, timeout_s
     """Return the body of a request; an empty one is an empty object.
 
     Raises:
-        HttpRequestError: too slow (408), too large (413), not JSON (415), malformed (400), or an object that does not fit (422).
+        HttpRequestError: too slow (408), too large (413), not JSON (415), malformed (400), or an object that does not
+            fit (422).
     """
     try:
         async with asyncio.timeout(timeout_s):
