@@ -464,7 +464,7 @@ def _checked_version(name: str, version: str) -> str:
     return version
 
 
-def _checked_approval(name: str, approval: str) -> Approval:
+def _checked_approval(name: str, approval: Approval) -> Approval:
     if approval not in get_args(Approval):
         raise ToolDefinitionError(
             f"tool {name!r} has approval={approval!r}; give 'policy', 'always' or 'never' (docs/security.md)"
