@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from agentorchestra.agents.optimiser.evidence import Evidence, Variable
+from agentorchestra.agents.optimiser.evidence import Evidence, Node, Variable
 from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.evolution.evidence import evidence_of
@@ -116,7 +116,7 @@ class Critic:
 
     def _step(self, request: ModelRequest) -> dict[str, Any]:
         text = under(request, "The text as it is now")
-        said = under(request, "What is said of it")
+        said = under(request, "What was said of a run")
         guilty = re.findall(r"«(.*?)»", said)
         write = self.writes or (lambda old, line: old.replace(line, RIGHT))
         return {"reason": f"«{guilty[0]}» named a currency", "text": write(text, guilty[0])}
@@ -151,3 +151,21 @@ def shop(folder: Path, critic: Critic, *rules: str, **more: Any) -> Workspace[An
     prompt_file(folder, *(rules or (WRONG,)))
     models = {"worker": ScriptedModel(worker, name="worker"), "optimiser": critic.model()}
     return Workspace(folder / "ws", **{"models": models, **more})
+
+
+def two_prompts() -> tuple[list[Variable], list[Evidence]]:
+    """Two requests of which only one leads to the answer; each has a prompt of its own."""
+    nodes = (
+        Node(key="a", kind="RequestModel", given="Which list?", gave="the pounds list", uses=("prompt:lists/rules",)),
+        Node(key="b", kind="InvokeTool", component="read@1.0.0", given='"the pounds list"', gave="30 pounds"),
+        Node(key="c", kind="RequestModel", given="30 pounds", gave="30 pounds", uses=("prompt:answers/rules",)),
+        Node(key="d", kind="RequestModel", given="pounds", gave="pounds", uses=("prompt:aside/rules",)),
+    )
+    edges = (("a", "b"), ("b", "c"), ("c", "outcome"))
+    variables = [
+        Variable(component=f"prompt:{name}", variable="rules", text=f"- {words}.", role="prompt")
+        for name, words in (("lists", "Take the list in pounds"), ("answers", "Say what is there"), ("aside", "pounds"))
+    ]
+    return variables, [
+        Evidence(run="run_1", task=TASK, status="completed", answer="30 pounds", score=0.0, nodes=nodes, edges=edges)
+    ]

@@ -178,7 +178,7 @@ def test_only_what_may_change_is_changed_and_once() -> None:
 
 
 def test_an_evolution_holds_its_validation_apart(tmp_path: Path) -> None:
-    lines = [
+    lines: list[dict[str, Any]] = [
         {"id": "q1", "question": "Which town lies north of the river?", "answer": "Northam"},
         {"id": "q2", "question": "Which towns lie south of it?", "answer": ["Southam", "Easton"]},
         {"id": "q3", "question": "What was learnt from may be written down.", "answer": "Weston"},

@@ -138,8 +138,16 @@ async def test_a_broken_tool_is_diagnosed_patched_gated_and_promoted(tmp_path: P
         result = await ws.run("How many cents are 4 euros and 3 more?")
         assert result.answer == "700"
         await ws.replay(first.run)
+    async with shop.workspace(shop.folder) as ws:
         await ws.tcp.restore("cents_of", "1.0.0")
         assert (await ws.run("How many cents are 4 euros and 3 more?")).answer == "70"
+        await ws.tcp.restore("cents_of", "1.0.1")
+    # A stop between the promotion and the record of the round: it is found again.
+    before, (record,) = dict(shop.asked), (shop.folder / "evolutions" / "cents").glob("rounds.jsonl")
+    kept = record.read_text(encoding="utf-8")
+    record.unlink()
+    await shop.evolve(rounds=2, batch=2)
+    assert (record.read_text(encoding="utf-8"), shop.asked) == (kept, before)
     # Nothing of the questions that decide, and no true answer of any question, stood in a request of the optimiser.
     evolution = read(shop.folder, "cents")
     known = load_set("local", shop.data).by_id
@@ -148,6 +156,17 @@ async def test_a_broken_tool_is_diagnosed_patched_gated_and_promoted(tmp_path: P
     for one in evolution.validation.ids:
         assert known[one].task not in words
     assert [one for one in known if str(known[one].truth) in words] == []
+
+
+@pytest.mark.long
+async def test_what_was_tried_before_is_shown_to_the_optimiser(tmp_path: Path) -> None:
+    shop = Shop(tmp_path, Mender(knows=60))
+    first, _ = await shop.evolve(rounds=2, batch=2)
+    assert first.ended == "no better"
+    steps = [words for words in shop.mender.read if words.startswith("You improve one text")]
+    assert "An earlier version" not in steps[0]
+    assert "An earlier version, which scored 0" in steps[-1]
+    assert "euros * 60" in steps[-1]
 
 
 async def test_a_bad_patch_is_archived_before_anything_is_spent_on_its_validation(tmp_path: Path) -> None:

@@ -186,12 +186,13 @@ async def test_what_tools_gave_is_shown_to_whoever_criticises(tmp_path: Path) ->
 
 
 async def test_a_wrong_choice_is_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    wrong: Any = {"refine": "again"}
     reckoner = Reckoner()
     async with _workspace(tmp_path, reckoner) as ws:
         with pytest.raises(SettingsError, match=r"parts.rounds = 2, and nothing is refined; set parts.refine to"):
             await ws.run(TASK, parts=PartSettings(rounds=2))
         with pytest.raises(SettingsError, match=r"parts.refine = 'again' does not fit: "):
-            await ws.run(TASK, parts={"refine": "again"})
+            await ws.run(TASK, parts=wrong)
         with pytest.raises(SettingsError, match=r"parts.width = 3 follows several courses, and there is one candidate"):
             await ws.run(TASK, parts=PartSettings.model_construct(width=3))
         assert await ws.runs() == []

@@ -73,7 +73,7 @@ class Doctor:
             self.diagnosed.append(request)
             return ModelResponse(text=json.dumps(self._diagnosis(request)))
         self.asked.append(request)
-        code, said = under(request, "The text as it is now"), under(request, "What is said of it")
+        code, said = under(request, "The text as it is now"), under(request, "What was said of a run")
         write = self.writes[min(len(self.asked), len(self.writes)) - 1]
         return ModelResponse(text=json.dumps({"reason": "It takes any case.", "text": write(code, said)}))
 
@@ -214,3 +214,11 @@ async def test_where_nothing_had_a_part_nothing_is_proposed(tmp_path: Path) -> N
         given = options(*await failed_run(ws))
         result = await ws.run("Improve it.", model="doctor", system="reflection", options=given)
     assert (result.output, result.report) == ([], "No text had a part in what was diagnosed, so nothing is proposed.")
+
+
+async def test_without_a_readable_diagnosis_nothing_is_proposed(tmp_path: Path) -> None:
+    async with workspace(tmp_path, lambda request: ModelResponse(text="It is ill.")) as ws:
+        given = options(*await failed_run(ws))
+        result = await ws.run("Improve it.", model="doctor", system="reflection", options=given)
+    assert (result.status, result.output) == (RunStatus.BLOCKED, [])
+    assert result.report == "No diagnosis of a run could be had, so nothing is proposed."

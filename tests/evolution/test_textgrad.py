@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from agentorchestra.agents.optimiser.evidence import Evidence, Node, Variable
 from agentorchestra.core.budget import Budget, Usage
 from agentorchestra.core.errors import EvidenceError, UsageError
 from agentorchestra.core.messages import ModelRequest, ModelResponse
@@ -30,6 +29,7 @@ from tests.evolution.optimising import (
     priced,
     prompt_file,
     shop,
+    two_prompts,
     under,
     variables_of,
     worker,
@@ -68,7 +68,7 @@ async def test_the_gradients_of_a_batch_are_gathered_before_the_step(tmp_path: P
         result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=given)
     assert [one["variable"] for one in result.output] == ["task_rules"]
     (step,) = critic.asked["step"]
-    assert all(under(step, f"What is said of it, from run {number}") for number in (1, 2, 3))
+    assert all(under(step, f"What was said of a run and of this text's part in it ({number})") for number in (1, 2, 3))
 
 
 async def test_a_run_without_fault_changes_nothing(tmp_path: Path) -> None:
@@ -84,28 +84,10 @@ async def test_a_run_without_fault_changes_nothing(tmp_path: Path) -> None:
     assert [*critic.asked] == ["loss"]
 
 
-def _graph() -> tuple[list[Variable], list[Evidence]]:
-    """Two requests of which only one leads to the answer; each has a prompt of its own."""
-    nodes = (
-        Node(key="a", kind="RequestModel", given="Which list?", gave="the pounds list", uses=("prompt:lists/rules",)),
-        Node(key="b", kind="InvokeTool", component="read@1.0.0", given='"the pounds list"', gave="30 pounds"),
-        Node(key="c", kind="RequestModel", given="30 pounds", gave="30 pounds", uses=("prompt:answers/rules",)),
-        Node(key="d", kind="RequestModel", given="pounds", gave="pounds", uses=("prompt:aside/rules",)),
-    )
-    edges = (("a", "b"), ("b", "c"), ("c", "outcome"))
-    variables = [
-        Variable(component=f"prompt:{name}", variable="rules", text=f"- {words}.", role="prompt")
-        for name, words in (("lists", "Take the list in pounds"), ("answers", "Say what is there"), ("aside", "pounds"))
-    ]
-    return variables, [
-        Evidence(run="run_1", task=TASK, status="completed", answer="30 pounds", score=0.0, nodes=nodes, edges=edges)
-    ]
-
-
 async def test_feedback_flows_back_over_every_effect_on_the_way_and_over_no_other(tmp_path: Path) -> None:
     critic = Critic(writes=lambda old, line: old.replace("in pounds", "in the currency of the task"))
     async with shop(tmp_path, critic) as ws:
-        result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=options(*_graph()))
+        result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=options(*two_prompts()))
     assert [under(one, "What came out") for one in critic.asked["backward"]] == [
         "30 pounds", "30 pounds", "the pounds list",
     ]  # fmt: skip
@@ -120,7 +102,7 @@ async def test_feedback_flows_back_over_every_effect_on_the_way_and_over_no_othe
 async def test_a_text_that_breaks_a_constraint_is_asked_for_again_with_the_reason(tmp_path: Path) -> None:
     texts = iter(["- Price.", "- Give the price of {{ item }} in the task's currency."])
     critic = Critic(writes=lambda old, line: next(texts))
-    variables, evidence = _graph()
+    variables, evidence = two_prompts()
     variables[0] = variables[0].model_copy(update={"text": "- Take the list in pounds for {{ item }}."})
     async with shop(tmp_path, critic) as ws:
         given = options(variables, evidence)
@@ -135,7 +117,7 @@ async def test_a_text_that_breaks_a_constraint_is_asked_for_again_with_the_reaso
 async def test_after_the_last_attempt_a_text_stays_as_it_is(tmp_path: Path) -> None:
     critic = Critic(writes=lambda old, line: "x" * 5_000)
     async with shop(tmp_path, critic) as ws:
-        result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=options(*_graph()))
+        result = await ws.run("Improve it.", model="optimiser", system="textgrad", options=options(*two_prompts()))
     assert (result.output, len(critic.asked["step"])) == ([], 2)
     assert (
         "prompt:lists/rules stays as it is: the new text for prompt:lists/rules has 5,000 characters" in result.report
@@ -144,7 +126,7 @@ async def test_after_the_last_attempt_a_text_stays_as_it_is(tmp_path: Path) -> N
 
 async def test_earlier_values_and_what_was_said_of_them_are_shown(tmp_path: Path) -> None:
     critic = Critic()
-    variables, evidence = _graph()
+    variables, evidence = two_prompts()
     past = {"text": "- Take any list.", "feedback": "It took the oldest list.", "score": 0.25}
     given = options(variables, evidence)
     given["variables"][0]["past"] = [past]
@@ -158,7 +140,7 @@ async def test_earlier_values_and_what_was_said_of_them_are_shown(tmp_path: Path
 async def test_without_a_readable_critique_nothing_is_proposed(tmp_path: Path) -> None:
     model = ScriptedModel(lambda request: "It is not good.", name="vague")
     async with shop(tmp_path, Critic(), models={"vague": model}) as ws:
-        result = await ws.run("Improve it.", model="vague", system="textgrad", options=options(*_graph()))
+        result = await ws.run("Improve it.", model="vague", system="textgrad", options=options(*two_prompts()))
         assert (result.status, result.output) == (RunStatus.BLOCKED, [])
     assert result.report == "No critique of an outcome could be had, so nothing is proposed."
     assert len(model.requests) == 2
@@ -179,7 +161,7 @@ async def test_what_was_stopped_goes_on_without_asking_again(tmp_path: Path, at:
         return critic.reply(request)
 
     stopped = {"optimiser": ScriptedModel(slow, name="optimiser")}
-    given = options(*_graph())
+    given = options(*two_prompts())
     async with shop(tmp_path, critic, models=stopped) as ws:
         run = await ws.create("Improve it.", model="optimiser", system="textgrad", options=given)
         work = asyncio.create_task(ws.resume(run))
@@ -205,7 +187,7 @@ async def test_a_budget_that_ends_in_the_middle_goes_on_later(tmp_path: Path) ->
     profile = ModelProfile(model="dear", max_tokens=500)
     models = {"dear": ScriptedModel(dear, name="dear", profile=profile)}
     async with shop(tmp_path, critic, models=models) as ws:
-        given = options(*_graph())
+        given = options(*two_prompts())
         result = await ws.run(
             "Improve it.", model="dear", system="textgrad", options=given, budget=Budget(tokens=4_500)
         )
@@ -233,7 +215,7 @@ async def test_no_truth_stands_in_the_log_of_an_optimiser_or_of_a_refinement(tmp
     trial = Trial(tmp_path, {"worker": either, "optimiser": critic.reply})
     lines = [{"id": f"q{n}", "question": f"{TASK} It is lamp {n}.", "answer": f"canary{n}"} for n in range(2)]
     write_set(trial.data, lines)
-    refined = {"parts.refine": "textgrad", "parts.rounds": 1}
+    refined: dict[str, Any] = {"parts.refine": "textgrad", "parts.rounds": 1}
     plan = trial.plan(Arm(name="plain", system="react"), Arm(name="refined", system="react", settings=refined))
     await trial.run(plan)
     scores = await trial.score(plan)
@@ -262,7 +244,7 @@ async def test_no_truth_stands_in_the_log_of_an_optimiser_or_of_a_refinement(tmp
 )
 def test_options_that_are_of_no_use_are_refused(change: dict[str, Any], said: str) -> None:
     with pytest.raises(EvidenceError) as caught:
-        TextGrad().check_options(options(*_graph()) | change, (), "optimiser")
+        TextGrad().check_options(options(*two_prompts()) | change, (), "optimiser")
     assert said in str(caught.value)
 
 
@@ -280,7 +262,7 @@ def test_options_that_are_of_no_use_are_refused(change: dict[str, Any], said: st
     ],
 )
 def test_evidence_that_does_not_fit_is_refused(variable: dict[str, Any], evidence: dict[str, Any], said: str) -> None:
-    given = options(*_graph())
+    given = options(*two_prompts())
     given["variables"][0] |= variable
     given["evidence"][0] |= evidence
     for name, system in (("textgrad", TextGrad()), ("reflection", Reflection())):
@@ -301,7 +283,7 @@ async def test_the_offline_model_is_no_optimiser(tmp_path: Path) -> None:
     async with shop(tmp_path, Critic()) as ws:
         for system in ("textgrad", "reflection"):
             with pytest.raises(UsageError, match=f"the offline model judges nothing, so {system} cannot work with it"):
-                await ws.create("Improve it.", model="offline", system=system, options=options(*_graph()))
+                await ws.create("Improve it.", model="offline", system=system, options=options(*two_prompts()))
 
 
 def test_the_worker_does_what_its_prompt_says() -> None:

@@ -12,14 +12,24 @@ import pytest
 
 from agentorchestra.agents.distiller import NAME, Material, Report
 from agentorchestra.core.content import Trust
-from agentorchestra.core.errors import EvolutionError, SettingsError, UsageError
+from agentorchestra.core.errors import (
+    EvolutionError,
+    ModelUnavailableError,
+    SettingsError,
+    UnknownComponentError,
+    UsageError,
+)
 from agentorchestra.core.messages import ModelRequest, ModelResponse
+from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.evolution.tips import MOST_RUNS, distil, judge_tip, settle
+from agentorchestra.evaluation.plan import Arm
+from agentorchestra.evaluation.questions import load_set
+from agentorchestra.evolution.tips import MOST_RUNS, Judgement, distil, judge_tip, settle, validate
 from agentorchestra.models.render import render_message
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
+from tests.evaluation.support import write_set
 
 TRUTH = "zanzibar-7719"
 
@@ -227,6 +237,25 @@ async def test_a_model_that_says_nothing_of_use_is_asked_twice_and_named(tmp_pat
     assert result.status is RunStatus.FAILED and "gave no tips in the form" in result.report
 
 
+async def test_a_distillation_that_was_stopped_goes_on(tmp_path: Path) -> None:
+    away = [True]
+
+    def sometimes(request: ModelRequest) -> ModelResponse:
+        if away[0]:
+            raise ModelUnavailableError("nobody is there")
+        return reader(request)
+
+    models = {"reader": ScriptedModel(sometimes, name="reader"), "clerk": ScriptedModel(clerk, name="clerk")}
+    async with Workspace(tmp_path / "ws", models=models, tools=[ask]) as ws:
+        _, good = await two_runs(ws)
+        with pytest.raises(EvolutionError, match=r"the distiller's run run_\w+ gave no tips: .*ask again"):
+            await distil(ws, [good], model="reader")
+    away[0] = False
+    async with Workspace(tmp_path / "ws", models=models, tools=[ask]) as ws:
+        assert len(await distil(ws, [good], model="reader")) == 2
+        assert [one.manifest.system for one in await ws.runs()].count(NAME) == 1, "it is the same run"
+
+
 async def test_true_answers_stand_in_no_request(tmp_path: Path) -> None:
     ws, distilling = workspace(tmp_path)
     async with ws:
@@ -235,3 +264,68 @@ async def test_true_answers_stand_in_no_request(tmp_path: Path) -> None:
         (run,) = [one for one in await ws.runs() if one.manifest.system == NAME]
         events = [json.dumps(one.body) for one in await ws.events(run.id)]
     assert TRUTH not in "".join(events) and "score 0 of 1" in render_message(distilling.requests[0].messages[1])
+
+
+# -- validation --------------------------------------------------------------------------------------------------------
+
+
+class Questions:
+    """Questions to a clerk who looks into the old register, in vain, unless a tip names the new one."""
+
+    def __init__(self, folder: Path, count: int = 8) -> None:
+        self.folder = folder / "ws"
+        asked = [{"id": f"q{n}", "question": f"Where is item {n}?", "answer": "shelf 4"} for n in range(count)]
+        self.data = write_set(folder / "data", asked)
+        self.told: list[bool] = []
+
+    def workspace(self, folder: Path, arm: Arm | None = None) -> Workspace[Any]:
+        def counted(request: ModelRequest) -> ModelResponse:
+            words = "\n".join(render_message(one) for one in request.messages)
+            if not any(one.role == "tool" for one in request.messages):
+                self.told.append("use the new register" in words)
+            return clerk(request)
+
+        models = {
+            "clerk": ScriptedModel(counted, name="clerk"),
+            "reader": ScriptedModel(reader, name="reader"),
+        }
+        settings = Settings(system="react", model="clerk")
+        return Workspace(folder, models=models, tools=[ask], settings=arm.settled(settings) if arm else settings)
+
+    async def judged(self, ref: str, **limits: Any) -> Judgement:
+        questions = load_set("local", self.data)
+        return await validate(
+            self.folder, ref, questions, arm=Arm(name="clerk"), data=str(self.data), workspaces=self.workspace, **limits
+        )
+
+
+async def test_a_tip_is_tried_by_itself_with_and_without_it(tmp_path: Path) -> None:
+    questions = Questions(tmp_path)
+    async with questions.workspace(questions.folder) as ws:
+        _, good = await two_runs(ws)
+        helps, other = await distil(ws, [good], model="reader")
+    questions.told.clear()
+    kept = await questions.judged(helps.ref)
+    assert (kept.verdict, kept.gain.better, kept.gain.questions) == ("kept", 8, 8)
+    assert questions.told.count(True) == 8 and questions.told.count(False) == 8
+    # The other tip says nothing of use to this clerk; it is retired where a tip has to be worth something.
+    assert (await questions.judged(other.ref)).verdict == "undecided"
+    useless = await questions.judged(other.ref, worth=0.5)
+    assert useless.verdict == "retired" and len(questions.told) == 32, "the answers are those that there are"
+    async with questions.workspace(questions.folder) as ws:
+        assert [one.ref for one in await ws.remembered(kinds=("insight",))] == [helps.ref]
+        ((entry, why),) = await ws.retired()
+        assert entry.ref == other.ref and "(evaluation tip-" in why
+    with pytest.raises(UnknownComponentError, match="is told in this workspace; `agentorchestra memories entries"):
+        await questions.judged(other.ref)
+
+
+async def test_a_tip_is_not_judged_by_what_it_was_learnt_from(tmp_path: Path) -> None:
+    questions = Questions(tmp_path)
+    async with questions.workspace(questions.folder) as ws:
+        ran = await ws.run("Where  is item 3?", system="react", model="clerk")
+        (tip,) = await distil(ws, [ran.run_id], {ran.run_id: 0.0}, model="reader")
+    questions.told.clear()
+    with pytest.raises(EvolutionError, match="the question 'q3' is what the tip was learnt from"):
+        await questions.judged(tip.ref)
+    assert not questions.told

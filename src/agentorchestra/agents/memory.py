@@ -89,12 +89,19 @@ class SessionMemory:
         return int(window_of(self._model(), self.session, self.kit) * CHARS_PER_TOKEN / 2)
 
     async def read(
-        self, query: str = "", *, kinds: Sequence[EntryKind] = (), scope: Scope = "agent", limit: int = 20
+        self,
+        query: str = "",
+        *,
+        kinds: Sequence[EntryKind] = (),
+        scope: Scope = "agent",
+        limit: int = 20,
+        only: str = "",
     ) -> list[Entry]:
-        """Perform ReadMemory."""
+        """Perform ReadMemory; with `only` for the one entry of that name."""
         arguments: dict[str, JsonValue] = {"agent": self.agent, "scope": scope, "limit": limit}
         arguments |= {"kinds": list[JsonValue](kinds)} if kinds else {}
         arguments |= {"query": query[:LONGEST_ENTRY]} if query else {}
+        arguments |= {"only": only} if only else {}
         outcome = await self.session.perform(self._effect(EffectKind.READ_MEMORY, arguments))
         value = outcome.value.get("entries") if outcome.ok and isinstance(outcome.value, dict) else None
         return [Entry.model_validate(one) for one in value] if isinstance(value, list) else []

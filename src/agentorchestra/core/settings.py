@@ -736,6 +736,7 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
         planning_interval: steps from one review of the plan to the next.
         subtasks: the task is divided into a graph of subtasks, which sub-agents do before the first step.
         tips: what earlier tasks of the workspace taught is put before whoever plans, and before the agent.
+        tip: the name of one insight that is put there whatever the task, `RUN:ENTRY`; so a tip is tried by itself.
         summary: each step is summed up, with suggestions for the next one, and the summaries stay before the agent.
         retrieval: the past step that is most like the last one is put before the agent.
         long_term: what is known is fused with each step, and put before the agent; later tasks of the session go on
@@ -761,6 +762,7 @@ class PartSettings(BaseModel, frozen=True, extra="forbid"):
     planning_interval: int | None = Field(default=None, ge=1, le=100)
     subtasks: bool | None = None
     tips: bool | None = None
+    tip: str | None = None
     summary: bool | None = None
     retrieval: bool | None = None
     long_term: bool | None = None

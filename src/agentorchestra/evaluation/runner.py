@@ -91,7 +91,7 @@ class Ending:
 
 def arm_workspace(folder: Path, arm: Arm) -> Workspace[Any]:
     """Return the workspace with an arm's preset and settings, and with what keeps questions apart; not yet opened."""
-    made = open_workspace(folder, preset=arm.preset)
+    made = open_workspace(folder, preset=arm.preset).another()
     given = made.own.settings or load_settings(folder, arm.preset)
     made.own = replace(made.own, settings=arm.settled(given))
     return made

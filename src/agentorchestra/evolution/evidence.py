@@ -46,6 +46,9 @@ _TAG = re.compile(r"\{\{.*?\}\}|\{%.*?%\}|\{#.*?#\}", re.DOTALL)
 _TELLING = 20
 """Characters that words need to be known again elsewhere."""
 
+_WARNINGS = 20
+"""Warnings of a run that are told."""
+
 _SHARE = 0.3
 """Part of a template's words that stand in a request which was rendered from it; conditions leave some out."""
 
@@ -79,7 +82,7 @@ def evidence_of(
     ended = [one.data for one in events if one.type == "run_ended"]
     last = ended[-1] if ended else None
     result = last.result if isinstance(last, RunEnded) else {}
-    notes = [one.data for one in events if one.type == "noted"]
+    notes = [data for one in events if one.type == "noted" and isinstance(data := one.data, Noted)]
     graph = _Graph(Ledger.of(events), {one.span or "": one.actor for one in events if one.actor})
     graph.build()
     kept = graph.nearest(nodes)
@@ -89,8 +92,8 @@ def evidence_of(
         task=cut(manifest.task, chars // 8),
         status=status.value,
         answer=cut(str(result.get("answer") or ""), chars // 8),
-        error=(last.error or "") if isinstance(last, RunEnded) else "",
-        failed_checks=tuple(cut(one.message, 500) for one in notes if isinstance(one, Noted) and one.level != "info"),
+        error=cut((last.error or "") if isinstance(last, RunEnded) else "", chars // 8),
+        failed_checks=tuple(cut(one.message, 500) for one in notes if one.level != "info")[-_WARNINGS:],
         score=score,
         labels=manifest.labels,
         nodes=tuple(graph.node(key, variables, room) for key in kept),
@@ -186,8 +189,10 @@ class _Graph:
         return False
 
     def _before(self, key: EffectKey) -> EffectKey | None:
-        """Return the last request before an effect on its branch."""
-        return max((one for one in self.requests if one.branch == key.branch and one.n < key.n), default=None)
+        """Return the last request on an effect's branch that was answered before it began."""
+        began = self.records[key].began
+        asked = (one for one in self.requests if one.branch == key.branch and one.n < key.n)
+        return max((one for one in asked if self.records[one].seq <= began), default=None)
 
     def _stands(self, key: EffectKey, text: str, *, near: bool = False) -> bool:
         """Return True if an output stands in a text; `near`: where it is expected, however short it is."""
@@ -236,7 +241,12 @@ def takes_part(variable: Variable, record: Record, request: ModelRequest | None)
         return variable.is_code and record.kind in _CARRIERS[kind] and component == name
     if variable.is_code:
         return False
-    if kind == "tool" and any(tool.name == name for tool in request.tools):
+    # The words of what is offered stand in its schema.
+    offered = {tool.name for tool in request.tools}
+    if kind == "tool" or (kind == "agent" and variable.role == "description"):
+        if name in offered:
+            return True
+    elif kind == "environment" and any(one.startswith(f"{name}_") for one in offered):
         return True
     words = [line.strip() for line in _TAG.sub("\n", variable.text).splitlines()]
     telling = [one for one in words if len(one) >= _TELLING] or [one for one in words if one]

@@ -15,6 +15,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
+from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError, UsageError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.spec import RunSpec
@@ -115,6 +116,7 @@ class Evolver:
             variables=await self._variables(workspace, current),
             trials=_trials(before, CURRENT),
             evaluate=evaluate,
+            past=await self._past(workspace, current),
             labels={"evolution": evolution.name, "round": str(number)},
             model=evolution.optimiser_model or evolution.model,
             usd=self._left(),
@@ -220,6 +222,24 @@ class Evolver:
             )
         return {place: one for place, one in found.items() if not wanted or place in wanted}
 
+    async def _past(self, workspace: Workspace[Any], current: Mapping[str, str]) -> dict[str, list[Past]]:
+        """Return the texts that were proposed before, with their scores on training questions (momentum).
+
+        What the gate said of them stays out: it comes from questions that no optimiser learns from.
+        """
+        found: dict[str, list[Past]] = {}
+        for one in rounds(self._folder, self._evolution.name):
+            for subject, version in one.versions.items():
+                if version == current[subject]:
+                    continue
+                manager, name = managed(workspace, subject)
+                for each in await manager.vars(name, version):
+                    place = f"{subject}/{each.name}"
+                    if place in one.reasons:
+                        past = Past(text=each.value, score=one.after)
+                        found.setdefault(place, []).append(past)
+        return found
+
     async def _candidates(
         self, task: Improvement, current: Mapping[str, str], proposal: Proposal, number: int
     ) -> dict[str, str]:
@@ -276,6 +296,8 @@ class Evolver:
         by: By = {"author": f"evolution {self._evolution.name}", "reason": evidence, "run": ended.run}
         for subject, version in ended.versions.items():
             manager, name = managed(workspace, subject)
+            if await version_of(workspace, subject) == version:
+                continue  # it was promoted before a stop
             if self._evolution.canary < 1:
                 await manager.share(name, version, self._evolution.canary, **by)
             else:
@@ -322,10 +344,16 @@ class Evolver:
         evolution = self._evolution
         questions, left = source.load(), self._left()
         name = f"{evolution.name}-{step}"
+        no_room = EvolutionError(
+            f"the budget of {evolution.budget_usd or 0:g} US dollars has no room for {name}; go on with a larger one: "
+            f"agentorchestra evolve run --name {evolution.name} --budget-usd X"
+        )
         if (folder_of(self._folder, name) / PLAN).exists():
             plan = read_plan(self._folder, name)
             if left is not None and left > 0:
                 plan = amend(self._folder, name, left)
+        elif left is not None and left <= 0:
+            raise no_room
         else:
             made = planned(
                 questions,
@@ -343,10 +371,7 @@ class Evolver:
         ending = await runner.run()
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
-            raise EvolutionError(
-                f"the budget of {evolution.budget_usd:g} US dollars has no room for {name}; go on with a larger one: "
-                f"agentorchestra evolve run --name {evolution.name} --budget-usd X"
-            )
+            raise no_room
         self._spent.append(total(one.cost_usd for one in scores))
         return scores
 

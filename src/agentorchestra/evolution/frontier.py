@@ -28,7 +28,7 @@ from agentorchestra.evaluation.plan import PLAN, Arm, Plan, amend, evaluations, 
 from agentorchestra.evaluation.plan import keep as keep_plan
 from agentorchestra.evaluation.plan import read as read_plan
 from agentorchestra.evaluation.questions import QuestionSet
-from agentorchestra.evaluation.report import html
+from agentorchestra.evaluation.report import html, plot
 from agentorchestra.evaluation.results import Point, Table, points, share, usd
 from agentorchestra.evaluation.results import frontier as unbeaten
 from agentorchestra.evaluation.runner import Runner, arm_workspace, paid
@@ -228,7 +228,7 @@ class Frontier:
         reasons = {one.place: one.reason for one in proposal.changes}
         made = Candidate(round=number, base=base.version, reasons=reasons, run=proposal.run, usd=proposal.usd)
         if not proposal.changes:
-            return made.model_copy(update={"why": "nothing was proposed"})
+            return made.model_copy(update={"why": proposal.why})
         try:
             if unknown := [one.place for one in proposal.changes if one.place not in variables]:
                 raise EvolutionError(f"{unknown[0]} may not change; {', '.join(variables)} may")
@@ -401,7 +401,7 @@ def best(folder: Path, learning: Learning) -> Candidate:
     front = front_of(folder, learning)
     if not front:
         raise EvolutionError(f"no prompt of {learning.name} was tried yet; `agentorchestra evolve frontier` does that")
-    return max(front, key=lambda one: found[one.arm].accuracy.value)
+    return max(front, key=lambda one: found[one.arm].share)
 
 
 def table(folder: Path, learning: Learning) -> Table:
@@ -411,7 +411,7 @@ def table(folder: Path, learning: Learning) -> Table:
     rows = []
     for one in candidates(folder, learning.name):
         point = found.get(one.arm) if one.version else None
-        cells = ("-", "-") if point is None else (share(point.accuracy), usd(point.usd))
+        cells = ("-", "-") if point is None or point.accuracy is None else (share(point.accuracy), usd(point.usd))
         said = "; ".join(filter(None, one.reasons.values())) or one.why or "as it was"
         rows.append((str(one.round), one.version or "-", *cells, "yes" if one.arm in front else "no", said))
     note = (
@@ -428,7 +428,8 @@ def page(folder: Path, learning: Learning) -> str:
     if first is None:
         raise EvolutionError(f"no prompt of {learning.name} was tried yet; `agentorchestra evolve frontier` does that")
     named = first.model_copy(update={"name": learning.name})
-    return html(named, [table(folder, learning)], points_of(folder, learning))
+    shown = table(folder, learning)
+    return html(named, [shown], {shown.title: [plot(points_of(folder, learning))]})
 
 
 def _plan(folder: Path, learning: Learning, one: Candidate) -> Plan | None:
@@ -474,7 +475,7 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
         tried = [
             {
                 "version": one.version,
-                "accuracy": f"{100 * points[one.arm].accuracy.value:.0f}",
+                "accuracy": f"{100 * points[one.arm].share:.0f}",
                 "cost": usd(points[one.arm].usd),
                 "why": "; ".join(one.reasons.values())[:_TASK_CHARS],
             }
@@ -482,7 +483,7 @@ def thrifty(name: str, folder: Path, learning: Learning) -> Optimiser:
             if one.version and one.arm in points and one.arm != base.name
         ]
         text = task.workspace.prompts.get("cost_loss").render(
-            accuracy=f"{100 * base.accuracy.value:.0f}", cost=usd(base.usd), trials=trials, tried=tried[-_TRIED:]
+            accuracy=f"{100 * base.share:.0f}", cost=usd(base.usd), trials=trials, tried=tried[-_TRIED:]
         )
         return text[:LONGEST_LOSS]
 

@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 
 from pydantic import BaseModel
 
+from agentorchestra.agents.optimiser.evidence import Past
 from agentorchestra.core.errors import EvolutionError
 from agentorchestra.tea.registry.kind import Variable
 from agentorchestra.workspace import Workspace
@@ -72,6 +73,7 @@ class Improvement:
         workspace: open; its requests are runs there.
         variables: those that may change, by place (`prompt:react/template`).
         trials: the training questions of this round with the current texts.
+        past: earlier texts of the variables in this evolution, by place, with how they did on training questions.
         evaluate: answers some of these questions (their ids) with other texts, by place; what that costs counts.
         labels: of its runs.
         model: that it asks, None for that of the settings.
@@ -83,6 +85,7 @@ class Improvement:
     variables: Mapping[str, Variable]
     trials: Sequence[Trial]
     evaluate: Callable[[Mapping[str, str], Sequence[str]], Awaitable[Sequence[Trial]]]
+    past: Mapping[str, Sequence[Past]] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
     model: str | None = None
     usd: float | None = None

@@ -104,6 +104,7 @@ async def texts_of(task: Improvement) -> list[Text]:
                 role=one.role,
                 description=one.description[:2_000],
                 source=source,
+                past=tuple(task.past.get(place, ())),
             )
         )
     return [one for one in found if one.text.strip()]

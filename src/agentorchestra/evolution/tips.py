@@ -10,19 +10,23 @@ not distilled again; the evidence stands in the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Literal
 
 from agentorchestra.agents.distiller import NAME, Line, Material, Report, Tip
 from agentorchestra.agents.trace import trace_of
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.errors import EvolutionError
+from agentorchestra.core.errors import EvolutionError, UnknownComponentError
 from agentorchestra.core.ids import EffectKey, sha256_json
 from agentorchestra.core.spec import FINAL, RunSpec, RunStatus
-from agentorchestra.evaluation.results import by_points
-from agentorchestra.evaluation.runner import ENDED
+from agentorchestra.evaluation.plan import Arm, keep, planned
+from agentorchestra.evaluation.questions import QuestionSet
+from agentorchestra.evaluation.results import by_points, values
+from agentorchestra.evaluation.runner import ENDED, Runner, arm_workspace
+from agentorchestra.evaluation.scores import score
 from agentorchestra.evaluation.statistics import Difference, Scores, difference
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.workspace import Workspace
@@ -165,6 +169,73 @@ def judge_tip(scores_with: Scores, scores_without: Scores, *, worth: float = 0.0
     gain = difference(scores_with, scores_without, level=level)
     verdict: Verdict = "kept" if gain.low > 0 else "retired" if gain.high <= worth else "undecided"
     return Judgement(verdict, gain, worth)
+
+
+async def validate(
+    folder: Path,
+    ref: str,
+    questions: QuestionSet,
+    *,
+    arm: Arm,
+    source: str = "",
+    data: str = "",
+    worth: float = 0.0,
+    workspaces: Callable[[Path, Arm], Workspace[Any]] = arm_workspace,
+    at_once: int = 4,
+    **limits: Any,
+) -> Judgement:
+    """Return the verdict on a tip from questions that are answered with it and without it; a useless one is retired.
+
+    It is an evaluation of two arms, which goes on where it stopped; its record and its runs are the evidence.
+
+    Args:
+        folder: of the workspace.
+        ref: of the tip, `RUN:ENTRY`.
+        questions: that the tip was not learnt from.
+        arm: who answers: a system that works in steps, its model and settings.
+        source, data: what the set was loaded by.
+        worth: see `judge_tip`.
+        workspaces, at_once: see `evaluation.runner.Runner`.
+        limits: further fields of `evaluation.plan.Plan`: `sample`, `repeats`, `question_usd`, ...
+
+    Raises:
+        UnknownComponentError: there is no such tip, or it is not told any more.
+        EvolutionError: the tip was learnt from one of the questions, or the budget had no room for all.
+        EvaluationError: what no evaluation can be made of.
+    """
+    without = arm.model_copy(update={"name": "without"})
+    arms = [arm.model_copy(update={"name": "with", "settings": {**arm.settings, "parts.tip": ref}}), without]
+    name = limits.pop("name", "") or f"tip-{sha256_json([ref, arm.model_dump(mode='json')])[:8]}"
+    async with workspaces(folder, without) as workspace:
+        tips = {one.ref: one for one in await workspace.remembered(kinds=("insight",)) if one.told}
+        if ref not in tips:
+            raise UnknownComponentError(
+                f"no tip {ref!r} is told in this workspace; `agentorchestra memories entries --kind insight` lists them"
+            )
+        learnt = {one.rpartition("/")[0].partition("/")[0] for one in tips[ref].evidence}
+        plan = planned(questions, arms, source=source, data=data, name=name, **limits)
+        for one in await workspace.runs():
+            for each in plan.ids if one.id in learnt else ():
+                if _words(questions.by_id[each].task) == _words(one.manifest.task):
+                    raise EvolutionError(
+                        f"the question {each!r} is what the tip was learnt from (run {one.id}); what was learnt from a "
+                        "question cannot be judged by it, so leave it out"
+                    )
+        plan = keep(folder, plan)
+        ending = await Runner(folder, plan, questions, workspaces=workspaces, at_once=at_once).run()
+        scores = await score(workspace, plan, questions, at_once=at_once)
+        if ending.left_out:
+            raise EvolutionError(
+                f"the budget had no room for {len(ending.left_out)} questions of {name}; `agentorchestra eval resume "
+                f"{name} --budget-usd X` goes on, then the same command"
+            )
+        found = judge_tip(values(scores, "with"), values(scores, "without"), worth=worth)
+        await settle(workspace, ref, found, f"evaluation {name}")
+    return found
+
+
+def _words(text: str) -> str:
+    return " ".join(text.casefold().split())
 
 
 async def settle(workspace: Workspace[Any], ref: str, judgement: Judgement, evidence: str) -> None:

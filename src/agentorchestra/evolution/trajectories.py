@@ -456,8 +456,8 @@ class _Form:
 
     def pair(self, chosen: Decided, rejected: Decided, data: Data) -> Preference | None:
         """Return the pair of two actions in one state; None where it has no room or cannot be read."""
-        longer = max((chosen, rejected), key=lambda one: one.said.chars)
-        prompt = self._state(longer, data) if chosen.readable and rejected.readable else None
+        unread = [one for one in (chosen, rejected) if not one.readable]
+        prompt = self._state(max(unread or (chosen, rejected), key=lambda one: one.said.chars), data)
         if prompt is None:
             return None
         tools, words = chosen.request.tools, self._chat(prompt, chosen.request.tools)

@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import is_top
-from agentorchestra.agents.forms import NUMBER, TEXT, TEXTS, Form, Question, Questioner, form, limit_status, list_of
+from agentorchestra.agents.forms import NUMBER, TEXT, TEXTS, Form, Question, Questioner, form, list_of
 from agentorchestra.agents.generation.specification import Case
 from agentorchestra.agents.generation.trials import tried
 from agentorchestra.agents.optimiser.constraints import with_source
@@ -32,11 +32,11 @@ from agentorchestra.agents.optimiser.evidence import (
     cut,
     read_options,
 )
-from agentorchestra.agents.optimiser.revision import Revision, Wanted, shown
+from agentorchestra.agents.optimiser.revision import Revision, Wanted, proposed, shown
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block
 from agentorchestra.core.errors import SourceError
-from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 
 NAME = "reflection"
@@ -80,7 +80,6 @@ class _Reflecting:
     kit: Kit
     options: Optimisation
     questioner: Questioner
-    report: list[str] = field(default_factory=list, init=False)
 
     async def run(self) -> AgentResult:
         """Diagnose, choose, change."""
@@ -88,15 +87,15 @@ class _Reflecting:
         replies = await self.questioner.all([self._diagnosis_question(one) for one in runs])
         diagnoses = [(one, reply) for one, reply in zip(runs, replies, strict=True) if reply is not None]
         if not diagnoses:
-            return self._ended((), "No diagnosis of a run could be had, so nothing is proposed.")
-        self.report += [f"Diagnosis of {one.run}:\n{text}" for one, reply in diagnoses if (text := _in_words(reply))]
+            why = "No diagnosis of a run could be had, so nothing is proposed."
+            return proposed(self.questioner, why, blocked=True)
+        report = [f"Diagnosis of {one.run}:\n{text}" for one, reply in diagnoses if (text := _in_words(reply))]
         wanted = self._wanted([reply for _, reply in diagnoses])
+        if not wanted:
+            report.append("No text had a part in what was diagnosed, so nothing is proposed.")
         revision = Revision(self.questioner, self.options.limits, self._trial)
         changes = await revision.run(wanted)
-        self.report += revision.left
-        return self._ended(
-            changes, "" if wanted else "No text had a part in what was diagnosed, so nothing is proposed."
-        )
+        return proposed(self.questioner, "\n\n".join([*report, *revision.left]), changes)
 
     def _wanted(self, replies: Sequence[Mapping[str, Any]]) -> list[Wanted]:
         """Return the variables with the greatest part in the failures, over all runs, with what is said of each."""
@@ -181,18 +180,6 @@ class _Reflecting:
             if case not in found:
                 found.append(case)
         return found[:MOST_TRIALS]
-
-    def _ended(self, changes: Sequence[dict[str, Any]], why: str) -> AgentResult:
-        """Return the result: the changes, and what was said on the way."""
-        limited = self.questioner.limited
-        report = [*self.report, *([why] if why else []), *([f"The budget ended it: {limited}"] if limited else [])]
-        names = ", ".join(f"{one['component']}/{one['variable']}" for one in changes)
-        return AgentResult(
-            status=limit_status(limited) if limited else RunStatus.COMPLETED,
-            answer=f"{len(changes)} changes are proposed: {names}." if changes else "Nothing is proposed.",
-            output=[*changes],
-            report="\n\n".join(report),
-        )
 
 
 def _in_words(reply: Mapping[str, Any]) -> str:

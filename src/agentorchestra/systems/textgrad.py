@@ -14,7 +14,7 @@ nothing is registered here (`evolution/`). The expected answers of tasks are no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from graphlib import TopologicalSorter
 from typing import Any, ClassVar
@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 from pydantic import JsonValue
 
 from agentorchestra.agents.agent import is_top
-from agentorchestra.agents.forms import TEXT, TEXTS, Question, Questioner, form, limit_status
+from agentorchestra.agents.forms import TEXT, TEXTS, Question, Questioner, form
 from agentorchestra.agents.optimiser.evidence import (
     OUTCOME,
     Evidence,
@@ -32,10 +32,10 @@ from agentorchestra.agents.optimiser.evidence import (
     cut,
     read_options,
 )
-from agentorchestra.agents.optimiser.revision import Revision, Wanted, shown
+from agentorchestra.agents.optimiser.revision import Revision, Wanted, proposed, shown
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block
-from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.core.spec import AgentResult, AgentSpec
 from agentorchestra.runtime.session import Session
 
 NAME = "textgrad"
@@ -68,9 +68,9 @@ class TextGrad:
         for one, reply in zip(batch, replies, strict=True):
             one.feedback[OUTCOME] = "\n".join(f"- {each}" for each in _said(reply, "problems"))
         if all(reply is None for reply in replies):
-            return _ended(questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True)
+            return proposed(questioner, "No critique of an outcome could be had, so nothing is proposed.", blocked=True)
         if not any(one.feedback[OUTCOME] for one in batch):
-            return _ended(questioner, "The critique found nothing to better in the outcomes, so nothing is proposed.")
+            return proposed(questioner, "The critique found nothing to better in the outcomes, so nothing is proposed.")
 
         # backward, step by step from the end, all runs at the same time
         for distance in range(1, 1 + max(one.depth for one in batch)):
@@ -93,7 +93,7 @@ class TextGrad:
         changes = await revision.run([Wanted(options.of(key), tuple(gradients[key])) for key in chosen])
         report = [f"Feedback on {key}:\n{said}" for key in ranked for said in gradients[key]]
         report += revision.left or ([] if ranked else ["No feedback reached a variable, so nothing is proposed."])
-        return _ended(questioner, "\n\n".join(report), changes)
+        return proposed(questioner, "\n\n".join(report), changes)
 
 
 @dataclass
@@ -162,7 +162,12 @@ class _Backward:
         for node in nodes:
             content += _node_blocks(node, room)
             content += shown("What is said of this step:", cut(self.feedback[node.key], room), "feedback")
-        values = {"task": self.evidence.task, "role": variable.role or "text", "description": variable.description}
+        values = {
+            "task": self.evidence.task,
+            "role": variable.role or "text",
+            "description": variable.description,
+            "others": sorted({key for node in nodes for key in node.uses} - {variable.key}),
+        }
         return Question(GRADIENT, _FEEDBACK, values, tuple(content))
 
     def _on(self, key: str) -> list[str]:
@@ -201,16 +206,3 @@ def _said(reply: Mapping[str, Any] | None, name: str) -> list[str]:
     value = (reply or {}).get(name)
     every = value if isinstance(value, list) else [value]
     return [one.strip() for one in every if isinstance(one, str) and one.strip()]
-
-
-def _ended(
-    questioner: Questioner, report: str, changes: Sequence[dict[str, Any]] = (), *, blocked: bool = False
-) -> AgentResult:
-    """Return the result: the changes, and what was said on the way."""
-    status = RunStatus.BLOCKED if blocked else RunStatus.COMPLETED
-    if questioner.limited:
-        status = limit_status(questioner.limited)
-        report = f"{report}\n\nThe budget ended it: {questioner.limited}".strip()
-    names = ", ".join(f"{one['component']}/{one['variable']}" for one in changes)
-    answer = f"{len(changes)} changes are proposed: {names}." if changes else "Nothing is proposed."
-    return AgentResult(status=status, answer=answer, output=[*changes], report=report)

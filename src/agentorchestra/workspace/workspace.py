@@ -10,6 +10,7 @@ import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
+from copy import copy
 from datetime import datetime
 from pathlib import Path
 from types import TracebackType
@@ -152,6 +153,12 @@ class Workspace(Generic[Deps]):
         self._equipment: dict[str, Equipment] = {}
         self._clients: list[Any] = []
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
+
+    def another(self) -> Self:
+        """Return a workspace that is given the same, not open: an application has one, and its arms several."""
+        other = copy(self)
+        other._open, other._equipment, other._clients, other._temporary = False, {}, [], None
+        return other
 
     # -- life ------------------------------------------------------------------------------------------------------
 

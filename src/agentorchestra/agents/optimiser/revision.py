@@ -6,11 +6,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from agentorchestra.agents.forms import TEXT, Question, Questioner, form, material
+from agentorchestra.agents.forms import TEXT, Question, Questioner, form, limit_status, material
 from agentorchestra.agents.optimiser.constraints import GUARD, check_text, longest, required
 from agentorchestra.agents.optimiser.evidence import Limits, Variable, change, cut
 from agentorchestra.core.content import Block, Trust, block_from
 from agentorchestra.core.errors import ProposalError
+from agentorchestra.core.spec import AgentResult, RunStatus
 
 STEP = "optimiser_step"
 
@@ -95,6 +96,7 @@ class Revision:
             "guarded": GUARD in one.text,
             "most": longest(one, self.limits),
             "again": bool(problem),
+            "earlier": bool(one.past),
         }
         content: list[Block] = [*shown("The text as it is now:", one.text, one.key)]
         if one.is_code and one.source:
@@ -106,7 +108,9 @@ class Revision:
                 content += shown("What was said of that version:", cut(each.feedback, room // 3), one.key)
         share = max(1, room // max(1, len(wanted.feedback)))
         for number, said in enumerate(wanted.feedback, start=1):
-            content += shown(f"What is said of it, from run {number}:", cut(said, share), "feedback")
+            content += shown(
+                f"What was said of a run and of this text's part in it ({number}):", cut(said, share), "feedback"
+            )
         if problem:
             content += shown("Your last text, which was refused:", cut(before, room), "proposal")
             content += shown("Why it was refused:", cut(problem, room), "proposal")
@@ -116,3 +120,16 @@ class Revision:
 def shown(head: str, text: str, ref: str) -> list[Block]:
     """Return a heading of ours, and words as material."""
     return [block_from(head, trust=Trust.SYSTEM), material(text or "(empty)", ref)]
+
+
+def proposed(
+    questioner: Questioner, report: str, changes: Sequence[dict[str, Any]] = (), *, blocked: bool = False
+) -> AgentResult:
+    """Return the result of an optimiser: its changes, and what was said on the way; `blocked`: it could not begin."""
+    status = RunStatus.BLOCKED if blocked else RunStatus.COMPLETED
+    if questioner.limited:
+        status = limit_status(questioner.limited)
+        report = f"{report}\n\nThe budget ended it: {questioner.limited}".strip()
+    names = ", ".join(f"{one['component']}/{one['variable']}" for one in changes)
+    answer = f"Proposed for {names}." if changes else "Nothing is proposed."
+    return AgentResult(status=status, answer=answer, output=[*changes], report=report)

@@ -128,5 +128,6 @@ class _Refinement:
         content = [*self._known, block_from("The answer:", trust=Trust.SYSTEM), material(answer, "answer")]
         if said is not None:
             content += [block_from(said[0], trust=Trust.SYSTEM), material(said[1], "critique")]
-        question = Question(prompt, schema, {"task": self._spec.instruction, **(values or {})}, tuple(content))
+        given = {"task": self._spec.instruction, "found": bool(self._known), **(values or {})}
+        question = Question(prompt, schema, given, tuple(content))
         return await self._work.ask(self._session, question)

@@ -32,6 +32,7 @@ class Tips:
     """
 
     work: Work
+    only: str = ""  # the name of one insight that is told whatever the task, and no other
 
     async def perceive(self, state: State, session: Session[Any]) -> Seen | None:
         """Return the tips, None in later steps and where nothing fits."""
@@ -40,7 +41,8 @@ class Tips:
         task = Happening(self.work.spec.instruction, order_trust(session))
         system = describe_memory("workflow", WorkflowMemory)
         memory = SessionMemory(session, self.work.kit, self.work.spec.name, task, system)
-        found = await memory.read(task.text, kinds=("insight",), scope="workspace", limit=MOST_TIPS)
+        query = "" if self.only else task.text
+        found = await memory.read(query, kinds=("insight",), scope="workspace", limit=MOST_TIPS, only=self.only)
         if not found:
             return None
         text = self.work.kit.prompts.get("parts_tips_view").render()

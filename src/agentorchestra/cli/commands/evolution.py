@@ -10,7 +10,7 @@ import click
 
 from agentorchestra.cli.commands.evolution_export import export
 from agentorchestra.cli.commands.evolution_frontier import frontier
-from agentorchestra.cli.commands.evolution_tips import tips
+from agentorchestra.cli.commands.evolution_tips import judge, tips
 from agentorchestra.cli.driver import run_async
 from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, workspace_option
 from agentorchestra.cli.output import clean, dollars, emit, plural, say
@@ -381,6 +381,7 @@ def rollback(subject: str, version: str | None, reason: str, folder: Path) -> in
 
 group.add_command(frontier)
 group.add_command(tips)
+group.add_command(judge)
 group.add_command(export)
 
 

@@ -1,17 +1,19 @@
-"""`agentorchestra evolve tips`: what recorded runs teach, as insights of the memory."""
+"""`agentorchestra evolve tips` and `judge`: what recorded runs teach, as insights that have to prove themselves."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
-from agentorchestra.cli.driver import async_command
-from agentorchestra.cli.options import POSITIVE, WORDS, json_option, model_option, workspace_option
+from agentorchestra.cli.driver import async_command, run_async
+from agentorchestra.cli.options import POSITIVE, WORDS, FilePath, json_option, model_option, workspace_option
 from agentorchestra.cli.output import clean, emit, emit_json, say
 from agentorchestra.cli.workspaces import find_run, opened
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EvolutionError
+from agentorchestra.workspace import DEFAULT_COST_USD, load_settings
 
 
 @async_command("tips", short_help="Distil tips and solutions from recorded runs.")
@@ -53,3 +55,70 @@ async def tips(
     if not found:
         say("the runs taught nothing that is not known")
     return 0
+
+
+@click.command("judge", short_help="Try a tip on questions, with it and without it.")
+@click.argument("ref", metavar="TIP", type=WORDS)
+@click.argument("questions", metavar="SET", type=WORDS)
+@click.option("--data", metavar="PATH", type=FilePath(), help="The file or folder with the set's data.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N", help="So many questions, of all groups.")
+@click.option(
+    "--repeats", type=click.IntRange(min=1), default=1, show_default=True, metavar="N", help="How often each is asked."
+)
+@click.option(
+    "--worth",
+    type=click.FloatRange(0, 1),
+    default=0.0,
+    show_default=True,
+    metavar="G",
+    help="A gain, as a share; a tip of which even that is not to be expected is retired.",
+)
+@click.option("--system", metavar="NAME", type=WORDS, help="That answers.  [default: that of the settings]")
+@model_option
+@click.option("--budget-usd", metavar="X", type=POSITIVE, help="What all runs together may cost.")
+@click.option("--question-usd", metavar="X", type=POSITIVE, help="What one run may cost.")
+@click.option("--seed", type=int, default=0, show_default=True, metavar="S", help="Of the sample and the runs.")
+@click.option(
+    "--at-once", type=click.IntRange(min=1), default=4, show_default=True, metavar="N", help="Runs at the same time."
+)
+@workspace_option
+def judge(
+    ref: str,
+    questions: str,
+    data: Path | None,
+    worth: float,
+    system: str | None,
+    model: str | None,
+    at_once: int,
+    folder: Path,
+    **limits: Any,
+) -> int:
+    """Ask questions of SET with TIP (RUN:ENTRY) and without it, and keep it, retire it, or say that it is undecided.
+
+    It is an evaluation of two arms: `eval report` shows the evidence. A retired tip is told no more and not distilled
+    again. The tip must not have been learnt from one of the questions. What stops in the middle goes on with the same
+    command.
+    """
+    from agentorchestra.evaluation.plan import Arm
+    from agentorchestra.evaluation.questions import load_set
+    from agentorchestra.evolution.tips import validate
+
+    if limits["budget_usd"] is not None and limits["question_usd"] is None:
+        limits["question_usd"] = load_settings(folder).budget.cost_usd or DEFAULT_COST_USD
+
+    async def work() -> int:
+        found = await validate(
+            folder,
+            ref,
+            load_set(questions, data),
+            arm=Arm(name="arm", system=system, model=model),
+            source=questions,
+            data="" if data is None else str(data.absolute()),
+            worth=worth,
+            at_once=at_once,
+            **limits,
+        )
+        emit(found.why)
+        return 0
+
+    return run_async(work())

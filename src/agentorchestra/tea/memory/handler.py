@@ -76,6 +76,8 @@ class MemoryHandler(BaseHandler):
         every = scope in ("session", "workspace")
         held = [one for one in held if (every or one.agent == agent) and (not kinds or one.kind in kinds)]
         held = standing(held)
+        if only := asked.get("only"):
+            held = [one for one in held if one.ref == only]
         limit = asked.get("limit")
         most = min(limit if isinstance(limit, int) and limit > 0 else 20, MOST_READ)
         query = str(asked.get("query") or "")

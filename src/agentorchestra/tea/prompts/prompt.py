@@ -237,14 +237,15 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(names)
 
 
-def literals(template: str) -> list[str]:
+@functools.lru_cache(maxsize=512)
+def literals(template: str) -> tuple[str, ...]:
     """Return the lines, with single blanks, that stand in every text that a template renders to: those of no block."""
     from jinja2 import nodes
 
     outputs = [one for one in _environment().parse(template).body if isinstance(one, nodes.Output)]
     data = [one.data for output in outputs for one in output.nodes if isinstance(one, nodes.TemplateData)]
     lines = [" ".join(line.split()) for text in data for line in text.splitlines()]
-    return [line for line in lines if len(line) >= _TELLING]
+    return tuple(line for line in lines if len(line) >= _TELLING)
 
 
 _TELLING = 12

@@ -396,7 +396,10 @@ def _copied_prompt(made: Made, name: str, new_name: str) -> Made:
 def _variables_of_prompt(prompt: Prompt, made: Made | None) -> list[Variable]:
     if not prompt.trainable:
         return [Variable("template", prompt.template, "prompt", prompt.description)]
-    return [Variable(name, text, "prompt", f"a part of: {prompt.description}") for name, text in prompt.parts.items()]
+    return [
+        Variable(name, text, "prompt", f"the part `{name}` of a prompt: {prompt.description}")
+        for name, text in prompt.parts.items()
+    ]
 
 
 def _rewrite_prompt(prompt: Prompt, made: Made, values: Mapping[str, str]) -> Made:

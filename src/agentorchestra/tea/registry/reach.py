@@ -7,7 +7,7 @@ an earlier effect is named rather than a later one.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from agentorchestra.core.effects import Effect, EffectKind
@@ -121,8 +121,8 @@ def _texts(effect: Effect) -> Iterator[str]:
             waiting += one
 
 
-def _only_here(template: str, others: Iterable[str]) -> list[str]:
+def _only_here(template: str, others: Iterable[str]) -> Sequence[str]:
     """Return lines that stand in every text rendered from a template, if there are any in no other template's."""
     lines = literals(template)
     shared = {line for other in others for line in literals(other)}
-    return [line for line in lines if line not in shared] or lines or [""]  # "" stands in every text
+    return [line for line in lines if line not in shared] or lines or ("",)  # "" stands in every text
