@@ -13,7 +13,7 @@ from http import HTTPStatus
 from typing import cast
 
 import uvicorn
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import ServeSettings
@@ -88,7 +88,8 @@ class _Limited(H11Protocol):
 
     def _watch(self) -> None:
         """Begin to wait for a head; bytes do not begin it anew. While a request is answered none is waited for."""
-        if self.cycle is not None and not self.cycle.response_complete:
+        cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
+        if cycle is not None and not cycle.response_complete:
             self._unwatch()
         elif self._head is None:
             self._head = self.loop.call_later(self._limits().header_timeout_s, self._too_slow)
