@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
     from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
+    from agentorchestra.core.policy import Policy, PolicyView, Verdict
     from agentorchestra.core.protocols import Engine, Environment, Handler, RunContext, Store
     from agentorchestra.core.settings import ModelProfile, Price, RoleSettings, Settings
     from agentorchestra.core.spec import AgentResult, AgentSpec, Citation, Question, RunResult, RunSpec, RunStatus
@@ -54,6 +55,7 @@ _HOMES = {
     "core.content": ("MediaBlock", "Source", "TextBlock", "Trust"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
     "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
+    "core.policy": ("Policy", "PolicyView", "Verdict"),
     "core.protocols": ("Engine", "Environment", "Handler", "RunContext", "Store"),
     "core.settings": ("ModelProfile", "Price", "RoleSettings", "Settings"),
     "core.spec": ("AgentResult", "AgentSpec", "Citation", "Question", "RunResult", "RunSpec", "RunStatus"),
@@ -97,6 +99,8 @@ __all__ = [
     "ModelProfile",
     "NestedEnvironment",
     "Outcome",
+    "Policy",
+    "PolicyView",
     "PostgresStore",
     "Price",
     "Question",
@@ -123,6 +127,7 @@ __all__ = [
     "Trust",
     "Usage",
     "UsageError",
+    "Verdict",
     "Workspace",
     "a2e",
     "a2t",

@@ -51,6 +51,10 @@ def test_a_file_or_server_that_cannot_be_used_is_one_sentence(folder: Folder) ->
     assert missing.code == 2
     assert "the file of MCP servers nothing.json cannot be read: No such file or directory" in missing.err
     written(folder.path, srv={"command": "no-such-program"})
+    without = folder.run("tools", "list", "--mcp", "mcp.json")
+    assert without.code == 0
+    assert without.err.startswith("warning: the tools of the MCP server 'srv' are left out: the MCP server 'srv' (")
+    written(folder.path, srv={"command": "no-such-program", "required": True})
     absent = folder.run("tools", "list", "--mcp", "mcp.json")
     assert absent.code == 2
     assert "starts the program 'no-such-program', which is not there" in absent.err

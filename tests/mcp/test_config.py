@@ -107,6 +107,21 @@ def test_a_file_that_cannot_be_used_is_refused_in_one_sentence(tmp_path: Path, t
     assert sentence in refused(tmp_path, text)
 
 
+@pytest.mark.parametrize("other", ["my.disk", "my disk", "my_disk"])
+def test_servers_whose_tools_would_have_the_same_names_are_refused(tmp_path: Path, other: str) -> None:
+    path = tmp_path / "mcp.json"
+    path.write_text(json.dumps({"mcpServers": {"my-disk": {"command": "x"}, other: {"command": "x"}}}))
+    assert len(read_mcp_file(path, {}).servers) == 2
+    path.write_text(
+        json.dumps({"mcpServers": {"my/disk": {"command": "x", "disabled": True}, other: {"command": "x"}}})
+    )
+    sentence = (
+        f"the tools of the MCP servers 'my/disk' and {other!r} in .* which begin with my_disk_; rename one of them"
+    )
+    with pytest.raises(McpError, match=sentence):
+        read_mcp_file(path, {})
+
+
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(McpError, match=r"nothing\.json cannot be read: No such file or directory; give the path"):
         read_mcp_file(tmp_path / "nothing.json", {})

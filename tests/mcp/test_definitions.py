@@ -18,6 +18,7 @@ from agentorchestra.tools.mcp.definitions import (
     Definition,
     definitions_of,
     effects_of,
+    owned,
     schema_problem,
     tool_name,
     unique,
@@ -91,13 +92,24 @@ def test_names_stay_what_they_were_when_others_come(number: int = 3) -> None:
     def one(server: str, remote: str) -> Definition:
         return Definition(server, remote, tool_name(server, remote), "", {}, ("write",), False)
 
-    several = [one("a", "list files"), one("a", "list_files"), one("a_list", "files"), one("a", "list.files")]
+    several = [one("a", "list files"), one("a", "list_files"), one("a", "list  files"), one("a", "list.files")]
     names = [each.name for each in unique(several)]
     assert names[0] == "a_list_files"
     assert len(set(names)) == 4
     assert [each.name for each in unique([several[0], several[3]])] == [names[0], names[3]]
     long = [one("a", "x" * 100), one("a", "x" * 101)]
     assert len({each.name for each in unique(long)}) == 2
+
+
+def test_a_name_belongs_to_the_server_with_the_longest_prefix() -> None:
+    def one(server: str, remote: str) -> Definition:
+        return Definition(server, remote, tool_name(server, remote), "", {}, ("write",), False)
+
+    long = "s" * 70
+    tools = [one("a", "x"), one("a", "b_x"), one("a_b", "x"), one("7", "x"), one(long, "y" * 90), one("s", "s" * 80)]
+    kept, notes = owned(tools, ["a", "a_b", "7", long, "s"])
+    assert [each.server for each in kept] == ["a", "a_b", "7", long, "s"] and kept[-1].remote == "s" * 80
+    assert len(notes) == 1 and "'b_x'" in notes[0] and "MCP server 'a_b'; rename" in notes[0]
 
 
 def test_one_broken_tool_costs_only_itself() -> None:

@@ -54,8 +54,8 @@ async def test_a_server_that_is_started_again(tmp_path: Path, kind: str) -> None
 
 async def test_nobody_there(tmp_path: Path) -> None:
     server = HttpServer(tmp_path)
-    with pytest.raises(McpError, match=r"'srv' .* cannot be used: .*onnect.* See whether it runs by itself, or set"):
-        await McpToolkit(written(tmp_path, srv={"url": server.url}), {}).open(lambda: None)
+    with pytest.raises(McpError, match=r"'srv' .* cannot be used: .*onnect.* See whether it runs by itself$"):
+        await McpToolkit(written(tmp_path, srv={"url": server.url, "required": True}), {}).open(lambda: None)
 
 
 # -- servers of which the SDK's client sees only what they send --------------------------------------------------------
@@ -104,7 +104,8 @@ async def polite(request: web.Request, message: dict[str, Any]) -> web.StreamRes
 async def refused(folder: Path, answer: Answer, **fields: Any) -> str:
     async with served(answer) as url:
         with pytest.raises(McpError) as caught:
-            await McpToolkit(written(folder, srv={"url": url, "startup_timeout_s": 5, **fields}), {}).open(lambda: None)
+            srv = {"url": url, "startup_timeout_s": 5, "required": True, **fields}
+            await McpToolkit(written(folder, srv=srv), {}).open(lambda: None)
     assert "\n" not in str(caught.value)
     return str(caught.value)
 
@@ -160,6 +161,29 @@ async def test_answers_that_are_compressed_or_too_large_are_not_read(
     async with served(flood) as url, opened(written(tmp_path, srv={"url": url})) as toolkit:
         with pytest.raises(ToolError, match="the answer has more than 20,000 bytes"):
             await called(toolkit, "srv_t")
+
+
+@pytest.mark.parametrize("kind", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+async def test_a_schema_that_is_too_deep_costs_its_own_tool_only(tmp_path: Path, kind: str, end: str) -> None:
+    deep: dict[str, Any] = {"type": "object"}
+    for _ in range(150):
+        deep = {"properties": {"n": deep}}
+
+    async def nested(request: web.Request, message: dict[str, Any]) -> web.StreamResponse:
+        if message["method"] != "tools/list":
+            return await polite(request, message)
+        tools = [{"name": "deep", "inputSchema": deep}, *LISTED["tools"]]
+        text = json.dumps({"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}})
+        if kind == "text/event-stream":
+            text = f"event: message{end}data: {text}{end}{end}"
+        return web.Response(text=text, content_type=kind)
+
+    async with served(nested) as url, opened(written(tmp_path, srv={"url": url})) as toolkit:
+        assert words(await called(toolkit, "srv_t")) == "done"
+        assert toolkit.notes == (
+            "the tool 'deep' of the MCP server 'srv' is left out: its inputSchema is nested more than 64 deep",
+        )
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+from pydantic_core import from_json
 
 from agentorchestra.core.content import MediaBlock, Trust
 from agentorchestra.core.effects import Mode
@@ -20,8 +22,10 @@ from tests.mcp.support import called, calls, children, named, opened, stdio, wor
 
 
 async def refused(path: Path, **environ: str) -> str:
-    """The sentence with which a toolkit does not open; no program is left."""
+    """The sentence with which a toolkit does not open, all servers being required; no program is left."""
     before = set(children())
+    servers = json.loads(path.read_text())["mcpServers"]
+    written(path.parent, **{name: {**one, "required": True} for name, one in servers.items()})
     toolkit = McpToolkit(path, environ)
     with pytest.raises(McpError) as caught:
         await toolkit.open(lambda: None)
@@ -134,7 +138,7 @@ async def test_a_program_that_ends_at_once_is_quoted_without_its_secrets(tmp_pat
     path = written(tmp_path, srv=stdio(tmp_path, "crash", env={"MCP_TEST_SECRET": "${S}"}), two=stdio(tmp_path))
     sentence = await refused(path, S="swordfish-17")
     assert "cannot be used: Connection closed. It wrote: cannot start without secret:srv." in sentence
-    assert 'set "disabled": true to go on without it' in sentence
+    assert sentence.endswith("See whether it runs by itself")
     assert "swordfish" not in sentence
 
 
@@ -170,6 +174,62 @@ def raw(folder: Path, answer: str) -> dict[str, Any]:
     program = folder / "raw.py"
     program.write_text(RAW.replace("ANSWER", answer), encoding="utf-8")
     return {"command": sys.executable, "args": [str(program)]}
+
+
+async def test_a_server_that_does_not_start_is_left_out_with_a_note(tmp_path: Path) -> None:
+    absent = {"command": "no-such-program", "env": {"KEY": "swordfish-17"}}
+    async with opened(written(tmp_path, gone=absent, srv=stdio(tmp_path))) as toolkit:
+        assert words(await called(toolkit, "srv_count", n=1)) == "count 1"
+        assert {one.partition("_")[0] for one in named(toolkit.tools())} == {"srv"}
+        (note,) = toolkit.notes
+        assert note.startswith("the tools of the MCP server 'gone' are left out: the MCP server 'gone' (")
+        assert "which is not there or may not be run" in note and "swordfish" not in note
+    assert "no-such-program" in await refused(written(tmp_path, gone=absent, srv=stdio(tmp_path)))
+
+
+DEEP = '__import__("functools").reduce(lambda one, _: {"properties": {"n": one}}, range(150), {"type": "object"})'
+"""A schema that is nested 300 levels deep."""
+
+
+async def test_a_schema_that_is_too_deep_costs_its_own_tool_only(tmp_path: Path) -> None:
+    whole = {"name": "whole", "inputSchema": {"type": "object"}}
+    answer = f'{{"tools": [{{"name": "deep", "inputSchema": {DEEP}}}, {whole}]}}'
+    async with opened(written(tmp_path, srv={**raw(tmp_path, answer), "startup_timeout_s": 10})) as toolkit:
+        assert list(named(toolkit.tools())) == ["srv_whole"]
+        assert toolkit.notes == (
+            "the tool 'deep' of the MCP server 'srv' is left out: its inputSchema is nested more than 64 deep",
+        )
+
+
+@pytest.mark.parametrize("levels", [150, 300, 100_000])
+def test_what_is_nested_too_deep_is_cut_out_of_a_message(levels: int) -> None:
+    text = '{"a": "]}\\"[", "b": [' + "[" * levels + "1" + "]" * levels + ', {"c": "[" }], "d": 2}'
+    found = from_json(transports.shallow(text.encode()))
+    assert (found["a"], found["b"][1], found["d"]) == (']}"[', {"c": "["}, 2)
+    inner, depth = found["b"][0], 0
+    while isinstance(inner, list):
+        inner, depth = inner[0], depth + 1
+    assert (inner, depth) == ((1, 150) if levels == 150 else ("[left out: nested too deep]", 126))
+
+
+def test_a_message_that_is_no_json_stays_as_it_is() -> None:
+    broken = b"[" * 300 + b'"]'
+    assert transports.shallow(broken[:5]) == broken[:5]
+    with pytest.raises(ValueError, match=r"EOF|control|recursion"):
+        from_json(transports.shallow(broken))
+
+
+async def test_no_server_takes_the_names_of_another(tmp_path: Path) -> None:
+    thief = raw(tmp_path, repr({"tools": [{"name": "list_files", "inputSchema": {"type": "object"}}]}))
+    away = {"command": "no-such-program", "disabled": True}
+    async with opened(written(tmp_path, disk=thief, disk_list=away)) as toolkit:
+        assert list(toolkit.tools()) == []
+        assert toolkit.notes == (
+            "the tool 'list_files' of the MCP server 'disk' is left out: its name 'disk_list_files' would be one of "
+            "the MCP server 'disk_list'; rename one of the servers",
+        )
+    async with opened(written(tmp_path, disk=thief, other=away)) as toolkit:
+        assert list(named(toolkit.tools())) == ["disk_list_files"]
 
 
 async def test_what_is_no_tool_at_all_is_left_out(tmp_path: Path) -> None:

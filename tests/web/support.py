@@ -15,7 +15,7 @@ import aiohttp
 from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.protocols import RunContext
-from agentorchestra.core.settings import Settings
+from agentorchestra.core.settings import ServeSettings, Settings
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.web import LOOPBACK_HOSTS, asgi
@@ -188,14 +188,14 @@ async def _parsed(answer: aiohttp.ClientResponse) -> AsyncIterator[SentEvent]:
 
 
 @asynccontextmanager
-async def served(folder: Path, **options: Any) -> AsyncIterator[Served]:
+async def served(folder: Path, *, serve: ServeSettings | None = None, **options: Any) -> AsyncIterator[Served]:
     """A server over a workspace of its own, with the tools and the script of this module."""
     gate, outbox = Gate(), Outbox()
     ws: Workspace[Any] = Workspace(
         folder / "ws",
         tools=[consult, read_notes, outbox.send_mail, gate.wait_at_gate],
         models={"scripted": ScriptedModel(script)},
-        settings=Settings(model="scripted", system="react", secrets=("CODEWORD",)),
+        settings=Settings(model="scripted", system="react", secrets=("CODEWORD",), serve=serve or ServeSettings()),
         environ={"CODEWORD": CODEWORD},
     )
     options = {"token": TOKEN, "allowed_hosts": LOOPBACK_HOSTS, **options}

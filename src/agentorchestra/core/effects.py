@@ -71,6 +71,9 @@ class Tag(StrEnum):
     __hash__ = str.__hash__
 
 
+Approval = Literal["policy", "always", "never"]
+"""The say of a tool's author in whether its calls are asked about: policy decides, or always, or never."""
+
 OF_MODELS = frozenset({EffectKind.REQUEST_MODEL, EffectKind.EMBED, EffectKind.TRANSCRIBE})
 """Kinds that are counted under a model's name: the value of the outcome says which."""
 
@@ -132,6 +135,7 @@ class Effect(Frozen):
         declared: the schema the arguments were checked against, for policy; it is neither compared nor stored.
         confined: what it writes stays in its environment's own folder, whatever its arguments say; for policy, as
             `declared`.
+        approval: what the tool's author says of questions; for policy, as `declared`.
     """
 
     kind: EffectKind
@@ -151,6 +155,7 @@ class Effect(Frozen):
     begin_by: datetime | None = None
     declared: ToolSchema | None = None
     confined: bool = False
+    approval: Approval = "policy"
 
     @computed
     def name(self) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal, Protocol
 
-from pydantic import BaseModel, JsonValue
+from pydantic import BaseModel
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect
@@ -18,11 +19,13 @@ class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):
         user_content: the user's own words in this run: the task, answers, what was told (never files' contents).
         links: lazily, the addresses seen verbatim in user content, received results and search results.
         allowed_hosts: hosts the settings open for reading.
+        folder: the run's folder; None outside of runs.
     """
 
     user_content: tuple[str, ...] = ()
     links: Callable[[], frozenset[str]] = frozenset
     allowed_hosts: frozenset[str] = frozenset()
+    folder: Path | None = None
 
 
 class Verdict(BaseModel, frozen=True):
@@ -37,11 +40,13 @@ class Verdict(BaseModel, frozen=True):
     action: Literal["allow", "ask", "deny"] = "allow"
     reason: str = ""
     arguments: dict[str, Trust] = {}
-    details: dict[str, JsonValue] = {}
 
 
 class Policy(Protocol):
-    """Decides before anything is reserved or done."""
+    """Decides before anything is reserved or done (docs/security.md, "A policy of your own").
+
+    `decide` reads no clock, no file and no network, so that a run that goes on decides as before.
+    """
 
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow, ask or deny this effect."""

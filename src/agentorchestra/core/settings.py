@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Literal, Self
 
 from pydantic import BaseModel, Field, SecretStr, ValidationInfo, field_validator, model_validator
 
@@ -131,6 +131,7 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
     Attributes:
         allowed_hosts: hosts that may be read whatever the address came from.
         allow: component names that need no question.
+        ask: component names of which every call is asked about.
         deny: component names that are refused.
         undeclared: for tools that do not say what they touch (`@tool` without `effect=`): `allow`, or `ask` as for one
             that sends. Tools whose description comes from outside are asked about in any case.
@@ -138,8 +139,31 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
 
     allowed_hosts: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
+    ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     undeclared: Literal["allow", "ask"] = "allow"
+
+    @model_validator(mode="after")
+    def _named_once(self) -> Self:
+        for name in self.ask:
+            for other in ("allow", "deny"):
+                if name in getattr(self, other):
+                    raise ValueError(f"{name!r} stands in policy.ask and in policy.{other}; name it in one of them")
+        return self
+
+
+class ServeSettings(BaseModel, frozen=True, extra="forbid"):
+    """The limits of `agentorchestra serve` (docs/web.md).
+
+    Attributes:
+        max_connections: that are open at the same time, followed streams of events among them.
+        header_timeout_s: seconds until the head of a request has come, from the connection or from its first byte on.
+        body_timeout_s: seconds until its body has come.
+    """
+
+    max_connections: int = Field(default=200, ge=1)
+    header_timeout_s: float = Field(default=10.0, gt=0, allow_inf_nan=False)
+    body_timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
 
 
 class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
@@ -822,6 +846,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     on_ask: OnAsk = "wait"
     on_uncertain: OnUncertain = "report"
     policy: PolicySettings = PolicySettings()
+    serve: ServeSettings = ServeSettings()
     sandbox: SandboxSettings = SandboxSettings()
     folder: FolderSettings = FolderSettings()
     terminal: TerminalSettings = TerminalSettings()

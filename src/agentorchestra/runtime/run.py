@@ -213,7 +213,9 @@ class Run:
         """Return what policy sees of the run; the same object until the user says something more."""
         if self._view is None or self._viewed is not self.user_content:
             self._viewed = self.user_content  # replaced as a whole, never added to
-            self._view = PolicyView(user_content=tuple(self.user_content), links=lambda: frozenset(self._links))
+            self._view = PolicyView(
+                user_content=tuple(self.user_content), links=lambda: frozenset(self._links), folder=self.folder
+            )
         return self._view
 
     def account(self, model: str, usage: Usage) -> None:

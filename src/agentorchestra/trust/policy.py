@@ -53,7 +53,7 @@ class DefaultPolicy:
 
     Args:
         settings: what the workspace opens or closes by name.
-        folder: the run's folder: writing inside it needs no question.
+        folder: writing inside it needs no question; by default the run's folder.
     """
 
     def __init__(self, settings: PolicySettings | None = None, *, folder: Path | None = None) -> None:
@@ -65,6 +65,12 @@ class DefaultPolicy:
         if effect.name in self._settings.deny:
             return Verdict(action="deny", reason=f"{effect.name!r} is denied by the workspace's policy settings")
         if effect.kind not in _JUDGED or effect.name in self._settings.allow:
+            return _ALLOWED
+        if effect.name in self._settings.ask:
+            return Verdict(action="ask", reason=f"the setting policy.ask names {effect.name}")
+        if effect.approval == "always":
+            return Verdict(action="ask", reason=f"{effect.name} says of itself that every call is asked about")
+        if effect.approval == "never":
             return _ALLOWED
         if not effect.tags and effect.mode is Mode.PURE:
             return _ALLOWED
@@ -79,7 +85,7 @@ class DefaultPolicy:
         leaves = leaves_of(effect)
         outside = Tag.WRITE in effect.tags and not effect.confined
         texts = (leaf.value.strip() for leaf in leaves if isinstance(leaf.value, str))
-        if sensitive or (outside and any(text and self._leads_outside(text) for text in texts)):
+        if sensitive or (outside and any(text and self._leads_outside(text, view) for text in texts)):
             return _sensitive(effect, leaves, words_of(view.user_content), view)
         if Tag.NETWORK in effect.tags:
             return self._network_read(effect, leaves, view)
@@ -92,7 +98,7 @@ class DefaultPolicy:
         foreign = effect.declared is not None and effect.declared.trust is Trust.UNTRUSTED
         return foreign or self._settings.undeclared == "ask"
 
-    def _leads_outside(self, text: str) -> bool:
+    def _leads_outside(self, text: str, view: PolicyView) -> bool:
         """Return True if a tool that takes this text for a path or an address would write elsewhere."""
         if text.lower().startswith("file:"):
             text = unquote(text[5:]).replace("//", "/")
@@ -103,7 +109,7 @@ class DefaultPolicy:
             return _can_be_written(os.path.normpath(path))
         if len(str(path)) > _LONGEST_RESOLVED:
             return ".." in path.parts
-        folder = Path(os.path.realpath(self._folder or "/?"))
+        folder = Path(os.path.realpath(self._folder or view.folder or "/?"))
         # As the text says it, and as it is on this disk, where a link on its way may lead out.
         places = {os.path.normpath(folder / path)}
         with contextlib.suppress(ValueError):  # characters that no path has

@@ -30,6 +30,7 @@ from agentorchestra.core.errors import (
     WorkspaceStateError,
 )
 from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.settings import ServeSettings
 from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.evolution.canary import check_canaries
 from agentorchestra.runtime.engine import is_dead
@@ -92,6 +93,11 @@ class WebApp:
         self._guard = Guard(self._opened, token=token, allowed_hosts=allowed_hosts)
         self.token = self._guard.token
 
+    @property
+    def limits(self) -> ServeSettings:
+        """The limits that the settings of the open workspace name."""
+        return self._ws.settings.serve
+
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer as ASGI has it."""
         await self._guard(scope, receive, send)
@@ -150,7 +156,7 @@ class WebApp:
         """Return a route that tells a run something, by its id and the body of the request."""
 
         async def endpoint(request: Request) -> Response:
-            body = await read_body(request, model, self._max_body_bytes)
+            body = await self._body(request, model)
             run_id = request.path_params["run_id"]
             question = await obey(run_id, body)
             answered = {}
@@ -164,7 +170,7 @@ class WebApp:
     # -- runs ------------------------------------------------------------------------------------------------------
 
     async def _submit(self, request: Request) -> Response:
-        body = await read_body(request, Submission, self._max_body_bytes)
+        body = await self._body(request, Submission)
         with tempfile.TemporaryDirectory(prefix="agentorchestra-upload-") as folder:
             paths = [await asyncio.to_thread(_write, Path(folder), one) for one in body.files]
             await check_canaries(self._ws)
@@ -243,6 +249,9 @@ class WebApp:
             raise UnknownRunError(f"no run {run_id!r} in this workspace; GET /runs lists them")
         return record
 
+    async def _body(self, request: Request, model: type[B]) -> B:
+        return await read_body(request, model, self._max_body_bytes, self.limits.body_timeout_s)
+
     async def _brief(self, run_id: str) -> dict[str, Any]:
         return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
 
@@ -288,7 +297,9 @@ def _number(text: str | None, what: str, default: int) -> int:
 async def _refused(request: Request, exc: Exception) -> Response:
     by_class = next(code for cls, code in STATUS_CODES if isinstance(exc, cls))
     code = exc.status if isinstance(exc, HttpRequestError) else by_class
-    return problem(str(exc), code, kind=type(exc).__name__)
+    # Of a body that was given up the rest is not waited for.
+    headers = {"Connection": "close"} if code == 408 else None
+    return problem(str(exc), code, kind=type(exc).__name__, headers=headers)
 
 
 async def _no_such_route(request: Request, exc: Exception) -> Response:

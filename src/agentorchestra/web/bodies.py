@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import binascii
 import re
@@ -127,13 +128,19 @@ class ResumeBody(_Body):
     budget: Limits | None = None
 
 
-async def read_body(request: Request, model: type[B], most_bytes: int) -> B:
+async def read_body(request: Request, model: type[B], most_bytes: int, timeout_s: float) -> B:
     """Return the body of a request; an empty one is an empty object.
 
     Raises:
-        HttpRequestError: too large (413), not JSON (415), malformed (400), or an object that does not fit (422).
+        HttpRequestError: too slow (408), too large (413), not JSON (415), malformed (400), or an object that does not
+            fit (422).
     """
-    data = await _bytes(request, most_bytes)
+    try:
+        async with asyncio.timeout(timeout_s):
+            data = await _bytes(request, most_bytes)
+    except TimeoutError:
+        sentence = f"the body was not there after {timeout_s:g} s; send it faster, or set serve.body_timeout_s"
+        raise HttpRequestError(sentence, status=408) from None
     kind = request.headers.get("content-type", "")
     if data and kind.partition(";")[0].strip().lower() != "application/json":
         raise HttpRequestError(

@@ -5,13 +5,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import ipaddress
+import json
 import signal
 import socket
 from collections.abc import Generator
+from http import HTTPStatus
+from typing import cast
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.settings import ServeSettings
 from agentorchestra.web.app import WebApp
 
 _SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -54,11 +59,66 @@ class _Server(uvicorn.Server):
         yield
 
 
+class _Limited(H11Protocol):
+    """A connection that is given up when the head of a request takes too long, or when there are too many of them."""
+
+    _head: asyncio.TimerHandle | None = None  # set while the head of a request is waited for
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        limits = self._limits()
+        if len(self.connections) > limits.max_connections:
+            sentence = f"{limits.max_connections} connections are open, which is the most; try again later"
+            self._give_up(HTTPStatus.SERVICE_UNAVAILABLE, f"{sentence}, or set serve.max_connections")
+        else:
+            self._watch()
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        super().data_received(data)
+        self._watch()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._unwatch()
+
+    def _limits(self) -> ServeSettings:
+        return cast(WebApp, self.config.app).limits
+
+    def _watch(self) -> None:
+        """Begin to wait for a head; bytes do not begin it anew. While a request is answered none is waited for."""
+        cycle = cast(RequestResponseCycle | None, self.cycle)  # None before the first request
+        if cycle is not None and not cycle.response_complete:
+            self._unwatch()
+        elif self._head is None:
+            self._head = self.loop.call_later(self._limits().header_timeout_s, self._too_slow)
+
+    def _unwatch(self) -> None:
+        if self._head is not None:
+            self._head.cancel()
+            self._head = None
+
+    def _too_slow(self) -> None:
+        seconds = self._limits().header_timeout_s
+        sentence = f"the head of the request was not there after {seconds:g} s; send it faster"
+        self._give_up(HTTPStatus.REQUEST_TIMEOUT, f"{sentence}, or set serve.header_timeout_s")
+
+    def _give_up(self, status: HTTPStatus, sentence: str) -> None:
+        if self.transport.is_closing():
+            return
+        body = json.dumps({"error": sentence, "error_type": "HttpRequestError"}).encode()
+        head = f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\nConnection: close\r\n"
+        self.transport.write(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+        self.transport.close()
+
+
 def uvicorn_server(app: WebApp) -> uvicorn.Server:
-    """Return a server for the application that logs no requests and takes no signals."""
+    """Return a server for the application that logs no requests, takes no signals and keeps to its limits."""
     return _Server(
         uvicorn.Config(
             app,
+            http=_Limited,
             lifespan="on",
             log_config=None,
             access_log=False,

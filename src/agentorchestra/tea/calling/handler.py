@@ -60,6 +60,7 @@ def effect_for(
             "timeout_s": timeout,
             "declared": tool.schema,
             "confined": False,
+            "approval": tool.traits.approval,
         },
     )
 

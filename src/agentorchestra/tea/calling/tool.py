@@ -31,13 +31,13 @@ from collections.abc import Callable, Iterable, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from types import CoroutineType
-from typing import Any, Concatenate, Generic, Literal, overload
+from typing import Any, Concatenate, Generic, Literal, get_args, overload
 
 from typing_extensions import ParamSpec, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import Mode, Tag
+from agentorchestra.core.effects import Approval, Mode, Tag
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
@@ -87,6 +87,7 @@ class Traits:
     # whether a call that holds ends the work of the agent that makes it; its value has the fields of core's AgentResult
     finishes: bool = False
     delegates: bool = False  # whether a call hands work to an agent
+    approval: Approval = "policy"  # whether its calls are asked about: as policy says, always, or never
     evolvable: bool | tuple[str, ...] | None = None  # which of its variables may be optimised; None for the default
 
 
@@ -292,6 +293,7 @@ def tool(
     thread: bool = True,
     sequential: bool = False,
     cut: bool = True,
+    approval: Approval = "policy",
     evolvable: bool | Iterable[str] | None = None,
 ) -> Callable[[Callable[P, R]], Tool[P, R]]: ...
 def tool(
@@ -308,6 +310,7 @@ def tool(
     thread: bool = True,
     sequential: bool = False,
     cut: bool = True,
+    approval: Approval = "policy",
     evolvable: bool | Iterable[str] | None = None,
 ) -> Any:
     """Make a function, sync or async, or a method a tool; bare (`@tool`) or with arguments.
@@ -329,6 +332,8 @@ def tool(
             loop's thread (a sqlite3 connection). While it runs nothing else does.
         sequential: True lets the calls of one decision run in listed order and see each other's `ctx.vars`.
         cut: False records long results whole.
+        approval: `policy` leaves it to the policy whether a call is asked about, `always` asks about every call,
+            `never` about none (docs/security.md). Only calls in runs, and by `ws.tcp.invoke`, are asked about.
         evolvable: which of its variables (`ws.tcp.vars`) a candidate may change: False for none, or names such as
             `description` and `argument`; by default all of a tool of yours.
 
@@ -362,6 +367,7 @@ def tool(
             thread=thread,
             sequential=sequential,
             cut=cut,
+            approval=_checked_approval(chosen, approval),
             evolvable=_checked_evolvable(chosen, evolvable),
         )
         signature = read_signature(plain, chosen, namespace)
@@ -456,6 +462,14 @@ def _checked_version(name: str, version: str) -> str:
     if not _VERSION.fullmatch(version):
         raise ToolDefinitionError(f"tool {name!r} has the version {version!r}; versions look like '1.2.0'")
     return version
+
+
+def _checked_approval(name: str, approval: Approval) -> Approval:
+    if approval not in get_args(Approval):
+        raise ToolDefinitionError(
+            f"tool {name!r} has approval={approval!r}; give 'policy', 'always' or 'never' (docs/security.md)"
+        )
+    return approval
 
 
 def _checked_evolvable(name: str, evolvable: bool | Iterable[str] | None) -> bool | tuple[str, ...] | None:

@@ -46,6 +46,8 @@ def _describe_tool(name: str, tool: Tool[..., Any], builtin: bool) -> ComponentC
     metadata: dict[str, JsonValue] = {"tags": [*sorted(tag.value for tag in tool.tags)], "mode": tool.mode.value}
     if tool.timeout_s is not None:
         metadata["timeout_s"] = tool.timeout_s
+    if tool.traits.approval != "policy":
+        metadata["approval"] = tool.traits.approval
     if tool.traits.invokers is not None:
         metadata["invokers"] = [*tool.traits.invokers]
     if tool.traits.distribution:
@@ -195,6 +197,7 @@ def _rights_of_tool(tool: Tool[..., Any], made: Made | None, may_call: frozenset
     return {
         TOUCHES: frozenset(tag.value for tag in tool.tags),
         MODE: tool.mode.value,
+        "approval": tool.traits.approval,
         "seconds": inf if tool.timeout_s is None else tool.timeout_s,
         "US dollars": tool.bound.cost_usd,
         "the tools that its code calls": called_tools(ast.parse(code)) & may_call,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from agentorchestra.core.errors import McpError
 STARTUP_S = 30.0  # seconds until a server has said what it is and which tools it has
 MAX_BYTES = 1_000_000
 MAX_SERVERS = 100
+_LONGEST_PREFIX = 55  # the name of a tool that is cut keeps as much
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _VARIABLE = re.compile(r"\$\{([^{}]*)\}")
 _NAME = re.compile(r"(?:env:)?([A-Za-z_][A-Za-z0-9_]*)(?::-(.*))?", re.DOTALL)
 _HEADER = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
@@ -35,6 +37,7 @@ class Server:
     """One server of the file: a program that speaks over its standard input and output, or one reached over HTTP."""
 
     name: str  # its key in the file
+    required: bool = False  # whether nothing goes on without it
     trust: bool = False  # whether what it says about its tools may loosen what they are taken to do
     timeout_s: float | None = None  # seconds one call may take; None for the workspace's limit
     startup_s: float = STARTUP_S  # seconds until it has said what it is and which tools it has
@@ -51,6 +54,7 @@ class McpFile:
     """The content of a file."""
 
     servers: tuple[Server, ...]  # those that are not disabled
+    names: tuple[str, ...]  # of all
     secrets: Mapping[str, str]  # what must not reach the log, name -> value
     notes: tuple[str, ...]  # what was passed over, a sentence each
 
@@ -70,6 +74,7 @@ class _Entry(BaseModel, extra="allow", strict=True):
     headers: dict[str, str] = {}
     disabled: bool = False
     enabled: bool = True
+    required: bool = False
     trust: bool = False
     timeout_s: float | None = Field(default=None, gt=0, allow_inf_nan=False)
     startup_timeout_s: float = Field(default=STARTUP_S, gt=0, allow_inf_nan=False)
@@ -82,6 +87,7 @@ _KNOWN_ELSEWHERE = frozenset({"description", "name", "$comment", "comment", "ico
 def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
     """Read, check and fill in a file; `${VAR}` comes from `environ`. McpError names what is wrong and what to do."""
     written = _servers(path)
+    _check_prefixes(written, path)
     servers, secrets, notes = [], dict[str, str](), list[str]()
     for name, value in written.items():
         where = f"the MCP server {name!r} in {path}"
@@ -98,7 +104,30 @@ def read_mcp_file(path: Path, environ: Mapping[str, str]) -> McpFile:
         unused = sorted(set(entry.model_extra or {}) - _KNOWN_ELSEWHERE)
         if unused:
             notes.append(f"{where} has {', '.join(map(repr, unused))}, which nothing here reads")
-    return McpFile(tuple(servers), secrets, tuple(notes))
+    return McpFile(tuple(servers), tuple(written), secrets, tuple(notes))
+
+
+def prefix_of(server: str) -> str:
+    """Return how the names of a server's tools begin, in the characters and the length that such names have."""
+    return as_name(f"{server}_")[:_LONGEST_PREFIX]
+
+
+def as_name(text: str) -> str:
+    """Return a text in the characters that names of tools have."""
+    name = _NOT_IN_NAMES.sub("_", text)
+    return name if re.match(r"[A-Za-z_]", name) else f"_{name}"
+
+
+def _check_prefixes(names: Iterable[str], path: Path) -> None:
+    """Check that the tools of no two servers would be called the same."""
+    taken: dict[str, str] = {}
+    for name in names:
+        other = taken.setdefault(prefix_of(name), name)
+        if other != name:
+            raise McpError(
+                f"the tools of the MCP servers {other[:80]!r} and {name[:80]!r} in {path} would have the same names, "
+                f"which begin with {prefix_of(name)}; rename one of them"
+            )
 
 
 def _servers(path: Path) -> dict[str, Any]:
@@ -149,7 +178,8 @@ class _Filling:
         self._secrets: dict[str, str] = {}
 
     def server(self, entry: _Entry) -> tuple[Server, dict[str, str]]:
-        common = {"trust": entry.trust, "timeout_s": entry.timeout_s, "startup_s": entry.startup_timeout_s}
+        common: dict[str, Any] = {"required": entry.required, "trust": entry.trust, "timeout_s": entry.timeout_s}
+        common["startup_s"] = entry.startup_timeout_s
         made = self._http(entry, common) if self._over_http(entry) else self._stdio(entry, common)
         return made, {f"{self._name}.{name}": value for name, value in self._secrets.items()}
 

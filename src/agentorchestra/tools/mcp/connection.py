@@ -334,7 +334,7 @@ class Connection:
             )
         return McpError(
             f"{self._where} cannot be used: {self._problem(sending, exc, words)}{said or '.'} See whether it runs by "
-            'itself, or set "disabled": true to go on without it'
+            "itself"
         )
 
     def _cut(self, text: str, *, last: bool = False) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
@@ -11,6 +10,7 @@ from typing import Any, Literal
 
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.calling.signatures import schema_problems
+from agentorchestra.tools.mcp.config import as_name, prefix_of
 
 MAX_TOOLS = 2_000
 MAX_DESCRIPTION = 4_000
@@ -18,7 +18,6 @@ MAX_TOOL = 50_000  # characters of one tool as JSON
 _DEEPEST = 64
 _MOST_NODES = 5_000
 _LONGEST_NAME = 64
-_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 _MAPS = frozenset({"properties", "$defs", "definitions", "dependentSchemas", "patternProperties"})
 _LISTS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
 _SINGLE = frozenset(
@@ -116,10 +115,28 @@ def effects_of(annotations: Any, *, trust: bool) -> tuple[Effects, bool]:
 def tool_name(server: str, remote: str) -> str:
     """Return `server_tool`, made of the characters and of the length that names of tools have."""
     written = f"{server}_{remote}"
-    name = _NOT_IN_NAMES.sub("_", written)
-    if not re.match(r"[A-Za-z_]", name):
-        name = f"_{name}"
+    name = as_name(written)
     return name if len(name) <= _LONGEST_NAME else _marked(name, written)
+
+
+def owned(definitions: Sequence[Definition], servers: Iterable[str]) -> tuple[list[Definition], list[str]]:
+    """Return the tools whose names are their server's own, and why others are left out.
+
+    A name belongs to the server with the longest prefix that it begins with, whether that server is there or not: none
+    comes to be called what another's tool is called in `policy.allow`.
+    """
+    prefixes = {prefix_of(server): server for server in servers}
+    kept, notes = list[Definition](), list[str]()
+    for one in definitions:
+        owner = prefixes[max((prefix for prefix in prefixes if one.name.startswith(prefix)), key=len)]
+        if owner == one.server:
+            kept.append(one)
+        else:
+            notes.append(
+                f"the tool {one.remote[:80]!r} of the MCP server {one.server!r} is left out: its name {one.name!r} "
+                f"would be one of the MCP server {owner!r}; rename one of the servers"
+            )
+    return kept, notes
 
 
 def unique(definitions: Iterable[Definition]) -> list[Definition]:

@@ -16,7 +16,7 @@ from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.tool import Tool, Traits, tool_from_schema
 from agentorchestra.tools.mcp.config import read_mcp_file
-from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, unique
+from agentorchestra.tools.mcp.definitions import MAX_TOOLS, Definition, definitions_of, owned, unique
 from agentorchestra.trust.redact import Redactor
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ class McpToolkit:
         self._environ = os.environ if environ is None else environ
         self._secrets: dict[str, str] | None = None
         self._file_notes: tuple[str, ...] = ()
+        self._names: tuple[str, ...] = ()
         self._connections: tuple[Connection, ...] = ()
         self._tools: tuple[Tool[..., Any], ...] = ()
         self._open = False
@@ -62,13 +63,18 @@ class McpToolkit:
         return dict(self._secrets)
 
     async def open(self, changed: Callable[[], None]) -> Sequence[Tool[..., Any]]:
-        """Read the file and reach its servers at the same time; after McpError or MissingExtraError nothing is open."""
+        """Read the file and reach its servers at the same time; a server that cannot be used is left out with a note.
+
+        Raises:
+            McpError: the file, or a server that is required, cannot be used; nothing is open then.
+            MissingExtraError: the same, without the packages for it.
+        """
         if self._open:
             return self.tools()
         file = read_mcp_file(self.path, self._environ)
         make = _connection_class()
         self._secrets = dict(file.secrets)
-        self._file_notes = file.notes
+        self._file_notes, self._names = file.notes, file.names
         hide = Redactor(self._secrets).text
         opened = False
 
@@ -82,10 +88,15 @@ class McpToolkit:
             for server in file.servers
         )
         outcomes = await _all(one.open() for one in self._connections)
-        failures = [one for one in outcomes if isinstance(one, BaseException)]
-        if failures:
-            await self.close()
-            raise failures[0]
+        for connection, failure in zip(self._connections, outcomes, strict=True):
+            if failure is None:
+                continue
+            if connection.server.required or not isinstance(failure, McpError):
+                await self.close()
+                raise failure
+            self._file_notes += (f"the tools of the MCP server {connection.server.name!r} are left out: {failure}",)
+        reached = zip(self._connections, outcomes, strict=True)
+        self._connections = tuple(connection for connection, failure in reached if failure is None)
         self._take_over()
         opened = self._open = True
         return self.tools()
@@ -115,7 +126,9 @@ class McpToolkit:
             if one.cut:
                 notes.append(f"the MCP server {one.server.name!r} has more tools than the {MAX_TOOLS:,} that are taken")
         connections = {one.server.name: one for one, _ in found}
-        definitions = unique(definition for _, several in found for definition in several)
+        definitions, left_out = owned([definition for _, several in found for definition in several], self._names)
+        notes += left_out
+        definitions = unique(definitions)
         self.notes = tuple(redactor.text(note) for note in notes)
         self._tools = tuple(_tool(connections[one.server], one) for one in definitions)
 

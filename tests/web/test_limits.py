@@ -1,0 +1,165 @@
+"""Clients that are slow on purpose, and many at once: real sockets against a real server."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.errors import SettingsError
+from agentorchestra.core.settings import ServeSettings
+from agentorchestra.workspace import load_settings
+from tests.web.support import TOKEN, Served, served
+
+HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
+LIST = f"GET /runs HTTP/1.1\r\n{HEAD}\r\n"
+PENDING = f"POST /runs HTTP/1.1\r\n{HEAD}Content-Type: application/json\r\nContent-Length: 1000\r\n\r\n"
+
+
+class Client:
+    """A connection that sends what it is told to."""
+
+    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self.reader = reader
+        self.writer = writer
+
+    async def answer(self) -> tuple[int, Any]:
+        """Status and body of the next answer."""
+        head = (await self.reader.readuntil(b"\r\n\r\n")).decode().lower()
+        length = int(head.partition("content-length: ")[2].partition("\r\n")[0])
+        return int(head.split()[1]), json.loads(await self.reader.readexactly(length))
+
+    async def ended(self) -> bool:
+        """Wait until the server ends the connection; True if it said nothing more."""
+        try:
+            return await self.reader.read() == b""
+        except ConnectionResetError:
+            return True
+
+    async def drip(self, text: str) -> None:
+        """Send one byte after the other, as long as somebody is there."""
+        try:
+            for one in text.encode():
+                self.writer.write(bytes([one]))
+                await self.writer.drain()
+                await asyncio.sleep(0.02)
+        except ConnectionError:
+            return
+
+
+@asynccontextmanager
+async def connected(server: Served) -> AsyncIterator[Client]:
+    """A connection that is closed at the end."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(server.address.rpartition(":")[2]))
+    try:
+        yield Client(reader, writer)
+    finally:
+        writer.close()
+        with suppress(ConnectionError):
+            await writer.wait_closed()
+
+
+@pytest.mark.parametrize("sent", ["", "GET /runs HTTP/1.1\r\nHost: local"])
+async def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, sent: str) -> None:
+    async with (
+        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
+        client.writer.write(sent.encode())
+        status, said = await client.answer()
+        assert status == 408
+        assert said["error"].startswith("the head of the request was not there after 0.5 s; send it faster")
+        assert await client.ended()
+
+
+async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
+        client.writer.write(LIST.encode())  # the second one on a connection is no exception
+        assert (await client.answer())[0] == 200
+        dripping = asyncio.create_task(client.drip("GET /runs HTTP/1.1\r\nX-Long: " + "x" * 100_000))
+        assert (await client.answer())[0] == 408
+        assert await client.ended()
+        dripping.cancel()
+
+
+async def test_the_body_of_a_refused_request_is_not_waited_for(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
+        client.writer.write(PENDING.replace(TOKEN, "another-token-0123456").encode())
+        assert (await client.answer())[0] == 401
+        dripping = asyncio.create_task(client.drip("x" * 1000))
+        await client.ended()
+        dripping.cancel()
+
+
+async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, serve=ServeSettings(body_timeout_s=0.5)) as server,
+        asyncio.timeout(60),
+        connected(server) as client,
+    ):
+        client.writer.write(PENDING.encode() + b"{")
+        dripping = asyncio.create_task(client.drip(" " * 990))
+        status, said = await client.answer()
+        assert (status, said["error_type"]) == (408, "HttpRequestError")
+        assert said["error"].startswith("the body was not there after 0.5 s; send it faster")
+        await client.ended()
+        dripping.cancel()
+        assert await server.get("/runs") == {"runs": []}
+
+
+async def test_a_run_takes_longer_than_the_limits(tmp_path: Path) -> None:
+    limits = ServeSettings(header_timeout_s=0.5, body_timeout_s=0.5)
+    async with served(tmp_path, serve=limits) as server, asyncio.timeout(60):
+        run = await server.submit("PLAN gate")
+        async with server.events(run) as events:
+            await server.gate.reached()
+            await asyncio.sleep(1)
+            server.gate.open.set()
+            kinds = [one.kind async for one in events]
+        assert kinds[-1] == "end"
+
+
+async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None:
+    async with (
+        served(tmp_path, serve=ServeSettings(max_connections=2)) as server,
+        asyncio.timeout(60),
+        connected(server) as one,
+        connected(server) as other,
+    ):
+        for each in (one, other):
+            each.writer.write(LIST.encode())
+            assert (await each.answer())[0] == 200
+        async with connected(server) as third:
+            status, said = await third.answer()
+            assert status == 503
+            assert said["error"].startswith("2 connections are open, which is the most; try again later")
+            assert await third.ended()
+        other.writer.write(LIST.encode())
+        assert (await other.answer())[0] == 200
+        # An answer with this header ends the connection, so there is room for another one.
+        one.writer.write(LIST.replace("Host:", "Connection: close\r\nHost:").encode())
+        assert (await one.answer())[0] == 200 and await one.ended()
+        async with connected(server) as third:
+            third.writer.write(LIST.encode())
+            assert (await third.answer())[0] == 200
+
+
+@pytest.mark.parametrize("line", ["max_connections = 0", "header_timeout_s = 0", "body_timeout_s = inf"])
+def test_limits_that_are_none_are_refused(tmp_path: Path, line: str) -> None:
+    (tmp_path / "agentorchestra.toml").write_text(f"[serve]\n{line}\n")
+    with pytest.raises(SettingsError, match=f"serve.{line.split()[0]}"):
+        load_settings(tmp_path / "ws")
