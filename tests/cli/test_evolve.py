@@ -22,7 +22,7 @@ def workspace():
     clients = {name: ScriptedModel(one, profile=ModelProfile(model=name, price=free)) for name, one in models.items()}
     return Workspace(tools=[cents_of], models=clients)
 """
-SETTINGS = 'app = "shop:workspace"\nmodel = "worker"\nsystem = "react"\n'
+SETTINGS = 'app = "app:workspace"\nmodel = "worker"\nsystem = "react"\n'
 ON = ("--on", "tool:cents_of", "--name", "cents")
 
 
@@ -31,7 +31,7 @@ def folder(tmp_path: Path) -> Folder:
     from tests.evolution.test_evolver import questions
 
     made = Folder(tmp_path)
-    made.write("shop.py", APP)
+    made.write("app.py", APP)
     made.write("agentorchestra.toml", SETTINGS)
     questions(tmp_path / "data")
     return made
