@@ -16,11 +16,10 @@ from tests.evolution.money import cents_of
 from tests.evolution.test_evolver import Mender, worker
 
 
-def workspace():
-    free = Price(input=0, output=0)
-    models = {"worker": worker, "mender": Mender()}
-    clients = {name: ScriptedModel(one, profile=ModelProfile(model=name, price=free)) for name, one in models.items()}
-    return Workspace(tools=[cents_of], models=clients)
+free = Price(input=0, output=0)
+models = {"worker": worker, "mender": Mender()}
+clients = {name: ScriptedModel(one, profile=ModelProfile(model=name, price=free)) for name, one in models.items()}
+workspace = Workspace(tools=[cents_of], models=clients)  # one object, which several commands and arms begin with
 """
 SETTINGS = 'app = "app:workspace"\nmodel = "worker"\nsystem = "react"\n'
 ON = ("--on", "tool:cents_of", "--name", "cents")

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import socket
+import sys
+from asyncio.subprocess import DEVNULL
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +21,7 @@ from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.results import values
 from agentorchestra.evaluation.scores import attempts
 from agentorchestra.evaluation.statistics import mean
+from tests.browser import chromium
 from tests.evaluation.support import Trial, adds, adds_small, asked, sums
 
 pytest.importorskip("inspect_ai")
@@ -109,3 +114,37 @@ async def test_what_has_no_score_is_a_sample_without_one(tmp_path: Path) -> None
     assert errors == ["the system failed: ValueError: broken on purpose"] * 3
     with pytest.raises(EvaluationError, match=r"log\.json does not end in \.eval, by which Inspect knows its logs"):
         write_log(log, tmp_path / "log.json")
+
+
+@pytest.mark.long
+async def test_inspects_own_viewer_shows_the_log(tmp_path: Path) -> None:
+    sums(tmp_path / "data", 3)
+    trial = Trial(tmp_path, {"good": adds})
+    plan = trial.plan(Arm(name="good", model="good"))
+    await trial.run(plan)
+    scores = await trial.score(plan)
+    async with trial.workspace(trial.folder) as workspace:
+        log = await inspect_log(workspace, plan, plan.load(), scores)
+    place = tmp_path / "logs"
+    place.mkdir()
+    await asyncio.to_thread(write_log, log, place / "log.eval")
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    words = ("-m", "inspect_ai", "view", "start", "--log-dir", str(place), "--host", "127.0.0.1", "--port", str(port))
+    viewer = await asyncio.create_subprocess_exec(sys.executable, *words, cwd=tmp_path, stdout=DEVNULL, stderr=DEVNULL)
+    try:
+        async with chromium() as browser:
+            page = await browser.new_page()
+            for _ in range(200):
+                with contextlib.suppress(OSError):
+                    socket.create_connection(("127.0.0.1", port), 1).close()
+                    break
+                await asyncio.sleep(0.2)
+            await page.goto(f"http://127.0.0.1:{port}/")
+            await page.get_by_text("trial").first.click(timeout=60_000)
+            await page.get_by_text("good/q2").first.click(timeout=60_000)
+            await page.get_by_text("What is 2 + ").first.wait_for(timeout=60_000)
+    finally:
+        viewer.terminate()
+        await viewer.wait()

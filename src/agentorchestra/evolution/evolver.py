@@ -344,10 +344,16 @@ class Evolver:
         evolution = self._evolution
         questions, left = source.load(), self._left()
         name = f"{evolution.name}-{step}"
+        no_room = EvolutionError(
+            f"the budget of {evolution.budget_usd or 0:g} US dollars has no room for {name}; go on with a larger one: "
+            f"agentorchestra evolve run --name {evolution.name} --budget-usd X"
+        )
         if (folder_of(self._folder, name) / PLAN).exists():
             plan = read_plan(self._folder, name)
             if left is not None and left > 0:
                 plan = amend(self._folder, name, left)
+        elif left is not None and left <= 0:
+            raise no_room
         else:
             made = planned(
                 questions,
@@ -365,10 +371,7 @@ class Evolver:
         ending = await runner.run()
         scores = await score(workspace, plan, questions, at_once=self._at_once)
         if ending.left_out:
-            raise EvolutionError(
-                f"the budget of {evolution.budget_usd:g} US dollars has no room for {name}; go on with a larger one: "
-                f"agentorchestra evolve run --name {evolution.name} --budget-usd X"
-            )
+            raise no_room
         self._spent.append(total(one.cost_usd for one in scores))
         return scores
 
