@@ -16,7 +16,7 @@ import pytest
 from agentorchestra import Settings, Workspace
 from agentorchestra.core.clock import SystemClock
 
-FOLDERS = frozenset({"agents", "environments", "evaluation", "policy", "systems", "tools", "web"})
+FOLDERS = frozenset({"agents", "environments", "evaluation", "evolution", "policy", "systems", "tools", "web"})
 
 _MADE: list[tempfile.TemporaryDirectory[str]] = []
 _FIRST_TIME = Workspace.open

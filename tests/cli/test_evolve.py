@@ -21,7 +21,7 @@ models = {"worker": worker, "mender": Mender()}
 clients = {name: ScriptedModel(one, profile=ModelProfile(model=name, price=free)) for name, one in models.items()}
 workspace = Workspace(tools=[cents_of], models=clients)  # one object, which several commands and arms begin with
 """
-SETTINGS = 'app = "shop:workspace"\nmodel = "worker"\nsystem = "react"\n'
+SETTINGS = 'app = "app:workspace"\nmodel = "worker"\nsystem = "react"\n'
 ON = ("--on", "tool:cents_of", "--name", "cents")
 
 
@@ -30,7 +30,7 @@ def folder(tmp_path: Path) -> Folder:
     from tests.evolution.test_evolver import questions
 
     made = Folder(tmp_path)
-    made.write("shop.py", APP)
+    made.write("app.py", APP)
     made.write("agentorchestra.toml", SETTINGS)
     questions(tmp_path / "data")
     return made
