@@ -314,10 +314,12 @@ async def test_pages(make_pdf: MakePdf) -> None:
 
 
 def _workers(pid: int) -> list[psutil.Process]:
+    """The workers of this module's tests; those that other tests share (tests/support/forked.py) live on."""
     found = []
     for child in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(psutil.NoSuchProcess):  # or a zombie
-            if "_worker.py" in " ".join(child.cmdline()):
+            words = child.cmdline()
+            if "_worker.py" in " ".join(words) and "--fork" not in words:
                 found.append(child)
     return found
 
