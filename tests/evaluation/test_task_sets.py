@@ -115,7 +115,10 @@ def test_no_tasks_are_refused(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("sandbox")
 async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
     benchmark_data.terminal_bench(tmp_path / "data")
-    commands = {"Sort the lines": "pwd; sort jars.txt > sorted.txt; ls -d /tests /solution", "Write the number": "true"}
+    commands = {
+        "Sort the lines": "pwd; sort jars.txt > sorted.txt; ls -A /tests; ls -d /solution",
+        "Write the number": "true",
+    }
     seen: list[str] = []
     trial = Trial(tmp_path, {"worker": works(commands, seen)})
     plan = trial.plan(WORKER, set_="terminal-bench-2")
@@ -135,7 +138,8 @@ async def test_the_tests_of_a_task_decide_and_run_once(tmp_path: Path) -> None:
     assert values(scores, "worker") == {"sort-jars": [1.0], "count-jars": [0.0]}
     assert "Left out, as they cannot be asked or have no public answer: rebuild-kernel." in tables(plan, scores)[0].note
     (shown,) = (one for one in seen if "/app" in one)
-    assert shown.count("No such file") == 2  # neither tests nor solution are on its machine
+    assert "test.sh" not in shown  # the tests come when it is done, the solution never
+    assert "'/solution': No such file" in shown
     # What the machine is now says nothing: the tests are not run again.
     async with trial.workspace(trial.folder) as workspace:
         (workspace.run_folder(by_id["sort-jars"].run_id) / "sorted.txt").unlink()
