@@ -12,6 +12,8 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+from PIL import Image
+
 from agentorchestra.evaluation.benchmarks.data import need
 
 
@@ -65,6 +67,21 @@ def gaia(folder: Path, split: str = "validation", suffix: str = ".parquet") -> P
     if suffix == ".parquet":  # the hub has a table for each level besides
         for number, one in enumerate(records, start=1):
             table(place / f"metadata.level{number}{suffix}", [one])
+    return folder
+
+
+def gaia_media(folder: Path) -> Path:
+    """Write a copy of the dataset whose questions have a table, a picture and a table."""
+    records = gaia_records()
+    place = folder / "2023" / "validation"
+    place.mkdir(parents=True)
+    for one, suffix in zip(records, (".csv", ".png", ".csv"), strict=True):
+        one["file_name"] = one["task_id"] + suffix
+        if suffix == ".png":
+            Image.new("RGB", (4, 4), "seagreen").save(place / one["file_name"])
+        else:
+            (place / one["file_name"]).write_text("jar,where\n" + "a,shelf\n" * 17, encoding="utf-8")
+    table(place / "metadata.jsonl", records)
     return folder
 
 
@@ -237,6 +254,7 @@ def swe_bench(folder: Path, base: str = BASE, suffix: str = ".parquet") -> Path:
 
 WRITERS = {
     "gaia-validation": gaia,
+    "gaia-media": gaia_media,
     "gaia-test": lambda folder: gaia(folder, "test"),
     "simpleqa": simpleqa,
     "browsecomp": browsecomp,

@@ -60,6 +60,23 @@ def test_gaia_in_both_of_its_formats(suffix: str, tmp_path: Path) -> None:
     assert load_set("gaia-validation", top / "2023" / "validation").version == found.version
 
 
+def test_questions_with_media_by_their_kinds(tmp_path: Path) -> None:
+    names = ["a.mp3", "b.PNG", "c.jpg", "d.xlsx", "e.csv", "f.pdf", "g.py", ""]
+    records = [
+        benchmark_data.gaia_records()[0] | {"task_id": f"q{number}", "file_name": name}
+        for number, name in enumerate(names)
+    ]
+    for name in filter(None, names):
+        (tmp_path / name).write_bytes(b"x")
+    benchmark_data.table(tmp_path / "metadata.jsonl", records)
+    found = load_set("gaia-media", tmp_path)
+    assert [(one.id, one.group) for one in found.questions] == [
+        *(("q0", "audio"), ("q1", "image"), ("q2", "image")),
+        *(("q3", "tables"), ("q4", "tables")),
+    ]
+    assert (found.name, found.scorer) == ("gaia-media", "gaia")
+
+
 def test_the_test_split_has_no_true_answers(read: Callable[[str], QuestionSet]) -> None:
     assert [one.truth for one in read("gaia-test").questions] == [None] * 3
 

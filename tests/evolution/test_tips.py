@@ -20,7 +20,7 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.core.messages import ModelRequest, ModelResponse
-from agentorchestra.core.settings import Settings
+from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.evaluation.plan import Arm
 from agentorchestra.evaluation.questions import load_set
@@ -245,7 +245,11 @@ async def test_a_distillation_that_was_stopped_goes_on(tmp_path: Path) -> None:
             raise ModelUnavailableError("nobody is there")
         return reader(request)
 
-    models = {"reader": ScriptedModel(sometimes, name="reader"), "clerk": ScriptedModel(clerk, name="clerk")}
+    once = ModelProfile(model="reader", max_attempts=1)
+    models = {
+        "reader": ScriptedModel(sometimes, name="reader", profile=once),
+        "clerk": ScriptedModel(clerk, name="clerk"),
+    }
     async with Workspace(tmp_path / "ws", models=models, tools=[ask]) as ws:
         _, good = await two_runs(ws)
         with pytest.raises(EvolutionError, match=r"the distiller's run run_\w+ gave no tips: .*ask again"):

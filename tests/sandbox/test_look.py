@@ -247,9 +247,11 @@ async def test_modes_that_a_dead_program_left_are_its_own(shell: Shell) -> None:
 
 
 async def test_what_leaves_its_terminal(shell: Shell) -> None:
-    one = await at(shell, "(setsid sh -c 'until [ -e go ]; do sleep 0.02; done; echo late; touch done' &) ; echo left")
+    late = "touch begun; until [ -e go ]; do sleep 0.02; done; echo late; touch done"
+    # Before it has left the terminal's session, the end of the job would end it too.
+    one = await at(shell, f"(setsid sh -c '{late}' &) ; until [ -e begun ]; do sleep 0.02; done; echo left")
     assert text(await one.ends()) == "left"
-    await shell.run("touch go; until [ -e done ]; do sleep 0.02; done")
+    assert (await shell.run("touch go; until [ -e done ]; do sleep 0.02; done")).ending == "exited"
     await until(shell, one.job, lambda seen: "left" in text(seen))
     closed = await at(shell, "exec <&- >&- 2>&-; sleep 300")
     seen = await shell.look(closed.job, wait_s=0.2)

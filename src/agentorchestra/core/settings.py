@@ -807,6 +807,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         prompt_tool_chars: characters of tools' schemas that an agent's prompt may hold. Of more tools it is shown those
             that fit its task, and finds the others (docs/retrieval.md); 0 shows all.
         first_tools: the packaged tools in an agent's first prompt: those `fitting` its task, or `all`.
+        without_tools: packaged tools that no agent of a run has (ablations, such as 004, table 2).
         in_view_chars: characters of all files' text up to which it stands in the first prompt; 0 for none. The deep
             analyzer is shown the text of pages that its task names up to as many.
         reasoning, finish, action: see Reasoning, Finish, Action.
@@ -837,6 +838,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     max_steps: int = Field(default=20, ge=1)
     prompt_tool_chars: int = Field(default=32_000, ge=0)
     first_tools: FirstTools = "fitting"
+    without_tools: tuple[str, ...] = ()
     in_view_chars: int = Field(default=8_000, ge=0)
     reasoning: Reasoning = "native"
     finish: Finish = "done"

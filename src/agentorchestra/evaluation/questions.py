@@ -248,6 +248,7 @@ SOURCES: dict[str, Source] = {
         for name, load, about in (
             ("gaia-validation", "gaia:load_validation", f"GAIA, 165 questions of three levels; {_GATED}"),
             ("gaia-test", "gaia:load_test", f"GAIA, 301 questions whose answers only its leaderboard has; {_GATED}"),
+            ("gaia-media", "gaia:load_media", f"GAIA validation, the 27 with recording, picture or table; {_GATED}"),
             ("simpleqa", "judged:load_simpleqa", "SimpleQA, 4,326 short questions about facts; a judge; free"),
             ("hle", "judged:load_hle", f"Humanity's Last Exam, 2,500 questions; a judge; {_GATED}"),
             ("browsecomp", "judged:load_browsecomp", "BrowseComp, 1,266 questions for the web; a judge; free"),

@@ -106,13 +106,25 @@ class Equipper:
         self._components = parts.components
         self._store = parts.store
         self._preset = parts.settings.preset
+        self._without = parts.settings.without_tools
         self._given = given
         self._clients = clients
         self._kept_texts: set[str] = set()
 
     def base(self) -> Equipment:
-        """Return the workspace's own."""
-        return Equipment(self._catalog.tools, self._catalog.models, self._catalog.prompts)
+        """Return the workspace's own, without the packaged tools that the settings take away.
+
+        Raises:
+            UnknownComponentError: the settings take away a tool that is not packaged here.
+        """
+        packaged = self._catalog.builtin | {"transcribe_file"}  # there only where a model writes recordings down
+        if unknown := {*self._without} - packaged:
+            raise UnknownComponentError(
+                f"the settings take away (without_tools) {', '.join(sorted(unknown))}; packaged are other names: "
+                f"{', '.join(sorted(packaged))}"
+            )
+        tools = {name: one for name, one in self._catalog.tools.items() if name not in self._without}
+        return Equipment(tools, self._catalog.models, self._catalog.prompts)
 
     def keep(self, run_id: str, equipment: Equipment) -> None:
         """Remember what a run was given here, for as long as this process has the workspace."""

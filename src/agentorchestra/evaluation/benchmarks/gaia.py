@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import string
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,11 @@ REVISION = "682dd723ee1e1697e00360edccf2366dc8418dd9"
 _COLUMNS = ("task_id", "Question", "Level", "Final answer", "file_name", "Annotator Metadata")
 _FILE_LINE = "{file}\n\n"
 _METADATA = ("metadata.parquet", "metadata.jsonl")
+_MEDIA = {
+    **dict.fromkeys((".mp3", ".wav", ".m4a"), "audio"),
+    **dict.fromkeys((".png", ".jpg", ".jpeg"), "image"),
+    **dict.fromkeys((".xlsx", ".xls", ".csv"), "tables"),
+}
 _NO_ANSWER = "?"
 """Stands for the true answers of the test split, which are not public."""
 
@@ -42,6 +48,14 @@ def load_validation(data: Path | None) -> QuestionSet:
 def load_test(data: Path | None) -> QuestionSet:
     """Load GAIA's test split: 301 questions, answers only at the leaderboard."""
     return _load("test", data)
+
+
+def load_media(data: Path | None) -> QuestionSet:
+    """Load the 27 questions of the validation split with a recording, a picture or a table (004, table 2)."""
+    every = load_validation(data)
+    of_kind = ((one, _MEDIA.get(one.files[0].suffix.lower(), "")) for one in every.questions if one.files)
+    questions = tuple(replace(one, group=kind) for one, kind in of_kind if kind)
+    return QuestionSet("gaia-media", questions, every.scorer)
 
 
 def _load(split: str, data: Path | None) -> QuestionSet:
