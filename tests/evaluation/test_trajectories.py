@@ -23,7 +23,10 @@ from agentorchestra.evaluation.results import (
     tables,
     tokens,
 )
-from agentorchestra.testing import call, decide
+from agentorchestra.evaluation.trajectories import course
+from agentorchestra.tea.calling.tool import tool
+from agentorchestra.testing import ScriptedModel, call, decide
+from agentorchestra.workspace import Workspace
 from tests.cli.support import Folder
 from tests.evaluation.support import Trial, adds, adds_small, sums
 
@@ -51,6 +54,19 @@ def x_of(svg: str, y: float) -> list[float]:
     (line,) = re.findall(r'<polyline points="([^"]*)"', svg)[:1]
     places = [tuple(map(float, one.split(","))) for one in line.split()]
     return [a for a, b in places if abs(b - y) < 0.1]
+
+
+async def test_a_tool_without_arguments_is_counted(tmp_path: Path) -> None:
+    @tool(effect="read")
+    def tide() -> str:
+        """Tell the tide."""
+        return "high"
+
+    model = ScriptedModel([decide(calls=[call("tide")]), decide(calls=[call("done", answer="high")])])
+    async with Workspace(tmp_path, tools=[tide]) as ws:
+        ran = await ws.run("How is the tide?", model=model, system="react")
+        found = course(await ws.events(ran.run_id))
+    assert (found.called, found.made, found.delegations) == ({"tide"}, frozenset(), 0)
 
 
 async def test_agents_that_were_asked_are_counted_without_those_below_them(tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ class Course:
 def course(events: Sequence[Event]) -> Course:
     """Return what happened in a run by its log."""
     effects = [(key, record.effect) for key, record in Ledger.of(events).records.items()]
-    calls = [(_name(one), one["arguments"]) for _, one in effects if one["kind"] == EffectKind.INVOKE_TOOL]
+    calls = [(_name(one), one.get("arguments", {})) for _, one in effects if one["kind"] == EffectKind.INVOKE_TOOL]
     phases = [arguments for name, arguments in calls if name == _PHASE]
     return Course(
         delegations=_delegations(effects),
