@@ -116,6 +116,7 @@ async def store(request: pytest.FixtureRequest, tmp_path: Path, schema: str) -> 
         yield PostgresStore(server.url, schema=schema)
 
 
+@pytest.mark.sampled(3)
 async def test_a_bundle_made_on_sqlite_replays_from_every_store(tmp_path: Path, store: Store) -> None:
     async with here(tmp_path) as ws:
         result = await recorded(ws, tmp_path)

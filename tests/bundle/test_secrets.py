@@ -42,6 +42,7 @@ async def test_a_secret_that_a_tool_used_is_not_in_it(tmp_path: Path) -> None:
     assert not [name for name, data in members(done.path).items() if SECRET.encode() in data]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("where", ["event", "artifact", "artifact utf-16", "file", "label", "prompt", "large body"])
 async def test_a_value_that_became_a_secret_later_is_refused_by_its_place(tmp_path: Path, where: str) -> None:
     form = "utf-16-le" if where.endswith("16") else "utf-8"

@@ -87,6 +87,7 @@ async def comes_back(ws: Workspace[Any], run: str, folder: Path, clock: FakeCloc
     return here
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("allowed", [True, pytest.param(False, marks=pytest.mark.long)])
 async def test_a_run_that_people_steered_comes_back_at_every_stop(tmp_path: Path, allowed: bool) -> None:
     clock, away = FakeClock(), tmp_path / "away"

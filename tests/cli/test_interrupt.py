@@ -10,6 +10,7 @@ import pytest
 from tests.cli.support import Folder, wait_until
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_cancels_the_run(app: Folder, number: signal.Signals) -> None:
     with app.start("run", "PLAN sleep") as started:

@@ -55,6 +55,7 @@ def test_the_answer_alone_is_on_stdout(folder: Folder) -> None:
     assert "budget" not in done.err
 
 
+@pytest.mark.long
 def test_a_task_on_stdin(folder: Folder) -> None:
     task = folder.path / "task.txt"
     for data, code in ((QUESTION.encode(), 0), (b"What is \xff?", 2), (b"  \n", 2)):

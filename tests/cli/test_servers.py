@@ -79,6 +79,7 @@ def use(folder: Folder, address: str, *, seconds: int = 30, more: str = "") -> N
     folder.write("agentorchestra.toml", SETTINGS.format(address=address, seconds=seconds) + more)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("failure", "kind", "requests"),
     [

@@ -140,6 +140,7 @@ async def test_pinned_runs_have_the_tools_and_prompts_they_were_started_with(fol
         assert (report.status, report.answer) == (RunStatus.COMPLETED, "The box is 3 wide.")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("case", HERE)
 async def test_every_tool_that_is_kept_may_have_changed(
     folder: Path, case: str, monkeypatch: pytest.MonkeyPatch

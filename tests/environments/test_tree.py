@@ -36,6 +36,7 @@ def lines(tree: Tree) -> list[bytes]:
     return sorted([*inside, *parts])
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", range(3))
 async def test_what_changed_is_enough(seed: int, tmp_path: Path) -> None:
     for number in range(WORTH // 20 + 1):

@@ -120,6 +120,7 @@ async def test_what_does_not_fit_is_refused_and_nothing_is_imported(tmp_path: Pa
         assert await workspace.runs() == []
 
 
+@pytest.mark.long
 async def test_no_secret_leaves_in_it_and_no_file_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     trial, path = await written(tmp_path, 1)
     plan, new = read(trial.folder, "trial"), tmp_path / "new.zip"

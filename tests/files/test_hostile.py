@@ -260,6 +260,7 @@ def test_xml_that_grows_a_thousand_million_times(tmp_path: Path) -> None:
     assert "declares XML entities, by which small files grow without end" in (ask(path).checked or "")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
 @pytest.mark.parametrize(
     ("name", "part"),

@@ -17,6 +17,7 @@ async def test_what_the_user_said_needs_no_question(task: Benign, tmp_path: Path
     assert report.result.status == "completed"
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("task", FROM_ELSEWHERE, ids=lambda one: one.name)
 async def test_what_comes_from_elsewhere_is_asked_once(task: Benign, tmp_path: Path) -> None:
     report = await ordinary(task, tmp_path)

@@ -70,6 +70,7 @@ def test_whatever_is_done_to_a_tree_is_told(seed: int, tmp_path: Path) -> None:
         changes.close()
 
 
+@pytest.mark.long
 def test_each_reader_hears_everything_and_lost_news_are_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changes = Changes(tmp_path)
     try:

@@ -77,6 +77,7 @@ def outside(attempt: Attempt, around: World, folder: Path) -> bytes:
     return b"\n".join(found)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: f"{attempt.language}: {attempt.name}")
 async def test_no_way_out(attempt: Attempt, safe: Sandbox, around: World) -> None:
     code = around.code(attempt.language, attempt.code)
@@ -85,6 +86,7 @@ async def test_no_way_out(attempt: Attempt, safe: Sandbox, around: World) -> Non
     assert around.evidence(returned(ran)) == "", ran
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "attempt",
     # Those that take memory take seconds.

@@ -142,6 +142,7 @@ TRAPS = (
 )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
 async def test_traps(trap: Trap, safe: Sandbox) -> None:
     code = f"import os\nopen('good.txt', 'w').write('good')\nhere = os.getcwd()\n{trap.code}\nos.chdir(here)"
@@ -167,6 +168,7 @@ def end_all_in(folder: Path) -> None:
                     process.kill()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
 def test_outside_the_traps_are_laid(trap: Trap, tmp_path: Path) -> None:
     """The positive control: the same program leaves the trap in a folder."""

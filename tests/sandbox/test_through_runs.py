@@ -74,6 +74,7 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(tmp_path)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("way", [one if one == "python" else pytest.param(one, marks=pytest.mark.long) for one in WAYS])
 async def test_no_way_out_of_a_run(
     way: str, bubblewrap: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -44,6 +44,7 @@ async def opened(url: str, schema: str, *runs: str, retry_s: float = 60.0) -> Po
 # --- away, and back -----------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("how", ["immediate", "fast"])
 async def test_nothing_is_lost_or_doubled_while_the_database_is_away(
     own: Postgres, schema: str, how: str, caplog: pytest.LogCaptureFixture

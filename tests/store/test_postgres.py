@@ -288,6 +288,7 @@ class Held(PostgresStore):
             assert hold.wait(60)
 
 
+@pytest.mark.long
 async def test_transactions_in_each_others_way_are_tried_again(server: Postgres, schema: str) -> None:
     """A batch and another transaction change the same rows in opposite orders: the server ends one of the two."""
     # It looks once, this long after the store began to wait: the other transaction must wait too by then.

@@ -170,6 +170,7 @@ asyncio.run(main())
     await store.close()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("acknowledged", [1, 17, 120])
 async def test_a_killed_process_keeps_what_was_acknowledged(place: str, acknowledged: int) -> None:
     """Three chains; killed while they write."""

@@ -126,6 +126,7 @@ ONCE = {f"{role}-model": range(1) for role in ROLES}
 ALWAYS = {"hand-model": range(1_000)}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("fails", "refused", "worked"),
     [

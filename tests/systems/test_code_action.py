@@ -144,6 +144,7 @@ def _equal(text: str, expected: str) -> None:
 # -- mistakes ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("code", "said"),
     [

@@ -36,6 +36,7 @@ async def test_a_setting_puts_a_part_into_the_team(tmp_path: Path, name: str) ->
     assert (plain.right, plain.seen) == (False, False)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("task", CHOOSING, ids=lambda one: one.name)
 async def test_a_part_that_chooses_decides_where_the_verifier_does_not_err(tmp_path: Path, task: Task) -> None:
     assert isinstance(task.do, Search)

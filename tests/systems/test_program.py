@@ -409,6 +409,7 @@ POINTS = ["before:/#1", "after_mark:/1.asks#1", "after_record:/1.asks#1", "after
 """Of its agent, its two requests, and the snapshot of the folder: what an earlier start wrote there is gone."""
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "point", [POINTS[2], *(pytest.param(one, marks=pytest.mark.long) for one in POINTS[:2] + POINTS[3:])]
 )
@@ -430,6 +431,7 @@ async def _log(folder: Path) -> list[Any]:
         return await ws.events(record.id)
 
 
+@pytest.mark.long
 async def test_a_program_that_asks_otherwise_after_an_interruption_is_ended(tmp_path: Path) -> None:
     async with LoopbackModelServer("ok") as server:
         words: list[str | Path] = ["-m", "tests.systems.program_agent", tmp_path, server.base_url]

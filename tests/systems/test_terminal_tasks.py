@@ -219,6 +219,7 @@ async def test_the_machine_is_as_the_task_says_and_tests_are_out_of_reach(tmp_pa
     assert (verdict.solved, verdict.reward, verdict.why) == (False, 0.5, "the tests gave the reward 0.5")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("test", "solved", "why"),
     [

@@ -245,6 +245,7 @@ async def test_no_address_shows_a_password(site: Site) -> None:
     assert not await site.did("go_to_url", url="http://ada:geheim@127.0.0.1:1/x") and "geheim" not in site.said
 
 
+@pytest.mark.long
 async def test_a_site_that_asks_by_http_is_given_its_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHIVE_USER", "ada")
     monkeypatch.setenv("ARCHIVE_PASSWORD", "lovelace")

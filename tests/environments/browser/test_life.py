@@ -105,6 +105,7 @@ _GET = """() => new Promise((done) => {
 })"""
 
 
+@pytest.mark.long
 @on_one_loop
 async def test_a_rival_world_begins_with_the_logins_and_has_its_own(
     browser: Hand, site: Troubles, tmp_path: Path
