@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.tools.files.storage import CarriedFiles
+    from agentorchestra.trust.trial import RunTrial
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
 
 Deps = TypeVar("Deps", default=Any)
@@ -551,6 +552,20 @@ class Workspace(Generic[Deps]):
         run_request("fork", {"components": components})  # refuses what names no component
         await self._parts.ready(toolkits=False)
         return await self._equipper.first_affected(await self._parts.record(run_id), events, components)
+
+    async def try_policy(self, run_id: str, policy: Policy) -> RunTrial:
+        """Judge each effect of a recorded run again under another policy; no model is asked, and nothing is done.
+
+        Args:
+            run_id: the run, which is only read.
+            policy: the other policy.
+
+        Raises:
+            UnknownRunError, RunUnderWayError, EventFormatError, PolicyFileError (the policy fails on an effect).
+        """
+        from agentorchestra.workspace.trial import tried
+
+        return await tried(self._parts, await self._parts.record(run_id), policy)
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Return where two runs first differ, and how each goes on from there."""

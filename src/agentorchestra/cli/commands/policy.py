@@ -1,0 +1,119 @@
+"""`agentorchestra policy`: another policy over what happened, and which effects followed what nobody vouches for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.group import COMMANDS
+from agentorchestra.cli.options import WORDS, FilePath, json_option, workspace_option
+from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say
+from agentorchestra.cli.workspaces import exists, find_run, opened
+from agentorchestra.core.errors import RunUnderWayError, UnknownRunError
+from agentorchestra.core.ids import canonical_json
+from agentorchestra.trust.trial import SAID, Judged, RunTrial
+
+
+@async_command(
+    "try",
+    epilog="""\b
+Examples:
+  agentorchestra policy try stricter.toml
+  agentorchestra policy try spending.py last --json
+
+\b
+Exit codes: 0, whatever the policy says; 1 for a run that a later version
+recorded; 2 for a file that gives no policy, for a run that is not there, and
+for one that is still going on.""",
+)
+@click.argument("file", metavar="FILE", type=FilePath())
+@click.argument("runs", metavar="[RUN]...", type=WORDS, nargs=-1)
+@json_option("one object with every effect and the totals")
+@workspace_option
+async def try_(file: Path, runs: tuple[str, ...], as_json: bool, folder: Path) -> int:
+    """Judge each recorded effect of the RUNs again under the policy of FILE, all runs of the workspace without any.
+
+    FILE is a settings file in TOML with a [policy] table, or a Python file with one policy (a class with a method
+    decide, or an object of one), which is executed. No model is asked and nothing is done. Each effect is judged as
+    it happened: what would have come after a denial is not guessed.
+
+    Listed is what was asked about or denied, or would be; --json has every effect.
+    """
+    from agentorchestra.workspace.trial import load_policy
+
+    policy = load_policy(file)
+    trials: list[RunTrial] = []
+    left_out: list[str] = []
+    if exists(folder):
+        async with opened(folder, app=False) as workspace:
+            records = [await find_run(workspace, name) for name in runs] if runs else await workspace.runs()
+            for record in {one.id: one for one in records}.values():
+                try:
+                    trials.append(await workspace.try_policy(record.id, policy))
+                except RunUnderWayError:
+                    if runs:
+                        raise
+                    left_out.append(record.id)
+    elif runs:
+        raise UnknownRunError(f"there is no run {runs[0]!r}: {folder} holds no workspace yet")
+    if as_json:
+        listed = [one.model_dump(mode="json") for one in trials]
+        emit_json({"runs": listed, "left_out": left_out, "total": _totals(trials)})
+        return 0
+    emit(clean("\n".join(_lines(trials))))
+    for run_id in left_out:
+        say(f"left out: {run_id} is still going on")
+    return 0
+
+
+def _totals(trials: list[RunTrial]) -> dict[str, Any]:
+    every = [one for trial in trials for one in trial.effects]
+    return {
+        "runs": len(trials),
+        "effects": len(every),
+        "changed": sum(one.was != one.now for one in every),
+        "open": sum(trial.open for trial in trials),
+        "was": {said: sum(one.was == said for one in every) for said in SAID},
+        "now": {said: sum(one.now == said for one in every) for said in SAID},
+    }
+
+
+def _lines(trials: list[RunTrial]) -> Iterator[str]:
+    for trial in trials:
+        shown = [one for one in trial.effects if not one.was == one.now == "allowed"]
+        if shown:
+            yield trial.run_id
+            for one in shown:
+                yield from _effect(one)
+    total = _totals(trials)
+    yield f"{plural(total['runs'], 'run')}, {plural(total['effects'], 'effect')}, {number(total['changed'])} changed"
+    yield f"  {'':<9}{'was':>7}{'now':>7}"
+    for said in SAID:
+        yield f"  {said:<9}{number(total['was'][said]):>7}{number(total['now'][said]):>7}"
+    if total["open"]:
+        yield f"not judged: {plural(total['open'], 'call')} that people were asked about and that went no further"
+
+
+def _effect(one: Judged) -> Iterator[str]:
+    was = f"{one.was}, {one.answer}" if one.answer else one.was
+    mark = "*" if one.was != one.now else " "
+    yield f"{mark} {one.key}  {one.name}({one_line(canonical_json(one.arguments), 80)})"
+    yield f"      was {was}{_because(one.said)}"
+    yield f"      now {one.now}{_because(one.reason)}"
+
+
+def _because(sentence: str) -> str:
+    return f": {one_line(sentence, 200)}" if sentence else ""
+
+
+group = click.Group(
+    "policy",
+    commands={"try": try_},
+    short_help=COMMANDS["policy"].summary,
+    help="""Judge what has happened: under another policy (try), or with other words in place of what came from
+    outside (probe).""",
+)
