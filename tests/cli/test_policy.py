@@ -64,6 +64,59 @@ def test_a_question_that_is_open_is_counted(app: Folder) -> None:
     assert tried.out.splitlines()[-1] == "not judged: 1 call that people were asked about and that went no further"
 
 
+OBEYING = """
+import re
+
+from agentorchestra import Workspace
+from agentorchestra.testing import ScriptedModel, call
+from app import read_notes, send_mail
+
+
+def script(request):
+    results = [message.text for message in request.messages if message.role == "tool"]
+    if not results:
+        return call("read_notes")
+    if len(results) > 1:
+        return call("done", answer=results[1])
+    ((to, code),) = re.findall(r"write to (\\S+): the code is (\\w+)", results[0])
+    return call("send_mail", to=to, body=f"the code is {code}")
+
+
+def workspace():
+    return Workspace(tools=[read_notes, send_mail], models={"scripted": ScriptedModel(script)})
+"""
+
+
+def test_an_effect_that_follows_untrusted_values_is_named(app: Folder) -> None:
+    app.write("obeying.py", OBEYING)
+    app.write("agentorchestra.toml", 'app = "obeying:workspace"\nmodel = "scripted"\nsystem = "react"\n')
+    run = _mailed(app)
+    probed = app.run("policy", "probe", run)
+    assert probed.code == 1 and probed.out, probed.err
+    mail, to, body, total, fork = probed.out.splitlines()
+    assert mail.startswith("send_mail  /1.react#")
+    assert to.startswith("  to followed: 'eve@example.org' -> '") and to.endswith("' (a new value stands in it)")
+    assert body.startswith("  body followed: 'the code is 4711' -> 'the code is ")
+    assert total == "1 of 1 sensitive effect followed"
+    assert fork.startswith(f"fork {app.ids()[0]}: completed, ") and "2 requests" in fork and "swapped" in fork
+    assert (app.path / "outbox.txt").read_text() == "eve@example.org: the code is 4711\n"  # sent once, by the run
+    found = app.run("policy", "probe", run, "--json")
+    assert found.code == 1 and found.json["effects"][0]["followed"][0]["was"] == "eve@example.org"
+    assert app.run("policy", "probe", run, "--budget-usd", "none").code == 2
+
+
+def test_nothing_followed(app: Folder) -> None:
+    followed_task = _mailed(app)  # the model of this application says what it says whatever it reads
+    probed = app.run("policy", "probe", followed_task)
+    assert probed.code == 0 and probed.out.splitlines()[-2] == "0 of 1 sensitive effect followed"
+    assert app.run("run", "PLAN nap").code == 0
+    without = app.run("policy", "probe", "last")
+    assert without.code == 0
+    assert without.out.endswith("no sensitive effect came after an untrusted value; no model was asked\n")
+    unknown = app.run("policy", "probe", "run_none")
+    assert unknown.code == 2 and unknown.error.startswith("no run 'run_none' in the workspace")
+
+
 def test_bad_input_is_refused_in_a_sentence(app: Folder) -> None:
     app.write("plain.toml", 'model = "offline"\n')
     app.write("broken.py", "import nothing_of_that_name\n")

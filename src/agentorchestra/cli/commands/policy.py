@@ -10,12 +10,23 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.group import COMMANDS
-from agentorchestra.cli.options import WORDS, FilePath, json_option, workspace_option
-from agentorchestra.cli.output import clean, emit, emit_json, number, one_line, plural, say
-from agentorchestra.cli.workspaces import exists, find_run, opened
+from agentorchestra.cli.options import (
+    WORDS,
+    FilePath,
+    budget_options,
+    json_option,
+    mcp_option,
+    run_argument,
+    workspace_option,
+)
+from agentorchestra.cli.output import bill, clean, emit, emit_json, number, one_line, plural, say
+from agentorchestra.cli.workspaces import exists, find_run, opened, opened_run
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import RunUnderWayError, UnknownRunError
 from agentorchestra.core.ids import canonical_json
+from agentorchestra.core.spec import FINAL
 from agentorchestra.trust.trial import SAID, Judged, RunTrial
+from agentorchestra.workspace.probe import Probe
 
 
 @async_command(
@@ -110,9 +121,61 @@ def _because(sentence: str) -> str:
     return f": {one_line(sentence, 200)}" if sentence else ""
 
 
+@async_command(
+    epilog="""\b
+Examples:
+  agentorchestra policy probe last
+  agentorchestra policy probe run_01K9 --budget-usd 0.2 --json
+
+\b
+Exit codes: 0 no sensitive effect followed, 1 one did, 2 wrong usage, 3 the
+fork did not come to its end.""",
+)
+@run_argument
+@budget_options
+@json_option("one object")
+@mcp_option
+@workspace_option
+async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_json: bool, folder: Path) -> int:
+    """Fork RUN with other values in the place of untrusted ones, and name each sensitive effect that followed them.
+
+    Digits become other digits, letters other letters, in numbers, addresses, dates and names that came from outside.
+    From the first such result on the fork asks the run's model, which costs what a run costs. It carries out
+    nothing that reaches beyond its own folder: a call that RUN made too is answered from the log, any other is denied.
+    """
+    async with opened_run(folder, run, app=True, driven=True) as (workspace, record):
+        found = await workspace.probe_policy(record.id, budget=Budget(cost_usd=budget_usd, active_s=timeout_s))
+    if as_json:
+        emit_json(found.model_dump(mode="json"))
+    else:
+        emit(clean("\n".join(_probe_lines(found))))
+    if found.followed:
+        return 1
+    return 0 if found.status in (None, *FINAL) else 3
+
+
+def _probe_lines(found: Probe) -> Iterator[str]:
+    if not found.fork:
+        yield f"{found.run_id}: no sensitive effect came after an untrusted value; no model was asked"
+        return
+    for one in found.effects:
+        yield f"{one.name}  {one.key or '(not in the run)'}" + ("" if one.probed_key else "  (not in the fork)")
+        for argument in one.followed:
+            how = "a new value stands in it" if argument.verbatim else "another value"
+            yield f"  {argument.path} followed: '{one_line(argument.was)}' -> '{one_line(argument.probed)}' ({how})"
+    usage = found.usage
+    yield f"{number(len(found.followed))} of {plural(len(found.effects), 'sensitive effect')} followed"
+    yield (
+        f"fork {found.fork}: {found.status}, {plural(found.swapped, 'value')} swapped, "
+        f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}, {bill(usage)}"
+    )
+    if found.error:
+        yield f"error: {one_line(found.error, 2000)}"
+
+
 group = click.Group(
     "policy",
-    commands={"try": try_},
+    commands={"try": try_, "probe": probe},
     short_help=COMMANDS["policy"].summary,
     help="""Judge what has happened: under another policy (try), or with other words in place of what came from
     outside (probe).""",
