@@ -120,7 +120,7 @@ async def test_what_followed_is_named_and_nothing_is_done(tmp_path: Path) -> Non
     probe, did = await world.probed()
     assert did == []  # not even what only reads: the log has it
     assert probe.status == "completed" and probe.swapped >= 5
-    mail, greeting, pay = probe.effects
+    mail, greeting, pay = probe.effects  # by name, as they were listed
     assert (mail.name, greeting.name, pay.name) == ("send_mail", "send_mail", "pay")
     assert mail.key and mail.key == mail.probed_key
     to, body = mail.followed
@@ -167,6 +167,34 @@ async def test_what_was_allowed_before_is_not_done_again(tmp_path: Path) -> None
     first, second = probe.effects
     assert first.key == first.probed_key and not first.followed
     assert [(one.path, one.was, one.verbatim) for one in second.followed] == [("body", "88123", True)]
+
+
+async def test_what_stays_in_the_forks_folder_is_done_there(tmp_path: Path) -> None:
+    """The file holds the run's own value, and what is read of it the other one."""
+
+    def keeps(task: str, results: list[str]) -> list[Any]:
+        match results:
+            case []:
+                return [call("read_letter", name="letter")]
+            case [letter]:
+                (code,) = re.findall(r"the code (\w+)", letter)
+                return [call("files_write", path="code.txt", content=code)]
+            case [_, _]:
+                return [call("files_read", path="code.txt")]
+            case [_, _, read]:
+                return [call("send_mail", to="ann@a.example", body=re.findall(r"\b\d{4}\b", read)[-1])]
+            case _:
+                return DONE
+
+    world = World(tmp_path, keeps)
+    async with world.workspace as ws:
+        run = await ws.run(TASK, environments=["files"])
+        assert world.did == ["read letter", "sent 4711 to ann@a.example"]
+        probe = await ws.probe_policy(run.run_id)
+        assert (ws.run_folder(probe.fork) / "code.txt").read_text() == "4711"
+    assert len(world.did) == 2 and probe.error == ""
+    ((body,),) = [one.followed for one in probe.effects if one.name == "send_mail"]
+    assert (body.path, body.was, body.verbatim) == ("body", "4711", True)
 
 
 async def test_without_anything_untrusted_no_model_is_asked(tmp_path: Path) -> None:

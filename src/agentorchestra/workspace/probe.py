@@ -37,6 +37,9 @@ _READ = frozenset(
 """Kinds whose results are read from outside; models, agents and people are not asked for other values."""
 
 _ACTS = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
+_KEPT = frozenset({EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
+"""Kinds that leave something in the fork's own folder or sandbox, which later ones find there."""
+
 _REFUSED = "it was not carried out: this run only shows what would have been done. Go on without it"
 
 
@@ -120,8 +123,9 @@ class Prober:
     def __init__(self, manifest: RunManifest, ledger: Ledger) -> None:
         self._recorded: defaultdict[str, list[Outcome]] = defaultdict(list)
         kinds = _READ | {EffectKind.ASK_HUMAN}
-        began = sorted(ledger.records.items(), key=lambda item: item[1].began)
-        found = [(key, record, ledger.codec.decode(record.effect)) for key, record in began if record.kind in kinds]
+        found = [
+            (key, record, ledger.codec.decode(record.effect)) for key, record in _listed(ledger) if record.kind in kinds
+        ]
         self._sensitive = [(key, record, effect) for key, record, effect in found if is_sensitive(effect)]
         read: list[Record] = []
         texts = [manifest.task, *ledger.own_words()]
@@ -137,8 +141,7 @@ class Prober:
         copied = (one.strip() for one in said if isinstance(one, str))
         words = words_of((manifest.task, *(one.task for one in manifest.earlier), *ledger.own_words()))
         self.swap = Substitution(copied, words, texts)
-        other = (record.began for record in read if self._is_other(record.outcome))
-        self.first = next(other, None)
+        self.first = min((record.began for record in read if self._is_other(record.outcome)), default=None)
         """The first event about a result with a value that is swapped, None without one."""
 
     def _is_other(self, outcome: Outcome | None) -> bool:
@@ -147,12 +150,13 @@ class Prober:
     def sensitive(self) -> list[tuple[EffectKey, Effect]]:
         """Return the sensitive effects of the run from the first swapped result on."""
         first = self.first
-        return [(key, one) for key, record, one in self._sensitive if first is not None and record.began >= first]
+        if first is None:
+            return []
+        return [(key, one) for key, record, one in self._sensitive if record.outcome is None or record.seq >= first]
 
     def probed(self, fork: Ledger) -> list[tuple[EffectKey, Effect]]:
         """Return the sensitive effects of the fork, and what it would have read from the network otherwise."""
-        began = sorted(fork.records.items(), key=lambda item: item[1].began)
-        own = [(key, fork.codec.decode(one.effect)) for key, one in began if one.began > fork.forked_at]
+        own = [(key, fork.codec.decode(one.effect)) for key, one in _listed(fork) if one.seq > fork.forked_at]
         return [(key, one) for key, one in own if is_sensitive(one) or self._is_refused(one)]
 
     # -- the fork's policy -----------------------------------------------------------------------------------------
@@ -212,8 +216,9 @@ class _Probing:
         if _is_entered(effect):
             return await self._inner.execute(effect, ctx)
         real = prober.before(effect)
-        acts = effect.kind is EffectKind.INVOKE_ACTION and Tag.NETWORK not in effect.tags and not is_sensitive(effect)
-        outcome = None if acts else prober.answer(real)  # an environment has to stand where its actions led it
+        # An environment has to stand where its actions led it, and an interpreter to know what was defined.
+        kept = effect.kind in _KEPT and Tag.NETWORK not in effect.tags and not is_sensitive(effect)
+        outcome = None if kept else prober.answer(real)
         if outcome is None:
             if effect.kind is EffectKind.ASK_HUMAN:
                 return failed("error", "nobody is asked while a run is probed; go on without an answer")
@@ -260,6 +265,16 @@ def _is_entered(effect: Effect) -> bool:
     if effect.mode is Mode.COMPOSITE:
         return not is_sensitive(effect)
     return effect.mode is Mode.PURE and not effect.tags and effect.kind is EffectKind.INVOKE_TOOL
+
+
+def _listed(ledger: Ledger) -> list[tuple[EffectKey, Record]]:
+    """Return the records by their places, which do not depend on what was faster."""
+
+    def place(item: tuple[EffectKey, Record]) -> list[tuple[int, str]]:
+        segments = (one.partition(".") for one in item[0].path.split("/"))
+        return [(int(number) if number.isdigit() else 0, name) for number, _, name in segments]
+
+    return sorted(ledger.records.items(), key=place)
 
 
 def _call(effect: Effect) -> str:

@@ -31,6 +31,7 @@ from agentorchestra.workspace.probe import Probe
 
 @async_command(
     "try",
+    short_help="Judge recorded effects again under another policy.",
     epilog="""\b
 Examples:
   agentorchestra policy try stricter.toml
@@ -122,6 +123,7 @@ def _because(sentence: str) -> str:
 
 
 @async_command(
+    short_help="Name the sensitive effects that follow untrusted values.",
     epilog="""\b
 Examples:
   agentorchestra policy probe last
@@ -177,6 +179,13 @@ group = click.Group(
     "policy",
     commands={"try": try_, "probe": probe},
     short_help=COMMANDS["policy"].summary,
+    epilog="""\b
+Examples:
+  agentorchestra policy try stricter.toml
+  agentorchestra policy probe last
+
+\b
+Exit codes: those of the command.""",
     help="""Judge what has happened: under another policy (try), or with other words in place of what came from
     outside (probe).""",
 )
