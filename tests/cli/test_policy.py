@@ -57,6 +57,17 @@ def test_all_runs_are_judged_and_each_effect_is_in_json(app: Folder) -> None:
     assert total["effects"] == sum(total["was"].values()) == sum(total["now"].values())
 
 
+def test_what_would_be_asked_about_is_shown_as_the_question_would(app: Folder) -> None:
+    assert app.run("run", "PLAN nap").code == 0
+    app.write("ask.toml", '[policy]\nask = ["slow"]\n')
+    lines = app.run("policy", "try", "ask.toml").out.splitlines()
+    assert lines[2:5] == [
+        "      was allowed",
+        "      now asked: the setting policy.ask names slow",
+        "        seconds = '3' (agent: composed by the model while it saw: prompt, task, agent)",
+    ]
+
+
 def test_a_question_that_is_open_is_counted(app: Folder) -> None:
     assert app.run("run", "PLAN mail").code == 3
     app.write("deny.toml", DENY)

@@ -11,10 +11,13 @@ from typing import Any
 import pytest
 
 from agentorchestra import DefaultPolicy, Effect, PolicyView, RunContext, Settings, Verdict, Workspace, tool
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import EventFormatError, PolicyFileError, RunUnderWayError, UnknownRunError
+from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import PartSettings, PolicySettings
 from agentorchestra.core.spec import AgentSpec, Question
+from agentorchestra.log.ledger import parent_key
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.trust.policy import AllowAll
 from agentorchestra.trust.trial import RunTrial
@@ -149,6 +152,12 @@ async def test_policy_sees_what_the_run_had_seen_by_then(tmp_path: Path) -> None
     assert "bob@b.example" not in one[1] and "bob@b.example" in other[1]
 
 
+def origins_of(events: list[Event]) -> dict[str, Any]:
+    """What the questions of a run showed of the arguments, by the key of the call."""
+    asked = [e for e in events if e.type == "started" and e.branch.endswith(".approval")]
+    return {str(parent_key(e.branch)): e.body["effect"]["arguments"]["origins"] for e in asked}
+
+
 RUNS: dict[str, tuple[Any, ...]] = {
     "plain": ([PLAIN], [call("read_notes")], [FOREIGN], [PLAIN]),
     "twice": ([call("read_notes")], [FOREIGN], [FOREIGN]),
@@ -172,9 +181,11 @@ async def test_under_the_same_policy_a_run_is_judged_as_it_was(tmp_path: Path, n
     async with space(tmp_path, answers=answers, **settings.model_dump()) as ws:
         run = await ws.run(TASK, model=scripted(*RUNS[name]))
         trial = await ws.try_policy(run.run_id, DefaultPolicy(settings))
+        shown = origins_of(await ws.events(run.run_id))
     assert trial.effects and [one for one in trial.effects if one.was != one.now] == []
     asked = [one for one in trial.effects if one.was == "asked" and one.said.startswith("Allow ")]
     assert all(one.said == f"Allow {one.name}? {one.reason}" for one in asked)
+    assert {one.key: one.origins for one in asked} == shown or trial.open
 
 
 async def test_agents_below_are_judged_as_they_were(tmp_path: Path) -> None:
@@ -183,6 +194,9 @@ async def test_agents_below_are_judged_as_they_were(tmp_path: Path) -> None:
     async with space(tmp_path) as ws:
         run = await ws.run(TASK, model=model)
         trial = await ws.try_policy(run.run_id, DefaultPolicy())
+        shown = origins_of(await ws.events(run.run_id))
+    assert {one.key: one.origins for one in trial.effects if one.was == "asked"} == shown
+    assert any("read_notes" in str(one["from"]) for origins in shown.values() for one in origins.values())
     assert [one for one in trial.effects if one.was != one.now] == []
     assert [one.was for one in trial.effects if one.name == "send_mail"].count("asked") == 2
 
@@ -202,6 +216,18 @@ async def test_rivals_are_judged_as_they_were(tmp_path: Path) -> None:
         worlds = {e.body["effect"].get("world") for e in await ws.events(run.run_id) if e.body.get("effect")}
     assert len(worlds) > 1
     assert trial.effects and [one for one in trial.effects if one.was != one.now] == []
+
+
+async def test_what_is_done_anew_with_a_raised_budget_is_judged_as_it_was(tmp_path: Path) -> None:
+    async with space(tmp_path) as ws:
+        model = scripted([call("read_notes")], [FOREIGN], [PLAIN], [FOREIGN])
+        run = await ws.run(TASK, model=model, budget=Budget(steps=3))
+        again = await ws.resume(run.run_id, budget=Budget(steps=20))
+        trial = await ws.try_policy(run.run_id, DefaultPolicy())
+        shown = origins_of(await ws.events(run.run_id))
+    assert again.status == "completed" and len(shown) >= 1
+    assert [one for one in trial.effects if one.was != one.now] == []
+    assert {one.key: one.origins for one in trial.effects if one.was == "asked"} == shown
 
 
 async def test_of_a_fork_its_own_effects_are_judged(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from agentorchestra.core.policy import Policy, PolicyView, Verdict
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger, parent_key
 from agentorchestra.trust.addresses import links_within
+from agentorchestra.trust.provenance import SeenProvenance, origins
 
 Said = Literal["allowed", "asked", "denied"]
 SAID: tuple[Said, ...] = ("allowed", "asked", "denied")
@@ -45,6 +46,8 @@ class Judged(BaseModel, frozen=True):
         said: the question that was asked, or why the effect was denied.
         now: what the other policy says.
         reason: its sentence.
+        origins: where it would be asked about, for each argument its value, its trust and where it may stem from, as
+            the question would show them.
     """
 
     key: str
@@ -56,6 +59,7 @@ class Judged(BaseModel, frozen=True):
     said: str = ""
     now: Said
     reason: str = ""
+    origins: dict[str, JsonValue] = {}
 
 
 class RunTrial(BaseModel, frozen=True):
@@ -82,7 +86,51 @@ class _Passage:
     seq: int
     started: bool
     asked: bool
+    batch: int
+    origins: dict[str, JsonValue]
     outcome: Outcome | None = None
+
+    @property
+    def first(self) -> int:
+        """The first number of those that were decided together with it."""
+        return self.batch or self.key.n
+
+
+class _Seen:
+    """What each branch of a recorded run had seen, as the door has it while it drives one (`runtime/branch.py`).
+
+    `passages` are the effects so far. Mail between agents is not taken in: what it led to says where it was from.
+    """
+
+    def __init__(self, passages: Mapping[EffectKey, _Passage]) -> None:
+        self._passages = passages
+        self._branches: dict[str, tuple[SeenProvenance, int]] = {}  # with the number up to which it has taken results
+
+    def before(self, branch: str, first: int) -> SeenProvenance:
+        """Return what a branch had seen when the effects from a number on were decided."""
+        seen, known = self._branches.get(branch) or (self._opened(branch), 1)
+        for n in range(known, first):
+            passage = self._passages.get(EffectKey(branch, n))
+            if passage is not None and passage.outcome is not None:
+                seen.take(passage.effect, passage.outcome)
+        self._branches[branch] = seen, max(known, first)
+        return seen
+
+    def _opened(self, branch: str) -> SeenProvenance:
+        owner = parent_key(branch)
+        if owner is None:
+            return SeenProvenance()
+        passage = self._passages.get(owner)
+        above = self.before(owner.branch, owner.n if passage is None else passage.first)
+        if passage is not None:
+            return SeenProvenance(passage.effect.provenance, above)
+        rival = SeenProvenance()
+        rival.adopt(above)
+        return rival
+
+    def forget(self) -> None:
+        """Begin anew: effects of the run were superseded."""
+        self._branches.clear()
 
 
 def judged_again(
@@ -112,14 +160,17 @@ def judged_again(
     latest: dict[EffectKey, _Passage] = {}
     asked: dict[EffectKey, PolicyView] = {}  # what policy saw of the run where a question followed
     view: PolicyView | None = None
+    branches = _Seen(latest)
+    files = tuple(one.name for one in manifest.files)
     for event in events:
         key = EffectKey(event.branch, event.n or 0)
         first = key not in ledger.records
         ledger.apply(event)
         if event.branch == RUN_BRANCH:
             view = None  # the user may have said something
-            if event.type == "forked":
+            if event.type in ("forked", "budget_raised"):
                 asked.clear()
+                branches.forget()
             continue
         record = ledger.records.get(key)
         if record is None:
@@ -134,10 +185,15 @@ def judged_again(
                 asked[owner] = seen
                 continue
             effect = _as_judged(ledger.codec.decode(record.effect), schemas)
-            verdict = _verdict(policy, effect, asked.pop(key, seen), f"{effect.name} at {key} of run {run_id}")
+            shown = asked.pop(key, seen)
+            verdict = _verdict(policy, effect, shown, f"{effect.name} at {key} of run {run_id}")
             question = EffectKey(f"{key.path}{_APPROVAL}", 1) in ledger.records
-            latest[key] = _Passage(key, effect, verdict, event.seq, record.started, question)
-            passages.append(latest[key])
+            passage = _Passage(key, effect, verdict, event.seq, record.started, question, record.batch, {})
+            if verdict.action == "ask":
+                had = branches.before(key.branch, passage.first)
+                passage.origins = origins(effect, verdict.arguments, had, shown.user_content, files)
+            latest[key] = passage
+            passages.append(passage)
         if event.type == "completed" and record.outcome is not None and key in latest:
             latest[key].outcome = record.outcome
             if record.outcome.ok and "network" in record.effect.get("tags", ()):
@@ -198,4 +254,5 @@ def _judged(one: _Passage, ledger: Ledger) -> Judged | None:
         said=said,
         now=_NOW[one.verdict.action],
         reason=one.verdict.reason,
+        origins=one.origins,
     )

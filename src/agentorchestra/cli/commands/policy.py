@@ -25,6 +25,7 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import RunUnderWayError, UnknownRunError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.spec import FINAL
+from agentorchestra.trust.arguments import argument_rows
 from agentorchestra.trust.trial import SAID, Judged, RunTrial
 from agentorchestra.workspace.probe import Probe
 
@@ -116,6 +117,9 @@ def _effect(one: Judged) -> Iterator[str]:
     yield f"{mark} {one.key}  {one.name}({one_line(canonical_json(one.arguments), 80)})"
     yield f"      was {was}{_because(one.said)}"
     yield f"      now {one.now}{_because(one.reason)}"
+    if one.was != one.now:
+        for path, value, trust, origin in argument_rows({"origins": one.origins}):
+            yield f"        {path} = {value} ({trust}: {origin})"
 
 
 def _because(sentence: str) -> str:
