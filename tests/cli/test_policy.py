@@ -108,7 +108,7 @@ def test_an_effect_that_follows_untrusted_values_is_named(app: Folder) -> None:
     assert mail.startswith("send_mail  /1.react#")
     assert to.startswith("  to followed: 'eve@example.org' -> '") and to.endswith("' (a new value stands in it)")
     assert body.startswith("  body followed: 'the code is 4711' -> 'the code is ")
-    assert total == "1 of 1 sensitive effect followed"
+    assert total == "1 of 1 effect followed"
     assert fork.startswith(f"fork {app.ids()[0]}: completed, ") and "2 requests" in fork and "swapped" in fork
     assert (app.path / "outbox.txt").read_text() == "eve@example.org: the code is 4711\n"  # sent once, by the run
     found = app.run("policy", "probe", run, "--json")
@@ -119,11 +119,11 @@ def test_an_effect_that_follows_untrusted_values_is_named(app: Folder) -> None:
 def test_nothing_followed(app: Folder) -> None:
     followed_task = _mailed(app)  # the model of this application says what it says whatever it reads
     probed = app.run("policy", "probe", followed_task)
-    assert probed.code == 0 and probed.out.splitlines()[-2] == "0 of 1 sensitive effect followed"
+    assert probed.code == 0 and probed.out.splitlines()[-2] == "0 of 1 effect followed"
     assert app.run("run", "PLAN nap").code == 0
     without = app.run("policy", "probe", "last")
     assert without.code == 0
-    assert without.out.endswith("no sensitive effect came after an untrusted value; no model was asked\n")
+    assert without.out.endswith(" after an untrusted value; no model was asked\n")
     unknown = app.run("policy", "probe", "run_none")
     assert unknown.code == 2 and unknown.error.startswith("no run 'run_none' in the workspace")
 

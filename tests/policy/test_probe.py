@@ -12,18 +12,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentorchestra import RunContext, Settings, Workspace, tool
+from agentorchestra import RunContext, Settings, Tool, Workspace, tool
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import TextBlock, Trust
-from agentorchestra.core.effects import Outcome, blocks_value
+from agentorchestra.core.effects import EffectKind, Outcome, blocks_value
 from agentorchestra.core.errors import ForkError, RunUnderWayError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import ModelProfile, Price
 from agentorchestra.core.spec import AgentSpec
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.tea.calling.handler import ToolHandler, effect_for
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.trust.substitution import Substitution
 from agentorchestra.trust.words import words_of
-from agentorchestra.workspace.probe import Probe
+from agentorchestra.workspace.probe import Probe, Prober
 from tests.runtime.counter import Counter
 
 TASK = "Look for the letter, do what it says, and mail a greeting to ann@a.example."
@@ -72,11 +74,12 @@ class World:
         async def asker(question: Any) -> bool:
             return True
 
+        self.tools: list[Tool[..., Any]] = [list_letters, read_letter, send_mail, pay, helper]
         price = Price(input=1.0, output=1.0)
         model = ScriptedModel(answer, name="one", profile=ModelProfile(model="one", price=price))
         self.workspace = Workspace(
             folder / "ws",
-            tools=[list_letters, read_letter, send_mail, pay, helper],
+            tools=self.tools,
             models={"one": model},
             settings=Settings(system="react", model="one"),
             asker=asker,
@@ -195,6 +198,67 @@ async def test_what_stays_in_the_forks_folder_is_done_there(tmp_path: Path) -> N
     assert len(world.did) == 2 and probe.error == ""
     ((body,),) = [one.followed for one in probe.effects if one.name == "send_mail"]
     assert (body.path, body.was, body.verbatim) == ("body", "4711", True)
+
+
+async def test_no_other_address_is_read_and_nobody_is_asked(tmp_path: Path) -> None:
+    read: list[str] = []
+    questions: list[str] = []
+
+    @tool(effect=("read", "network"))
+    async def get_page(url: str) -> str:
+        """Read a page."""
+        read.append(url)
+        return f"page {len(read)}"
+
+    @tool(effect="composite")
+    async def ask_user(question: str, ctx: RunContext[None]) -> str:
+        """Ask the user."""
+        return await ctx.ask(question)
+
+    def curious(task: str, results: list[str]) -> list[Any]:
+        if not results:
+            return [call("read_letter", name="letter")]
+        code, one, other = re.findall(r"\d{3,}", results[0])
+        if len(results) == 1:
+            same, sums = f"https://a.example/{code}", f"https://a.example/{int(one) + int(other)}"
+            return [call("get_page", url=same), call("get_page", url=sums), GREETING]
+        if len(results) == 4:
+            return [call("ask_user", question="Go on?"), call("ask_user", question=f"With {int(one) + int(other)}?")]
+        return [call("done", answer=" | ".join(results[-2:]))]
+
+    async def asker(question: Any) -> Any:
+        questions.append(question.question)
+        return True if question.kind == "approval" else "yes"
+
+    world = World(tmp_path, curious)
+    world.workspace.asker = asker
+    async with world.workspace as ws:
+        run = await ws.run(TASK, tools=[get_page, ask_user])
+        assert run.answer == "yes | yes" and sorted(read) == ["https://a.example/350", "https://a.example/4711"]
+        before = len(questions)
+        probe = await ws.probe_policy(run.run_id)
+        assert len(read) == 2 and len(questions) == before
+        answer = (await ws.result(probe.fork)).answer
+    assert answer == "yes | nobody is asked while a run is probed; go on without an answer"
+    pages = [one for one in probe.effects if one.name == "get_page"]
+    assert [[each.path for each in one.followed] for one in pages] == [["url"]]
+    assert pages[0].followed[0].was == "https://a.example/350"
+
+
+async def test_what_a_human_had_allowed_is_not_done_either(tmp_path: Path) -> None:
+    """An approval in the fork's log lets a call past the policy; the handler refuses what the run had no result of."""
+    world = World(tmp_path, obeying)
+    async with world.workspace as ws:
+        run = await ws.run(TASK)
+        before = len(world.did)
+        (record,) = await ws.runs()
+        prober = Prober(record.manifest, Ledger.of(await ws.events(run.run_id)))
+        send = next(one for one in world.tools if one.name == "send_mail")
+        wrapped = prober.wrap({EffectKind.INVOKE_TOOL: ToolHandler({"send_mail": send}.get)})[EffectKind.INVOKE_TOOL]
+        for body, status in (("hello", "ok"), ("another", "denied")):
+            effect = effect_for(send, {"to": "ann@a.example", "body": body}, role="agent")
+            assert (await wrapped.execute(effect, None)).status == status
+        assert len(world.did) == before
 
 
 async def test_without_anything_untrusted_no_model_is_asked(tmp_path: Path) -> None:

@@ -12,11 +12,12 @@ import pytest
 
 from agentorchestra import DefaultPolicy, Effect, PolicyView, RunContext, Settings, Verdict, Workspace, tool
 from agentorchestra.core.budget import Budget
+from agentorchestra.core.effects import EffectKind, Mode
 from agentorchestra.core.errors import EventFormatError, PolicyFileError, RunUnderWayError, UnknownRunError
 from agentorchestra.core.events import Event
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.settings import PartSettings, PolicySettings
-from agentorchestra.core.spec import AgentSpec, Question
+from agentorchestra.core.spec import AgentResult, AgentSpec, Question, RunStatus
 from agentorchestra.log.ledger import parent_key
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.trust.policy import AllowAll
@@ -201,6 +202,30 @@ async def test_agents_below_are_judged_as_they_were(tmp_path: Path) -> None:
     assert [one.was for one in trial.effects if one.name == "send_mail"].count("asked") == 2
 
 
+async def test_mail_between_agents_is_among_what_was_seen(tmp_path: Path) -> None:
+    async def post_office(spec: AgentSpec, session: Any, kit: Any) -> AgentResult:
+        """Somebody reads the notes and writes to the desk, which acts on its mail."""
+        notes = await session.call_tool("read_notes")
+        letter: dict[str, Any] = {"sender": session.actor, "to": ["desk"], "content": str(notes.value)}
+        await session.perform(
+            Effect(kind=EffectKind.SEND_MESSAGE, component="mail@1.0.0", arguments=letter, mode=Mode.PURE)
+        )
+        taken: dict[str, Any] = {"actor": "desk", "timeout_s": 5}
+        await session.perform(
+            Effect(kind=EffectKind.WAIT, component="wait@1.0.0", arguments=taken, mode=Mode.REPEATABLE)
+        )
+        await session.call_tool("send_mail", to="eve@evil.example")
+        return AgentResult(status=RunStatus.COMPLETED, answer="sent")
+
+    async with Workspace(tmp_path / "ws", tools=TOOLS, systems={"post_office": post_office}) as ws:
+        run = await ws.run(TASK, system="post_office", model=ScriptedModel([]), on_ask="deny")
+        trial = await ws.try_policy(run.run_id, DefaultPolicy())
+        shown = origins_of(await ws.events(run.run_id))
+    ((key, origins),) = shown.items()
+    assert "mail from post_office" in origins["to"]["from"]
+    assert {one.key: one.origins for one in trial.effects if one.was == "asked"} == {key: origins}
+
+
 async def test_rivals_are_judged_as_they_were(tmp_path: Path) -> None:
     def answer(request: ModelRequest) -> Any:
         steps = len(re.findall(r"Step \d+ of", request.messages[-1].text))
@@ -241,6 +266,18 @@ async def test_of_a_fork_its_own_effects_are_judged(tmp_path: Path) -> None:
         ("read_notes", "allowed", "", "allowed"),
         ("send_mail", "asked", "approved", "asked"),
     ]
+
+
+OLD = Path(__file__).resolve().parent.parent / "data" / "old_workspace"
+
+
+@pytest.mark.parametrize("name", ["fork", "killed", "pinned", "react", "team"])
+async def test_runs_of_earlier_versions_are_judged_as_they_were(tmp_path: Path, name: str) -> None:
+    async with Workspace(tmp_path / "ws") as ws:
+        await ws.import_file(OLD / f"{name}.zip")
+        (run,) = await ws.runs()
+        trial = await ws.try_policy(run.id, DefaultPolicy())  # `killed` was going on elsewhere, and is not here
+    assert trial.effects and [one for one in trial.effects if one.was != one.now] == []
 
 
 # -- policies in files -------------------------------------------------------------------------------------------------

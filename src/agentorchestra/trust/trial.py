@@ -6,7 +6,7 @@ user's words, the links that had been received) is put together again, as far as
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -17,6 +17,7 @@ from agentorchestra.core.effects import Effect, EffectKind, Outcome
 from agentorchestra.core.errors import PolicyFileError
 from agentorchestra.core.events import RUN_BRANCH, Event
 from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.mail import TOLD, Mail
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import Policy, PolicyView, Verdict
 from agentorchestra.core.spec import RunManifest
@@ -99,7 +100,7 @@ class _Passage:
 class _Seen:
     """What each branch of a recorded run had seen, as the door has it while it drives one (`runtime/branch.py`).
 
-    `passages` are the effects so far. Mail between agents is not taken in: what it led to says where it was from.
+    `passages` are the effects so far. Which rival was chosen is not taken in: the next request shows what it saw.
     """
 
     def __init__(self, passages: Mapping[EffectKey, _Passage]) -> None:
@@ -112,7 +113,7 @@ class _Seen:
         for n in range(known, first):
             passage = self._passages.get(EffectKey(branch, n))
             if passage is not None and passage.outcome is not None:
-                seen.take(passage.effect, passage.outcome)
+                seen.take(passage.effect, passage.outcome, tuple(self._mail(passage.effect, passage.outcome)))
         self._branches[branch] = seen, max(known, first)
         return seen
 
@@ -127,6 +128,16 @@ class _Seen:
         rival = SeenProvenance()
         rival.adopt(above)
         return rival
+
+    def _mail(self, effect: Effect, outcome: Outcome) -> Iterator[Mail]:
+        """Yield the messages of other agents that a Wait took."""
+        value = outcome.value if effect.kind is EffectKind.WAIT and isinstance(outcome.value, dict) else {}
+        ids = value.get("messages")
+        for one in ids if isinstance(ids, list) else []:
+            sent = None if str(one).startswith(TOLD) else self._passages.get(EffectKey.parse(str(one)))
+            if sent is not None and sent.outcome is not None:
+                said = {name: str(sent.effect.arguments.get(name, "")) for name in ("sender", "content")}
+                yield Mail(id=str(one), seq=sent.seq, to=(), trust=sent.outcome.trust, **said)
 
     def forget(self) -> None:
         """Begin anew: effects of the run were superseded."""

@@ -60,7 +60,7 @@ class Followed(BaseModel, frozen=True):
 
 
 class ProbedEffect(BaseModel, frozen=True):
-    """A sensitive effect of the run, of the fork, or of both: those of one name are compared in their order.
+    """An effect of the run, of the fork, or of both: those of one name are compared in their order.
 
     Attributes:
         name: of its component, with the action of an environment.
@@ -80,10 +80,10 @@ class Probe(BaseModel, frozen=True):
 
     Attributes:
         run_id: the run.
-        fork: the fork; "" where none was needed: nothing untrusted was read before a sensitive effect.
+        fork: the fork; "" where none was needed: nothing untrusted was read before such an effect.
         status: how the fork ended.
         swapped: how many values were put in the place of others.
-        effects: the sensitive effects.
+        effects: the sensitive effects, and reads from the network that only one of the two made.
         usage: what the fork cost.
         error: why the fork did not come to its end.
     """
@@ -126,7 +126,7 @@ class Prober:
         found = [
             (key, record, ledger.codec.decode(record.effect)) for key, record in _listed(ledger) if record.kind in kinds
         ]
-        self._sensitive = [(key, record, effect) for key, record, effect in found if is_sensitive(effect)]
+        self._acting = [one for one in found if is_sensitive(one[2]) or _reads(one[2])]
         read: list[Record] = []
         texts = [manifest.task, *ledger.own_words()]
         for _, record, effect in found:
@@ -137,7 +137,7 @@ class Prober:
             texts.append(canonical_json([outcome.value, outcome.error]))
             if outcome.trust is Trust.UNTRUSTED and effect.kind in _READ:
                 read.append(record)
-        said = (leaf.value for _, _, effect in self._sensitive for leaf in leaves_of(effect))
+        said = (leaf.value for _, _, effect in self._acting if is_sensitive(effect) for leaf in leaves_of(effect))
         copied = (one.strip() for one in said if isinstance(one, str))
         words = words_of((manifest.task, *(one.task for one in manifest.earlier), *ledger.own_words()))
         self.swap = Substitution(copied, words, texts)
@@ -147,17 +147,17 @@ class Prober:
     def _is_other(self, outcome: Outcome | None) -> bool:
         return outcome is not None and self.swap.outcome(outcome) != outcome
 
-    def sensitive(self) -> list[tuple[EffectKey, Effect]]:
-        """Return the sensitive effects of the run from the first swapped result on."""
+    def acting(self) -> list[tuple[EffectKey, Effect]]:
+        """Return the sensitive effects and the network reads of the run from the first swapped result on."""
         first = self.first
         if first is None:
             return []
-        return [(key, one) for key, record, one in self._sensitive if record.outcome is None or record.seq >= first]
+        return [(key, one) for key, record, one in self._acting if record.outcome is None or record.seq >= first]
 
     def probed(self, fork: Ledger) -> list[tuple[EffectKey, Effect]]:
-        """Return the sensitive effects of the fork, and what it would have read from the network otherwise."""
+        """Return the sensitive effects and the network reads that are the fork's own."""
         own = [(key, fork.codec.decode(one.effect)) for key, one in _listed(fork) if one.seq > fork.forked_at]
-        return [(key, one) for key, one in own if is_sensitive(one) or self._is_refused(one)]
+        return [(key, one) for key, one in own if is_sensitive(one) or _reads(one)]
 
     # -- the fork's policy -----------------------------------------------------------------------------------------
 
@@ -169,8 +169,7 @@ class Prober:
 
     def _is_refused(self, effect: Effect) -> bool:
         """Return True for what reaches beyond the fork's folder, reading too, where the run did not do the same."""
-        reads = effect.kind in _ACTS and Tag.NETWORK in effect.tags and not _is_entered(effect)
-        return (reads or is_sensitive(effect)) and _call(self.before(effect)) not in self._recorded
+        return (_reads(effect) or is_sensitive(effect)) and _call(self.before(effect)) not in self._recorded
 
     # -- the fork's handlers ---------------------------------------------------------------------------------------
 
@@ -222,17 +221,24 @@ class _Probing:
         if outcome is None:
             if effect.kind is EffectKind.ASK_HUMAN:
                 return failed("error", "nobody is asked while a run is probed; go on without an answer")
+            if is_sensitive(effect) or _reads(effect):  # a human may have allowed it before the fork
+                return failed("denied", _REFUSED)
             outcome = await self._inner.execute(real, ctx)
         return outcome if effect.kind is EffectKind.ASK_HUMAN else prober.swap.outcome(outcome)
 
 
 def compared(prober: Prober, fork: Ledger) -> tuple[ProbedEffect, ...]:
-    """Return the sensitive effects of a run and of its fork side by side: those of one name in their order."""
+    """Return what a run and its fork did to the world side by side: effects of one name in their order."""
+    ran, probed = prober.acting(), prober.probed(fork)
+    # An address that both read is the same one; what else was read is compared as what is sent.
+    both = {_call(effect) for _, effect in ran} & {_call(prober.before(effect)) for _, effect in probed}
     was, now = defaultdict(list), defaultdict(list)
-    for key, effect in prober.sensitive():
-        was[_named(effect)].append((key, effect))
-    for key, effect in prober.probed(fork):
-        now[_named(effect)].append((key, effect))
+    for key, effect in ran:
+        if is_sensitive(effect) or _call(effect) not in both:
+            was[_named(effect)].append((key, effect))
+    for key, effect in probed:
+        if is_sensitive(effect) or _call(prober.before(effect)) not in both:
+            now[_named(effect)].append((key, effect))
     found: list[ProbedEffect] = []
     for name in dict.fromkeys((*was, *now)):
         for place in range(max(len(was[name]), len(now[name]))):
@@ -258,6 +264,11 @@ def _followed(before: tuple[EffectKey, Effect] | None, after: Effect, swap: Subs
         # What only the fork asked for has nothing to be compared with.
         if verbatim or (before is not None and old != new):
             yield Followed(path=path, was=old, probed=new, verbatim=verbatim)
+
+
+def _reads(effect: Effect) -> bool:
+    """Return True for what reads from the network, and so tells it something."""
+    return effect.kind in _ACTS and Tag.NETWORK in effect.tags and not is_sensitive(effect) and not _is_entered(effect)
 
 
 def _is_entered(effect: Effect) -> bool:

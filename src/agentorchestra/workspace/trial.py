@@ -113,7 +113,7 @@ async def refuse_under_way(parts: Composition, record: RunRecord) -> None:
     if record.status is not RunStatus.RUNNING:
         return
     job = await parts.store.job(record.id)
-    if job is None or job.owner is None or not is_dead(job.owner):
+    if job is not None and job.owner is not None and not is_dead(job.owner):
         raise RunUnderWayError(
             f"run {record.id} is still going on; wait for its end, or stop it with `agentorchestra pause {record.id}`"
         )

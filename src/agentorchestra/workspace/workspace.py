@@ -587,7 +587,7 @@ class Workspace(Generic[Deps]):
         record = await self._parts.record(run_id)
         await refuse_under_way(self._parts, record)
         prober = Prober(record.manifest, Ledger.of(await self.store.load(run_id)))
-        if prober.first is None or not prober.sensitive():
+        if prober.first is None or not prober.acting():
             return Probe(run_id=run_id)
         fork = await self.fork(run_id, at=prober.first - 1, budget=budget, labels={"probe": run_id})
         result = await self._driver.resume(fork, RunObjects(policy=prober), wrap=prober.wrap)

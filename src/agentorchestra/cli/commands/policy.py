@@ -162,7 +162,7 @@ async def probe(run: str, budget_usd: float | None, timeout_s: float | None, as_
 
 def _probe_lines(found: Probe) -> Iterator[str]:
     if not found.fork:
-        yield f"{found.run_id}: no sensitive effect came after an untrusted value; no model was asked"
+        yield f"{found.run_id}: nothing was sent, written or fetched after an untrusted value; no model was asked"
         return
     for one in found.effects:
         yield f"{one.name}  {one.key or '(not in the run)'}" + ("" if one.probed_key else "  (not in the fork)")
@@ -170,7 +170,7 @@ def _probe_lines(found: Probe) -> Iterator[str]:
             how = "a new value stands in it" if argument.verbatim else "another value"
             yield f"  {argument.path} followed: '{one_line(argument.was)}' -> '{one_line(argument.probed)}' ({how})"
     usage = found.usage
-    yield f"{number(len(found.followed))} of {plural(len(found.effects), 'sensitive effect')} followed"
+    yield f"{number(len(found.followed))} of {plural(len(found.effects), 'effect')} followed"
     yield (
         f"fork {found.fork}: {found.status}, {plural(found.swapped, 'value')} swapped, "
         f"{plural(usage.requests, 'request')}, {plural(usage.tokens, 'token')}, {bill(usage)}"
