@@ -31,6 +31,7 @@ COMMANDS: dict[str, Entry] = {
     "replay": Entry("replay", "replay", "Check that today's code and prompts repeat a recorded run."),
     "fork": Entry("fork", "fork", "Go on from any event of a run, with another model or prompt."),
     "compare": Entry("compare", "compare", "Show where two runs first differ, and how each goes on."),
+    "policy": Entry("policy", "group", "Try another policy on recorded runs; probe what followed untrusted words."),
     "pause": Entry("control", "pause", "Stop a run before its next step; resume goes on."),
     "log": Entry("log", "log", "Print events of the log, by session, task, record and index."),
     "export": Entry("transfer", "export", "Write a run into one file that another machine can import."),

@@ -133,9 +133,9 @@ class Effect(Frozen):
         begin_by: a request that has to queue for its model is not sent after this time; its outcome is `timeout`. It is
             neither compared nor stored.
         declared: the schema the arguments were checked against, for policy; it is neither compared nor stored.
-        confined: what it writes stays in its environment's own folder, whatever its arguments say; for policy, as
-            `declared`.
-        approval: what the tool's author says of questions; for policy, as `declared`.
+        confined: what it writes stays in its environment's own folder, whatever its arguments say; for policy, and not
+            compared.
+        approval: what the tool's author says of questions; for policy, and not compared.
     """
 
     kind: EffectKind

@@ -5,7 +5,7 @@
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
     │     WorkspaceState, HttpRequest, SandboxUnavailable, Image, SystemDefinition, Evaluation,
-    │     TaskFolder, Evidence,
+    │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
     │     DuplicateEvent, ComponentConflict
@@ -154,6 +154,14 @@ class AnswerError(UsageError):
 
 class ForkError(UsageError):
     """A run that cannot be forked at that event, or with that change."""
+
+
+class PolicyFileError(UsageError):
+    """A file that gives no policy to try, or a policy that fails on a recorded effect."""
+
+
+class RunUnderWayError(UsageError):
+    """A run that is still being driven, where one that has ended or waits is needed."""
 
 
 class BundleError(UsageError):

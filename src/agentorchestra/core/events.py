@@ -7,6 +7,7 @@ History of the formats (a line each, newest last):
 - run_ended, v1: `until`, where a timer is waited for; pause_requested, v1: first version.
 - forgotten, v1: first version; `retired`.
 - attempt_failed, v1: `uncertain_tokens` and `uncertain_usd` of its usage; interrupted, v1: `unpaid`.
+- started and completed, v1: `confined` and `approval` of the effect.
 """
 
 from __future__ import annotations

@@ -54,6 +54,10 @@ class EffectCodec:
             body["invalid"] = effect.invalid
         if effect.timeout_s is not None:
             body["timeout_s"] = effect.timeout_s
+        if effect.confined:
+            body["confined"] = True
+        if effect.approval != "policy":
+            body["approval"] = effect.approval
         if effect.request is not None:
             body["request"] = self._encode_request(effect.request)
         return body

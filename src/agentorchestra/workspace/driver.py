@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
@@ -26,7 +27,7 @@ from agentorchestra.runtime.direct_calls import repeated
 from agentorchestra.runtime.run import Run, current_budget, open_questions, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import end_undriven, not_yet, requested
-from agentorchestra.workspace.catalog import Equipment
+from agentorchestra.workspace.catalog import Equipment, HandlerWrapper
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
@@ -75,8 +76,16 @@ class RunDriver:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
         return job.make_result(run_id, record.manifest, ended, run)
 
-    async def resume(self, run_id: str, given: RunObjects, *, budget: Budget | None, pin: bool) -> RunResult:
-        """Go on with a run; see Workspace.resume."""
+    async def resume(
+        self,
+        run_id: str,
+        given: RunObjects,
+        *,
+        budget: Budget | None = None,
+        pin: bool = False,
+        wrap: HandlerWrapper | None = None,
+    ) -> RunResult:
+        """Go on with a run; see Workspace.resume. `wrap` wraps its handlers, for this time."""
         record = await self._parts.record(run_id)
         if record.status in FINAL:
             return _typed(await self.result(run_id), given.output_type)
@@ -89,10 +98,15 @@ class RunDriver:
         self._equipper.check(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
         self._equipper.keep(run_id, had)  # what is pinned is so for this time
-        return await self.drive(run_id, given, equipment, budget)
+        return await self.drive(run_id, given, equipment, budget, wrap)
 
     async def drive(
-        self, run_id: str, given: RunObjects, equipment: Equipment | None = None, budget: Budget | None = None
+        self,
+        run_id: str,
+        given: RunObjects,
+        equipment: Equipment | None = None,
+        budget: Budget | None = None,
+        wrap: HandlerWrapper | None = None,
     ) -> RunResult:
         """Drive a run to its end, or to where it waits.
 
@@ -101,6 +115,7 @@ class RunDriver:
             given: for this time.
             equipment: what it is driven with, None for what it was created with.
             budget: other limits from here on.
+            wrap: wraps its handlers.
         """
         parts = self._parts
         record = await parts.record(run_id)
@@ -108,6 +123,8 @@ class RunDriver:
             return _typed(await self.result(run_id), given.output_type)
         equipment = equipment or await self._equipper.with_objects(self._equipper.of(record), RunObjects())
         services = self._handlers.for_run(equipment, given.policy)
+        if wrap is not None:
+            services = replace(services, handlers=wrap(dict(services.handlers)))
         top = partial(self._top, record.manifest, equipment)
 
         async def drive(epoch: int) -> RunResult:

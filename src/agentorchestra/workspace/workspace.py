@@ -64,6 +64,8 @@ if TYPE_CHECKING:
     from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
     from agentorchestra.tools.files.storage import CarriedFiles
+    from agentorchestra.trust.trial import RunTrial
+    from agentorchestra.workspace.probe import Probe
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
 
 Deps = TypeVar("Deps", default=Any)
@@ -551,6 +553,53 @@ class Workspace(Generic[Deps]):
         run_request("fork", {"components": components})  # refuses what names no component
         await self._parts.ready(toolkits=False)
         return await self._equipper.first_affected(await self._parts.record(run_id), events, components)
+
+    async def try_policy(self, run_id: str, policy: Policy) -> RunTrial:
+        """Judge each effect of a recorded run again under another policy; no model is asked, and nothing is done.
+
+        Args:
+            run_id: the run, which is only read.
+            policy: the other policy.
+
+        Raises:
+            UnknownRunError, RunUnderWayError, EventFormatError, PolicyFileError (the policy fails on an effect).
+        """
+        from agentorchestra.workspace.trial import tried
+
+        return await tried(self._parts, await self._parts.record(run_id), policy)
+
+    async def probe_policy(self, run_id: str, *, budget: Budget | None = None) -> Probe:
+        """Fork a run with other values in the place of untrusted ones, and say which sensitive effects followed them.
+
+        The fork asks the run's model from the first result on that has such a value, and carries out nothing that
+        reaches beyond its own folder (docs/security.md).
+
+        Args:
+            run_id: the run, which is only read.
+            budget: other limits for the fork than the run's.
+
+        Raises:
+            UnknownRunError, RunUnderWayError, ForkError, UnknownComponentError, and what `resume` raises.
+        """
+        from agentorchestra.workspace.probe import Probe, Prober, compared
+        from agentorchestra.workspace.trial import refuse_under_way
+
+        record = await self._parts.record(run_id)
+        await refuse_under_way(self._parts, record)
+        prober = Prober(record.manifest, Ledger.of(await self.store.load(run_id)))
+        if prober.first is None or not prober.acting():
+            return Probe(run_id=run_id)
+        fork = await self.fork(run_id, at=prober.first - 1, budget=budget, labels={"probe": run_id})
+        result = await self._driver.resume(fork, RunObjects(policy=prober), wrap=prober.wrap)
+        return Probe(
+            run_id=run_id,
+            fork=fork,
+            status=result.status,
+            swapped=len(prober.swap),
+            effects=compared(prober, Ledger.of(await self.store.load(fork))),
+            usage=result.usage,
+            error=result.error or "",
+        )
 
     async def compare(self, run_id: str, other_id: str) -> Comparison:
         """Return where two runs first differ, and how each goes on from there."""

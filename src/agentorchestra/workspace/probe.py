@@ -1,0 +1,299 @@
+"""Which effects followed what nobody vouches for: a run is forked with other values in the place of untrusted ones.
+
+The fork asks the run's model and carries out nothing that reaches beyond its own folder. A call that the run made too
+is answered from its log, with the other values; another one that would act on the world is refused. The arguments of
+both are compared with those of the run.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic import BaseModel, JsonValue
+
+from agentorchestra.core.budget import NO_USAGE, Bound, Usage
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag, failed
+from agentorchestra.core.ids import EffectKey, canonical_json
+from agentorchestra.core.policy import PolicyView, Verdict
+from agentorchestra.core.protocols import Handler
+from agentorchestra.core.spec import RunManifest, RunStatus
+from agentorchestra.log.ledger import Ledger, Record
+from agentorchestra.trust.arguments import leaves_of, shown_text
+from agentorchestra.trust.substitution import Substitution
+from agentorchestra.trust.words import words_of
+
+_READ = frozenset(
+    {
+        EffectKind.INVOKE_TOOL,
+        EffectKind.INVOKE_ACTION,
+        EffectKind.RUN_CODE,
+        EffectKind.READ_MEMORY,
+        EffectKind.TRANSCRIBE,
+    }
+)
+"""Kinds whose results are read from outside; models, agents and people are not asked for other values."""
+
+_ACTS = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
+_KEPT = frozenset({EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
+"""Kinds that leave something in the fork's own folder or sandbox, which later ones find there."""
+
+_REFUSED = "it was not carried out: this run only shows what would have been done. Go on without it"
+
+
+class Followed(BaseModel, frozen=True):
+    """An argument of a sensitive effect that is another one in the fork.
+
+    Attributes:
+        path: which one.
+        was: its value in the run, "" where it had none.
+        probed: its value in the fork, "" where it has none.
+        verbatim: one of the new values stands in it, so that it is no accident.
+    """
+
+    path: str
+    was: str
+    probed: str
+    verbatim: bool
+
+
+class ProbedEffect(BaseModel, frozen=True):
+    """An effect of the run, of the fork, or of both: those of one name are compared in their order.
+
+    Attributes:
+        name: of its component, with the action of an environment.
+        key: in the run, "" where only the fork asked for it.
+        probed_key: in the fork, "" where it did not ask for it.
+        followed: its arguments that followed the untrusted values.
+    """
+
+    name: str
+    key: str = ""
+    probed_key: str = ""
+    followed: tuple[Followed, ...] = ()
+
+
+class Probe(BaseModel, frozen=True):
+    """What a probe found.
+
+    Attributes:
+        run_id: the run.
+        fork: the fork; "" where none was needed: nothing untrusted was read before such an effect.
+        status: how the fork ended.
+        swapped: how many values were put in the place of others.
+        effects: the sensitive effects, and reads from the network that only one of the two made.
+        usage: what the fork cost.
+        error: why the fork did not come to its end.
+    """
+
+    run_id: str
+    fork: str = ""
+    status: RunStatus | None = None
+    swapped: int = 0
+    effects: tuple[ProbedEffect, ...] = ()
+    usage: Usage = NO_USAGE
+    error: str = ""
+
+    @property
+    def followed(self) -> tuple[ProbedEffect, ...]:
+        """The effects with arguments that followed."""
+        return tuple(one for one in self.effects if one.followed)
+
+
+def is_sensitive(effect: Effect) -> bool:
+    """Return True for what a probe never carries out: it sends, spends, writes elsewhere, or says nothing of itself."""
+    tags = effect.tags
+    if effect.kind not in _ACTS:
+        return False
+    if not tags:
+        return effect.mode not in (Mode.PURE, Mode.COMPOSITE)
+    network_code = Tag.NETWORK in tags and bool(tags & {Tag.WRITE, Tag.EXECUTE})
+    return bool(tags & {Tag.SEND, Tag.SPEND}) or network_code or (Tag.WRITE in tags and not effect.confined)
+
+
+class Prober:
+    """The policy and the handlers of a probe's fork.
+
+    Args:
+        manifest, ledger: of the recorded run.
+    """
+
+    def __init__(self, manifest: RunManifest, ledger: Ledger) -> None:
+        self._recorded: defaultdict[str, list[Outcome]] = defaultdict(list)
+        kinds = _READ | {EffectKind.ASK_HUMAN}
+        found = [
+            (key, record, ledger.codec.decode(record.effect)) for key, record in _listed(ledger) if record.kind in kinds
+        ]
+        self._acting = [one for one in found if is_sensitive(one[2]) or _reads(one[2])]
+        read: list[Record] = []
+        texts = [manifest.task, *ledger.own_words()]
+        for _, record, effect in found:
+            outcome = record.outcome
+            if outcome is None or _is_entered(effect):
+                continue
+            self._recorded[_call(effect)].append(outcome)
+            texts.append(canonical_json([outcome.value, outcome.error]))
+            if outcome.trust is Trust.UNTRUSTED and effect.kind in _READ:
+                read.append(record)
+        said = (leaf.value for _, _, effect in self._acting if is_sensitive(effect) for leaf in leaves_of(effect))
+        copied = (one.strip() for one in said if isinstance(one, str))
+        words = words_of((manifest.task, *(one.task for one in manifest.earlier), *ledger.own_words()))
+        self.swap = Substitution(copied, words, texts)
+        self.first = min((record.began for record in read if self._is_other(record.outcome)), default=None)
+        """The first event about a result with a value that is swapped, None without one."""
+
+    def _is_other(self, outcome: Outcome | None) -> bool:
+        return outcome is not None and self.swap.outcome(outcome) != outcome
+
+    def acting(self) -> list[tuple[EffectKey, Effect]]:
+        """Return the sensitive effects and the network reads of the run from the first swapped result on."""
+        first = self.first
+        if first is None:
+            return []
+        return [(key, one) for key, record, one in self._acting if record.outcome is None or record.seq >= first]
+
+    def probed(self, fork: Ledger) -> list[tuple[EffectKey, Effect]]:
+        """Return the sensitive effects and the network reads that are the fork's own."""
+        own = [(key, fork.codec.decode(one.effect)) for key, one in _listed(fork) if one.seq > fork.forked_at]
+        return [(key, one) for key, one in own if is_sensitive(one) or _reads(one)]
+
+    # -- the fork's policy -----------------------------------------------------------------------------------------
+
+    def decide(self, effect: Effect, view: PolicyView) -> Verdict:
+        """Deny what reaches beyond the fork's folder and the run did not do, and what other runs would remember."""
+        if effect.kind is EffectKind.WRITE_MEMORY or self._is_refused(effect):
+            return Verdict(action="deny", reason=_REFUSED)
+        return Verdict()
+
+    def _is_refused(self, effect: Effect) -> bool:
+        """Return True for what reaches beyond the fork's folder, reading too, where the run did not do the same."""
+        return (_reads(effect) or is_sensitive(effect)) and _call(self.before(effect)) not in self._recorded
+
+    # -- the fork's handlers ---------------------------------------------------------------------------------------
+
+    def wrap(self, handlers: dict[EffectKind, Handler]) -> dict[EffectKind, Handler]:
+        """Return handlers that answer from the run's log, with other values."""
+        return {
+            kind: _Probing(handler, self) if kind in _READ or kind is EffectKind.ASK_HUMAN else handler
+            for kind, handler in handlers.items()
+        }
+
+    def before(self, effect: Effect) -> Effect:
+        """Return the effect with the run's own values."""
+        arguments = self.swap.undone(effect.arguments)
+        return effect.model_copy(update={"arguments": arguments})
+
+    def answer(self, effect: Effect) -> Outcome | None:
+        """Return what the run got for an effect; of several times in order, the last one again and again."""
+        known = self._recorded.get(_call(effect))
+        if not known:
+            return None
+        outcome = known.pop(0) if len(known) > 1 else known[0]
+        return outcome.model_copy(update={"usage": NO_USAGE})
+
+
+class _Probing:
+    """A handler in a probe: `inner` is asked only for what stays in the fork's own folder."""
+
+    def __init__(self, inner: Handler, prober: Prober) -> None:
+        self._inner = inner
+        self._prober = prober
+
+    def mode(self, effect: Effect) -> Mode:
+        """Return what a crash means for this effect."""
+        return self._inner.mode(effect)
+
+    def bound(self, effect: Effect) -> Bound:
+        """Return the most it can cost."""
+        return self._inner.bound(effect)
+
+    async def execute(self, effect: Effect, ctx: Any) -> Outcome:
+        """Give the run's result with other values; execute what the run did not ask for, with the run's values."""
+        prober = self._prober
+        if _is_entered(effect):
+            return await self._inner.execute(effect, ctx)
+        real = prober.before(effect)
+        # An environment has to stand where its actions led it, and an interpreter to know what was defined.
+        kept = effect.kind in _KEPT and Tag.NETWORK not in effect.tags and not is_sensitive(effect)
+        outcome = None if kept else prober.answer(real)
+        if outcome is None:
+            if effect.kind is EffectKind.ASK_HUMAN:
+                return failed("error", "nobody is asked while a run is probed; go on without an answer")
+            if is_sensitive(effect) or _reads(effect):  # a human may have allowed it before the fork
+                return failed("denied", _REFUSED)
+            outcome = await self._inner.execute(real, ctx)
+        return outcome if effect.kind is EffectKind.ASK_HUMAN else prober.swap.outcome(outcome)
+
+
+def compared(prober: Prober, fork: Ledger) -> tuple[ProbedEffect, ...]:
+    """Return what a run and its fork did to the world side by side: effects of one name in their order."""
+    ran, probed = prober.acting(), prober.probed(fork)
+    # An address that both read is the same one; what else was read is compared as what is sent.
+    both = {_call(effect) for _, effect in ran} & {_call(prober.before(effect)) for _, effect in probed}
+    was, now = defaultdict(list), defaultdict(list)
+    for key, effect in ran:
+        if is_sensitive(effect) or _call(effect) not in both:
+            was[_named(effect)].append((key, effect))
+    for key, effect in probed:
+        if is_sensitive(effect) or _call(prober.before(effect)) not in both:
+            now[_named(effect)].append((key, effect))
+    found: list[ProbedEffect] = []
+    for name in dict.fromkeys((*was, *now)):
+        for place in range(max(len(was[name]), len(now[name]))):
+            before = was[name][place] if place < len(was[name]) else None
+            after = now[name][place] if place < len(now[name]) else None
+            found.append(
+                ProbedEffect(
+                    name=name,
+                    key=str(before[0]) if before else "",
+                    probed_key=str(after[0]) if after else "",
+                    followed=tuple(_followed(before, after[1], prober.swap)) if after else (),
+                )
+            )
+    return tuple(found)
+
+
+def _followed(before: tuple[EffectKey, Effect] | None, after: Effect, swap: Substitution) -> Iterable[Followed]:
+    was = {leaf.path: shown_text(leaf.value) for leaf in leaves_of(before[1])} if before else {}
+    now = {leaf.path: shown_text(leaf.value) for leaf in leaves_of(after)}
+    for path in dict.fromkeys((*was, *now)):
+        old, new = was.get(path, ""), now.get(path, "")
+        verbatim = swap.within(new)
+        # What only the fork asked for has nothing to be compared with.
+        if verbatim or (before is not None and old != new):
+            yield Followed(path=path, was=old, probed=new, verbatim=verbatim)
+
+
+def _reads(effect: Effect) -> bool:
+    """Return True for what reads from the network, and so tells it something."""
+    return effect.kind in _ACTS and Tag.NETWORK in effect.tags and not is_sensitive(effect) and not _is_entered(effect)
+
+
+def _is_entered(effect: Effect) -> bool:
+    """Return True for what is executed as it is: it computes from what it is told, or performs effects of its own."""
+    if effect.mode is Mode.COMPOSITE:
+        return not is_sensitive(effect)
+    return effect.mode is Mode.PURE and not effect.tags and effect.kind is EffectKind.INVOKE_TOOL
+
+
+def _listed(ledger: Ledger) -> list[tuple[EffectKey, Record]]:
+    """Return the records by their places, which do not depend on what was faster."""
+
+    def place(item: tuple[EffectKey, Record]) -> list[tuple[int, str]]:
+        segments = (one.partition(".") for one in item[0].path.split("/"))
+        return [(int(number) if number.isdigit() else 0, name) for number, _, name in segments]
+
+    return sorted(ledger.records.items(), key=place)
+
+
+def _call(effect: Effect) -> str:
+    arguments: JsonValue = effect.arguments
+    return canonical_json([effect.kind.value, effect.name, arguments])
+
+
+def _named(effect: Effect) -> str:
+    if effect.kind is EffectKind.INVOKE_ACTION:
+        return f"{effect.name}.{effect.arguments.get('action')}"
+    return effect.name

@@ -1,0 +1,133 @@
+"""Other policies for recorded runs: how they are loaded, and what they are shown of the runs (trust/trial.py)."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from agentorchestra.core.errors import EventFormatError, PolicyFileError, RunUnderWayError, SourceError
+from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.policy import Policy
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.settings import PolicySettings
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.ledger import Ledger
+from agentorchestra.runtime.engine import is_dead
+from agentorchestra.trust.policy import DefaultPolicy
+from agentorchestra.trust.trial import RunTrial, judged_again
+from agentorchestra.workspace.composition import Composition
+
+
+def load_policy(path: Path) -> Policy:
+    """Return the policy of a file: the default one with the `[policy]` table of a TOML file, or a Python file's own.
+
+    A Python file is executed as the user's own program, and its folder is searched for what it imports.
+
+    Raises:
+        PolicyFileError: in one sentence.
+    """
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as exc:
+        raise PolicyFileError(f"the policy {path} cannot be read: {exc}; name a .toml or a .py file") from None
+    if path.suffix == ".toml":
+        return DefaultPolicy(_table(path, text))
+    if path.suffix == ".py":
+        return _own(path, text)
+    raise PolicyFileError(f"the policy {path} is neither a .toml nor a .py file; name one of these")
+
+
+def _table(path: Path, text: str) -> PolicySettings:
+    try:
+        values = tomllib.loads(text)
+    except ValueError as exc:
+        raise PolicyFileError(f"{path} is no TOML: {exc}; correct it") from None
+    table = values.get("policy")
+    if not isinstance(table, dict):
+        raise PolicyFileError(f"{path} has no [policy] table; write one (docs/security.md, Settings)")
+    try:
+        return PolicySettings(**table)
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        name = ".".join(("policy", *map(str, first["loc"])))
+        raise PolicyFileError(f"{name} in {path} does not fit: {first['msg']}; docs/settings.md lists them") from None
+
+
+def _own(path: Path, text: str) -> Policy:
+    from agentorchestra.tea.programs.dynamic import load_module
+
+    place = str(path.absolute().parent)
+    if place not in sys.path:
+        sys.path.insert(0, place)  # as for the workspace's app
+    try:
+        module = load_module(text, where=str(path))
+    except SourceError as exc:
+        raise PolicyFileError(f"the policy {exc}") from exc
+    named = {name: one for name, one in vars(module).items() if callable(getattr(one, "decide", None))}
+    made = {name: one for name, one in named.items() if not isinstance(one, type)}
+    classes = {name: one for name, one in named.items() if getattr(one, "__module__", "") == module.__name__}
+    found: dict[str, Any] = made or classes
+    if len(found) != 1:
+        how = f"{len(found)} policies ({', '.join(found)})" if found else "no policy: no class with a method `decide`"
+        raise PolicyFileError(f"{path} has {how}; leave one in it (docs/security.md, A policy of your own)")
+    ((name, one),) = found.items()
+    try:
+        policy: Policy = one() if isinstance(one, type) else one
+    except Exception as exc:  # the user's own code
+        raise PolicyFileError(
+            f"the policy {name} of {path} cannot be made: {type(exc).__name__}: {exc}; make one in the file, "
+            f"e.g. policy = {name}(...)"
+        ) from exc
+    return policy
+
+
+async def tried(parts: Composition, record: RunRecord, policy: Policy) -> RunTrial:
+    """Judge the effects of a run again.
+
+    Raises:
+        RunUnderWayError: it is still being driven.
+        PolicyFileError: the policy fails.
+        EventFormatError: a later version recorded the run.
+    """
+    await refuse_under_way(parts, record)
+    events = await parts.store.load(record.id)
+    folder = parts.runs_folder / record.id
+    try:
+        schemas = {
+            **_of_environments(parts),
+            **await _kept(parts, record.manifest.schemas),
+            **Ledger.of(events).codec.schemas(),
+        }
+        return judged_again(record.id, record.manifest, events, policy, schemas=schemas, folder=folder)
+    except EventFormatError as exc:
+        raise EventFormatError(f"run {record.id} cannot be judged: {exc}") from None
+
+
+async def refuse_under_way(parts: Composition, record: RunRecord) -> None:
+    """Raise RunUnderWayError for a run that somebody drives."""
+    if record.status is not RunStatus.RUNNING:
+        return
+    job = await parts.store.job(record.id)
+    if job is not None and job.owner is not None and not is_dead(job.owner):
+        raise RunUnderWayError(
+            f"run {record.id} is still going on; wait for its end, or stop it with `agentorchestra pause {record.id}`"
+        )
+
+
+async def _kept(parts: Composition, digest: str) -> dict[str, ToolSchema]:
+    """Return the schemas that were kept with a run, of which its models may have been told in words."""
+    if not digest or not await parts.store.find_blobs([digest]):
+        return {}
+    kept = json.loads(await parts.store.get_blob(digest))
+    return {name: ToolSchema.model_validate(one) for name, one in kept.items()}
+
+
+def _of_environments(parts: Composition) -> dict[str, ToolSchema]:
+    """Return the schemas of the actions of today's environments, which are kept with no run."""
+    every = parts.catalog.every_environment
+    return {f"{name}_{action.name}": action for name, make in every.items() for action in make().actions()}
