@@ -121,7 +121,7 @@ class GrowthError(ProposalError):
 
 
 class UnloadableError(ProposalError):
-    """A new text is no template, no Python, no JSON, or does not define what the old one defines."""
+    """A new text cannot be read (a template, Python, JSON), or does not define what the old one defines."""
 
 
 class SchemaChangeError(ProposalError):

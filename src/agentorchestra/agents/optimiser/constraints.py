@@ -39,7 +39,7 @@ def check_text(variable: Variable, text: str, limits: Limits) -> None:
     Raises:
         GrowthError: it is empty or too long.
         LostPlaceholderError: of a prompt, a variable of the old text is lost, or an unknown one is used.
-        UnloadableError: it is no template, no Python, no JSON, or defines something else.
+        UnloadableError: it cannot be read as a template, as Python or as JSON, or defines something else.
         SchemaChangeError: calls that fitted the old text are refused by the new one.
         RightsError: a decorator, an import or a protection differs.
     """
@@ -65,7 +65,7 @@ def longest(variable: Variable, limits: Limits) -> int:
 
 
 def required(variable: Variable) -> tuple[str, ...]:
-    """Return the variables that a new text has to render, () for what is no template."""
+    """Return the variables that a new text has to render; () where it is not a template."""
     return tuple(sorted(placeholders(variable.text))) if variable.is_template else ()
 
 
