@@ -31,6 +31,14 @@ bad = {{name: [-1] * 6 for name in {NUMBERS!r}}} | {{"msgget": [-1, 0]}}
 print(json.dumps({{name: ask(number, *bad[name]) for name, number in {NUMBERS!r}.items()}}))
 """
 FAMILIES = f"{ASK}\nprint(json.dumps([ask(41, family, 1, 0) for family in range(46)]))"
+KINDS = (
+    *((2, kind, protocol) for kind in (1, 2) for protocol in (0, 1, 6, 17, 33, 132, 136, 262)),
+    *((10, 2, protocol) for protocol in (0, 17, 58, 136)),
+    *((16, 3, protocol) for protocol in range(23)),
+    *((1, kind, 0) for kind in (1, 2, 5)),
+)
+SOCKETS = f"{ASK}\nprint(json.dumps([ask(41, family, kind | 0x80800, protocol) for family, kind, protocol in {KINDS}]))"
+NEW = f"{ASK}\nprint(json.dumps([ask(number, -1, -1, -1, -1, -1, -1) for number in range(463, 520)]))"
 NAMESPACES = (0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)
 CLONES = f"{ASK}\nprint(json.dumps([ask(56, flag | 17, 0, 0, 0, 0) for flag in (0, *{NAMESPACES})]))"
 X32 = f"{ASK}\nprint(ask(0x40000000 + 39))"
@@ -68,6 +76,24 @@ async def test_only_known_kinds_of_sockets(bubblewrap: Sandbox) -> None:
     inside, without = (json.loads(text) for text in (await prints(bubblewrap, FAMILIES), outside(FAMILIES)))
     assert [family for family, found in enumerate(inside) if found != errno.EPERM] == [1, 2, 10, 16]
     assert without.count(errno.EPERM) < len(without) - 4
+
+
+@on_x86
+async def test_of_the_known_kinds_only_common_protocols(bubblewrap: Sandbox) -> None:
+    """Memory that the kernel queues for the others no limit counts everywhere."""
+    inside, without = (json.loads(text) for text in (await prints(bubblewrap, SOCKETS), outside(SOCKETS)))
+    made = {one for one, found in zip(KINDS, inside, strict=True) if found == 0}
+    assert made == {
+        *((2, 1, 0), (2, 1, 6), (2, 2, 0), (2, 2, 17), (10, 2, 0), (10, 2, 17)),
+        *((16, 3, 0), (1, 1, 0), (1, 2, 0), (1, 5, 0)),
+    }
+    elsewhere = {one for one, found in zip(KINDS, without, strict=True) if found == 0}
+    assert {(2, 2, 136), (10, 2, 136), (16, 3, 15)} <= elsewhere, "UDP-Lite and news of the kernel are there outside"
+
+
+@on_x86
+async def test_calls_that_are_newer_than_the_filter_are_not_there(bubblewrap: Sandbox) -> None:
+    assert set(json.loads(await prints(bubblewrap, NEW))) == {errno.ENOSYS}
 
 
 @on_x86

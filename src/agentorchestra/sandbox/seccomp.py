@@ -1,9 +1,9 @@
 """A system-call filter for programs in bubblewrap: what no program of ours needs and what kernels were broken through,
-and memory that no limit counts (System V, memfd).
+and memory that no limit counts (System V, memfd, rare kinds of sockets).
 
 A classic BPF program (seccomp(2)) for x86_64 and aarch64; on other machines there is none. Refused calls give EPERM;
-clone3, whose flags a filter cannot see, gives ENOSYS, after which the C library uses clone. A foreign calling
-convention (32-bit, x32) ends the program.
+clone3, whose flags a filter cannot see, and calls that are newer than this list give ENOSYS, after which the C library
+uses older ones. A foreign calling convention (32-bit, x32) ends the program.
 """
 
 from __future__ import annotations
@@ -60,15 +60,22 @@ _REFUSED = {
 _CLONE = (56, 220)
 _CLONE3 = (435, 435)
 _SOCKET = (41, 198)
-_FAMILIES = (1, 2, 10, 16)
-"""Sockets that may be made: unix, inet, inet6, netlink (which lists interfaces)."""
+_UNIX, _INET, _INET6, _NETLINK = 1, 2, 10, 16
+_KINDS = (1, 2)
+_KIND = 0xF  # the rest of a socket's type are flags
+_PROTOCOLS = (0, 6, 17)
+"""Internet sockets that may be made: streams by TCP and datagrams by UDP. Of netlink there is protocol 0, which lists
+interfaces. What the kernel queues for others (UDP-Lite, netlink's other protocols) no limit counts everywhere."""
+
+_NEWEST = 462
+"""The newest call that was looked at; its number is the same on all machines."""
 
 _NEW_NAMESPACES = 0x7E020000
 """CLONE_NEWNS, NEWCGROUP, NEWUTS, NEWIPC, NEWUSER, NEWPID, NEWNET."""
 
-_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_LOAD, _EQUAL, _AT_LEAST, _ANY_OF, _AND, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x54, 0x06
 _ALLOW, _ERRNO, _KILL = 0x7FFF0000, 0x00050000, 0x80000000
-_NUMBER, _ARCH, _FIRST = 0, 4, 16
+_NUMBER, _ARCH, _FIRST, _SECOND, _THIRD = 0, 4, 16, 24, 32
 _X32 = 0x40000000
 
 
@@ -82,6 +89,7 @@ def filter_for(machine: str | None = None) -> bytes | None:
     code = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, _ARCHES[machine]), (_RETURN, 0, 0, _KILL), (_LOAD, 0, 0, _NUMBER)]
     if machine == "x86_64":
         code += [(_AT_LEAST, 0, 1, _X32), (_RETURN, 0, 0, _KILL)]
+    code += [(_AT_LEAST, 0, 1, _NEWEST + 1), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
     for numbers in _REFUSED.values():
         code += [(_EQUAL, 0, 1, numbers[column]), (_RETURN, 0, 0, refused)]
     code += [(_EQUAL, 0, 1, _CLONE3[column]), (_RETURN, 0, 0, _ERRNO | errno.ENOSYS)]
@@ -92,12 +100,32 @@ def filter_for(machine: str | None = None) -> bytes | None:
         (_RETURN, 0, 0, refused),
         (_RETURN, 0, 0, _ALLOW),
     ]
-    families = [(_EQUAL, len(_FAMILIES) - index, 0, family) for index, family in enumerate(_FAMILIES)]
-    code += [
-        (_EQUAL, 0, len(_FAMILIES) + 2, _SOCKET[column]),
+    return b"".join(struct.pack("<HBBI", *one) for one in [*code, *_sockets(_SOCKET[column], refused)])
+
+
+def _sockets(number: int, refused: int) -> list[tuple[int, int, int, int]]:
+    """Return the end of a filter: any call but socket(2) is allowed, and that for some kinds of sockets."""
+    absent = _ERRNO | errno.EPROTONOSUPPORT
+    return [
+        (_EQUAL, 1, 0, number),
+        (_RETURN, 0, 0, _ALLOW),
         (_LOAD, 0, 0, _FIRST),
-        *families,
+        (_EQUAL, 0, 1, _UNIX),
+        (_RETURN, 0, 0, _ALLOW),
+        (_EQUAL, 0, 4, _NETLINK),
+        (_LOAD, 0, 0, _THIRD),
+        (_EQUAL, 0, 1, 0),
+        (_RETURN, 0, 0, _ALLOW),
+        (_RETURN, 0, 0, absent),
+        (_EQUAL, 2, 0, _INET),
+        (_EQUAL, 1, 0, _INET6),
         (_RETURN, 0, 0, refused),
+        (_LOAD, 0, 0, _SECOND),
+        (_AND, 0, 0, _KIND),
+        *((_EQUAL, len(_KINDS) - index, 0, kind) for index, kind in enumerate(_KINDS)),
+        (_RETURN, 0, 0, absent),
+        (_LOAD, 0, 0, _THIRD),
+        *((_EQUAL, len(_PROTOCOLS) - index, 0, protocol) for index, protocol in enumerate(_PROTOCOLS)),
+        (_RETURN, 0, 0, absent),
         (_RETURN, 0, 0, _ALLOW),
     ]
-    return b"".join(struct.pack("<HBBI", *one) for one in code)
