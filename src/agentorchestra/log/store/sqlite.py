@@ -161,6 +161,10 @@ class SqliteStore(SqlStore):
         self._changed(self._connection)
         self._inode = self.database.stat().st_ino
 
+    def _quick_check(self, connection: Connection) -> list[str]:
+        said = connection.exec_driver_sql("PRAGMA quick_check(5)").scalars().all()
+        return [] if said == ["ok"] else [str(one) for one in said]
+
     def _why_sealed(self) -> str:
         """Return why a log that is there can only be read; "" where it can be written, and where there is none."""
         if not self.database.is_file() or not os.access(self.database, os.R_OK):
