@@ -13,7 +13,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from rich.cells import cell_len
 
@@ -22,9 +21,8 @@ from agentorchestra.cli.entry import Unfinished
 from agentorchestra.cli.view.model import RunView
 from agentorchestra.cli.view.picture import picture
 from agentorchestra.core.errors import FencedError
-from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import RunResult, RunStatus
-from agentorchestra.runtime.engine import this_process
+from agentorchestra.runtime.engine import owner_of
 from agentorchestra.workspace import Workspace
 from tests.cli.screen import HereScreen, ProcessScreen
 from tests.cli.support import Folder, clean_environment, wait_until
@@ -110,8 +108,7 @@ async def test_a_run_that_another_process_drives_leaves_no_picture(
     try:
         async with Workspace(tmp_path) as ws:
             run_id = await ws.create("What?", system="react")
-            alive = this_process()
-            other = Owner(host=alive.host, pid=1, started=psutil.Process(1).create_time())
+            other = owner_of(1)
             assert await ws.store.claim(run_id, other, lease_s=30.0)
             with pytest.raises(Unfinished) as failed:
                 await driven(ws, run_id, tmp_path)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import pty
 from collections.abc import Iterator
 
 import pytest
 
+from agentorchestra.core.protocols import Owner
+from agentorchestra.log.store import SqliteStore
 from tests.cli.support import Folder, Started, wait_until
 
 
@@ -305,3 +308,21 @@ def test_tell_and_cancel_where_nobody_drives(app: Folder) -> None:
     assert "is over (completed) and reads nothing" in late.error
     over = app.run("cancel", "last")
     assert (over.code, "is over already (completed)" in over.out) == (0, True)
+
+
+def test_an_answer_to_a_run_of_a_vanished_machine_says_who_holds_it(app: Folder) -> None:
+    """Whether a process elsewhere lives cannot be known: it is not said that it goes on."""
+    app.run("run", "PLAN ask")
+
+    async def hold(run_id: str) -> None:
+        store = SqliteStore(app.workspace)
+        await store.open()
+        assert await store.claim(run_id, Owner(host="elsewhere", pid=7, started=1.0), lease_s=300)
+        await store.close()
+
+    asyncio.run(hold(app.ids()[0]))
+    recorded = app.run("answer", "last", "blue")
+    assert recorded.code == 0
+    assert "pid 7 on elsewhere holds the run until " in recorded.err
+    assert f"if it is gone, go on then: agentorchestra resume {app.ids()[0]}" in recorded.err
+    assert "another process drives the run" not in recorded.err

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from agentorchestra.core.effects import Effect, Mode
@@ -17,10 +18,13 @@ from agentorchestra.core.protocols import Owner
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.log.store import SqliteStore
 from agentorchestra.runtime import job
-from agentorchestra.runtime.engine import LocalEngine, is_dead, this_process
+from agentorchestra.runtime.engine import LocalEngine, is_dead, owner_of, this_process
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
 from tests.runtime.support import Bench, tool
+
+_UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
+_NAMESPACES = shutil.which("unshare") is not None and subprocess.run([*_UNSHARE, "true"], check=False).returncode == 0
 
 
 def _child() -> subprocess.Popen[bytes]:
@@ -31,16 +35,55 @@ def _child() -> subprocess.Popen[bytes]:
 def test_death_is_proved_by_pid_and_start_time() -> None:
     own = this_process()
     assert not is_dead(own)
-    assert is_dead(own.model_copy(update={"started": own.started - 1000}))  # the pid was given to another process
+    assert own.ticks is not None
+    assert is_dead(own.model_copy(update={"ticks": own.ticks - 1000}))  # the pid was given to another process
     child = _child()
-    owner = Owner(host=own.host, pid=child.pid, started=psutil.Process(child.pid).create_time())
+    owner = owner_of(child.pid)
     assert not is_dead(owner)
     child.kill()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert is_dead(owner)  # a zombie drives nothing
     child.wait()
     assert is_dead(owner)
+    for unproved in ({"boot": "before"}, {"boot": ""}, {"space": "pid:[1] time:[1]"}):
+        assert not is_dead(owner.model_copy(update=unproved))
     assert not is_dead(owner.model_copy(update={"host": "another-host"}))
     assert child.stdin is not None
     child.stdin.close()
+
+
+def test_a_living_process_stays_alive_when_the_boot_time_is_reckoned_anew() -> None:
+    """What /proc says of the boot moves by seconds when the clock is set."""
+    own = this_process()
+    assert not is_dead(own.model_copy(update={"started": own.started - 5}))
+
+
+@pytest.mark.skipif(not _NAMESPACES, reason="this user may not make PID namespaces")
+def test_a_process_of_another_pid_namespace_is_not_declared_dead() -> None:
+    """Under the same host name: its number means nothing here, and this one's means nothing there."""
+    script = (
+        "import sys\n"
+        "from agentorchestra.core.protocols import Owner\n"
+        "from agentorchestra.runtime.engine import is_dead, this_process\n"
+        "print(this_process().model_dump_json(), flush=True)\n"
+        "print(is_dead(Owner.model_validate_json(sys.stdin.readline())), flush=True)\n"
+        "sys.stdin.readline()\n"
+    )
+    started = subprocess.Popen(
+        [*_UNSHARE, sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    with started as child:
+        assert child.stdin is not None
+        assert child.stdout is not None
+        inside = Owner.model_validate_json(child.stdout.readline())
+        assert inside.host == this_process().host
+        assert not is_dead(inside)
+        # Numbers that are in use there by other processes, or by none.
+        assert not is_dead(inside.model_copy(update={"pid": 4_000_000}))
+        with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as outside:
+            child.stdin.write(owner_of(outside.pid).model_dump_json() + "\n")
+            child.stdin.flush()
+            assert child.stdout.readline() == "False\n"
 
 
 async def test_a_run_driven_by_a_live_process_is_refused_and_a_dead_owner_is_replaced(tmp_path: Path) -> None:
@@ -49,8 +92,7 @@ async def test_a_run_driven_by_a_live_process_is_refused_and_a_dead_owner_is_rep
     bench = Bench(store, {})
     await bench.create("run_1")
     child = _child()
-    own = this_process()
-    other = Owner(host=own.host, pid=child.pid, started=psutil.Process(child.pid).create_time())
+    other = owner_of(child.pid)
     assert await store.claim("run_1", other, lease_s=60) == 1
     engine = LocalEngine(store)
     with pytest.raises(FencedError, match=rf"run run_1 is being driven by another process \(.*, pid {child.pid}\)"):

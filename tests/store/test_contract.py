@@ -431,8 +431,7 @@ async def test_claim_takes_what_is_free(store: Store) -> None:
     released = await store.job(run)
     assert released is not None
     assert (released.owner, released.epoch) == (None, 1)
-    assert released.lease_until is not None
-    assert released.lease_until < job.lease_until
+    assert released.lease_until is None  # no time to compare: the clock may go back before the next claim
     assert await store.claim(run, owner(2), lease_s=LEASE_S) == 2
 
 

@@ -324,3 +324,17 @@ async def until_waiting(server: Postgres) -> None:
     """Until a connection waits for a lock that another one holds."""
     while server.sql("select count(*) from pg_stat_activity where wait_event_type = 'Lock'") == "0":
         await asyncio.to_thread(time.sleep, 0.02)
+
+
+async def test_a_run_that_was_released_before_a_failover_to_a_slower_clock_is_free(
+    server: Postgres, schema: str
+) -> None:
+    store = PostgresStore(server.url, schema=schema)
+    await store.open()
+    await store.create_run("run_1", manifest(), [created()])
+    assert await store.claim("run_1", owner(1), lease_s=60) == 1
+    await store.release("run_1", 1)
+    with psycopg.connect(server.url) as connection:
+        connection.execute(f"UPDATE {schema}.jobs SET lease_until = 99999999999")
+    assert await store.claim("run_1", owner(2), lease_s=60) == 2
+    await store.close()

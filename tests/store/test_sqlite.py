@@ -11,7 +11,7 @@ import stat
 import tempfile
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -650,3 +650,15 @@ async def test_a_workspace_too_small_for_its_tables(tmp_path: Path) -> None:
     await store.close()
     # What was begun there is no obstacle.
     await make(tmp_path)
+
+
+async def test_a_run_that_an_earlier_version_released_under_a_later_clock_is_free(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path / "ws")
+    await store.open()
+    await store.create_run("run_1", manifest(), [created()])
+    assert await store.claim("run_1", owner(1), lease_s=60) == 1
+    await store.release("run_1", 1)
+    with closing(sqlite3.connect(store.database)) as connection, connection:
+        connection.execute("UPDATE jobs SET lease_until = 99999999999")  # released, then the clock went back
+    assert await store.claim("run_1", owner(2), lease_s=60) == 2
+    await store.close()

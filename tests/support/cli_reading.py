@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
-import psutil
 import pytest
 from click.testing import CliRunner, Result
 
@@ -53,4 +51,5 @@ def make_run(owner: Owner | None = None) -> str:
 def dead() -> Owner:
     """This process's number, as another process had it before."""
     alive = this_process()
-    return Owner(host=alive.host, pid=alive.pid, started=psutil.Process(os.getpid()).create_time() - 1000)
+    assert alive.ticks is not None
+    return alive.model_copy(update={"ticks": alive.ticks - 1000})

@@ -55,6 +55,7 @@ COMMANDS: dict[str, Entry] = {
     "eval": Entry("evaluation", "group", "Ask questions with true answers of several systems, and compare them."),
     "evolve": Entry("evolution", "group", "Improve prompts and tools from their runs, on evidence."),
     "gc": Entry("gc", "gc", "Delete old runs, and what nothing refers to any more."),
+    "backup": Entry("backup", "backup", "Copy the workspace, also while runs go on."),
     "serve": Entry("serve", "serve", "Answer HTTP requests: submit, status, events, answers."),
     "browser": Entry("browser", "browser", "Open the browser by hand, as an agent has it."),
     "sandbox": Entry("sandbox", "sandbox", "Try the sandbox for code that models write."),

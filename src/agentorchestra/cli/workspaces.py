@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.cli.options import mcp_files, preset_name
-from agentorchestra.core.errors import AgentOrchestraError, UnknownRunError
+from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError, UnknownRunError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import UNTESTED, RunResult, RunStatus
 from agentorchestra.runtime.engine import is_dead
-from agentorchestra.workspace import Workspace, load_app, load_settings, open_workspace
+from agentorchestra.workspace import DEFAULT_FOLDER, Workspace, load_app, load_settings, open_workspace
 
 if TYPE_CHECKING:
     from agentorchestra.workspace.task_folder import TaskVerdict
@@ -22,15 +22,25 @@ _PREFIX = "run_"
 
 
 def exists(folder: Path) -> bool:
-    """Return True if there is a workspace; opening one would make it."""
+    """Return True if there is a workspace; opening one would make it.
+
+    Raises:
+        NoWorkspaceError: if there is none in a folder that was named; in the default one there is none at first.
+    """
     from agentorchestra.log.store.sqlite import DATABASE
 
     if load_settings(folder).database is not None:
         return True  # whether it holds anything, only the database can say
     try:
-        return (folder / DATABASE).exists()
+        found = (folder / DATABASE).exists()
     except OSError:
         return True  # it cannot be looked into: opening it says why
+    if not found and folder != Path(DEFAULT_FOLDER):
+        what = "is a file" if folder.is_file() else "holds no workspace" if folder.exists() else "does not exist"
+        raise NoWorkspaceError(
+            f'{folder} {what}; name a workspace with --workspace, or make one: `agentorchestra run "..."`'
+        )
+    return found
 
 
 def opened(

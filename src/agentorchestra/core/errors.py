@@ -60,6 +60,14 @@ class UnknownRunError(UsageError):
     """The workspace holds no run with this id."""
 
 
+class NoWorkspaceError(UsageError):
+    """A folder that was named to read from, or to copy, holds no workspace."""
+
+
+class BackupError(UsageError):
+    """A workspace cannot be copied to where it was asked to."""
+
+
 class UnknownComponentError(UsageError):
     """A tool, environment, agent or prompt that is not registered."""
 

@@ -284,11 +284,17 @@ class Sizing(Protocol):
 
 
 class Owner(BaseModel, frozen=True):
-    """A process that drives runs: enough to prove on the same host that it is dead."""
+    """A process that drives runs: enough to prove on the same machine that it is dead.
+
+    Earlier versions recorded the first three only: nothing is proved by them.
+    """
 
     host: str
     pid: int
     started: float
+    boot: str = ""  # the id of the machine's boot; "" where the system does not tell it
+    space: str = ""  # its PID and time namespaces
+    ticks: int | None = None  # when it was started, since the boot
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}:{self.started:.2f}"

@@ -7,6 +7,8 @@ import os
 import socket
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
 from typing import TypeVar
 
 import psutil
@@ -23,24 +25,67 @@ _WATCH_S = 0.1
 """How often the store is asked whether another process committed (one cheap query per process, not per run)."""
 
 
+def owner_of(pid: int) -> Owner:
+    """Return a living process of this machine as the owner of jobs."""
+    started = psutil.Process(pid).create_time()
+    boot, space = _place()
+    return Owner(
+        host=socket.gethostname(), pid=pid, started=started, boot=boot, space=space, ticks=_ticks(pid) if boot else None
+    )
+
+
+@cache  # the start time is reckoned from the boot time, which moves when the clock is set
+def _this(pid: int) -> Owner:
+    return owner_of(pid)
+
+
 def this_process() -> Owner:
     """Return this process as the owner of jobs."""
-    pid = os.getpid()
-    return Owner(host=socket.gethostname(), pid=pid, started=psutil.Process(pid).create_time())
+    return _this(os.getpid())
 
 
 def is_dead(owner: Owner) -> bool:
-    """Return True if host, pid and start time prove that a process is gone; False where nothing can be proved."""
-    if owner.host != socket.gethostname():
+    """Return True if it is proved that a process is gone; False where it cannot be: then its lease decides.
+
+    Only a process of the same boot and the same PID namespace can be looked for here.
+    """
+    if (
+        not owner.boot
+        or owner.ticks is None
+        or (owner.host, owner.boot, owner.space) != (socket.gethostname(), *_place())
+    ):
         return False
     try:
-        process = psutil.Process(owner.pid)
-        # A pid that was given to another process has another start time.
-        return abs(process.create_time() - owner.started) > 1.0 or process.status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
+        os.kill(owner.pid, 0)
+    except ProcessLookupError:
         return True
-    except psutil.Error:
-        return False
+    except PermissionError:
+        pass  # another user's; it is there
+    # A pid that was given to another process has another start. /proc may hide what another user runs.
+    ticks = _ticks(owner.pid)
+    return ticks is not None and ticks != owner.ticks
+
+
+def _place() -> tuple[str, str]:
+    """Return the boot and the namespaces of this process; ("", "") where the system does not tell them."""
+    try:
+        if Path("/proc/self").readlink() != Path(str(os.getpid())):
+            return "", ""  # the /proc of another PID namespace
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        # Starts are counted by the clock of the time namespace.
+        return boot, " ".join(str(Path(f"/proc/self/ns/{one}").readlink()) for one in ("pid", "time"))
+    except OSError:
+        return "", ""
+
+
+def _ticks(pid: int) -> int | None:
+    """Return when a process was started, in ticks since the boot, -1 for one that has ended; None if it is not told."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    return -1 if fields[0] in "ZX" else int(fields[19])
 
 
 _DRIVEN_HERE: set[str] = set()

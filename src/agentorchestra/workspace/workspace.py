@@ -24,6 +24,7 @@ from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     AppError,
+    BackupError,
     EmptyTaskError,
     UnknownComponentError,
     UsageError,
@@ -745,6 +746,22 @@ class Workspace(Generic[Deps]):
     async def runs(self, *, limit: int | None = None) -> list[RunRecord]:
         """Return the workspace's runs, newest first."""
         return await self._parts.store.list_runs(limit=limit)
+
+    async def backup(self, target: str | Path) -> None:
+        """Copy the workspace into a new folder while runs go on.
+
+        Raises:
+            BackupError: if the target is not free or cannot be written, or the log lies in a database.
+        """
+        from agentorchestra.log.store.sqlite import SqliteStore
+
+        if not isinstance(self.store, SqliteStore):
+            place = getattr(self.store, "place", "memory")
+            raise BackupError(
+                f"the log lies in {place}, not in the folder; copy a database with pg_dump --schema=NAME, and the "
+                f"folder {self.folder} with it"
+            )
+        await self.store.backup(Path(target))
 
     async def gc(
         self, retention: Retention | None = None, *, grace_s: float = GRACE_S, dry_run: bool = False

@@ -16,6 +16,7 @@ from agentorchestra.cli.output import command, print_result, say
 from agentorchestra.cli.terminal import TerminalAsker
 from agentorchestra.cli.workspaces import opened_run, verdict_on
 from agentorchestra.core.errors import AnswerError, FencedError
+from agentorchestra.core.protocols import Job
 from agentorchestra.core.spec import FINAL, Question, RunResult, RunStatus
 from agentorchestra.workspace import Workspace
 
@@ -147,7 +148,7 @@ async def _settle(
         settled = await record_it(workspace, record.id)
         if not as_json:
             say(f"recorded for {record.id} {settled.key}")
-        result, verdict, driven_here = None, None, False
+        result, verdict, driven_here, holder = None, None, False, ""
         stopped = await _stopped(workspace, record.id)
         if not no_resume and stopped is None:
             result = await _go_on(
@@ -157,11 +158,16 @@ async def _settle(
             verdict = await verdict_on(workspace, result) if result is not None else None
         if result is None:
             result = await workspace.result(record.id)
+            if stopped is None and not no_resume and not await _taken_up(workspace, record.id, settled):
+                holder = _holder(await workspace.store.job(record.id))
     if driven_here:
         return print_result(result, folder, as_json=as_json, verdict=verdict)
     if no_resume or stopped is not None:
         so = "" if stopped is None else f"the run stays {stopped.value}; "
         say(f"{so}to go on: {command('resume', record.id, folder)}")
+    elif holder:
+        # A living driver may be busy; one on another machine may be gone, which only its lease can tell.
+        say(f"{holder}; if it is gone, go on then: {command('resume', record.id, folder)}")
     else:
         say(f"another process drives the run and goes on with it: {command('show', record.id, folder)}")
     if as_json:
@@ -200,6 +206,14 @@ async def _stopped(workspace: Workspace[Any], run_id: str) -> RunStatus | None:
     """Return the status of a run that somebody stopped: only a resume starts it again."""
     status = (await workspace.result(run_id)).status
     return status if status in (RunStatus.PAUSED, RunStatus.CANCELLED) else None
+
+
+def _holder(job: Job | None) -> str:
+    """Return who holds a run that has not taken the answer up, and until when."""
+    if job is None or job.owner is None or job.lease_until is None:
+        return "no process drives the run"
+    until = job.lease_until.strftime("%H:%M:%S UTC")
+    return f"pid {job.owner.pid} on {job.owner.host} holds the run until {until} and has not taken the answer up yet"
 
 
 async def _taken_up(workspace: Workspace[Any], run_id: str, settled: Question) -> bool:

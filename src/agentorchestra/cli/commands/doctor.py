@@ -25,6 +25,7 @@ from agentorchestra.core.errors import AgentOrchestraError, MissingKeyError
 from agentorchestra.core.settings import NO_PRESET, Settings
 
 if TYPE_CHECKING:
+    from agentorchestra.log.store.inspection import Inspection
     from agentorchestra.workspace import Workspace
 
 Level = Literal["ok", "warn", "fail"]
@@ -50,21 +51,26 @@ class Check:
 Examples:
   agentorchestra doctor
   agentorchestra doctor --workspace project --json
+  agentorchestra doctor --deep
 
 \b
 Exit codes: 0, also with warnings; 1 if anything failed.""",
 )
+@click.option("--deep", is_flag=True, help="Read the whole log too, and name what is damaged.")
 @json_option("one object with the checks")
 @workspace_option
-def doctor(as_json: bool, folder: Path) -> int:
+def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     """Check this installation and the workspace, one line each, with what to do about what is wrong.
 
     Looks at Python, SQLite, the workspace's folder, database and format, the settings, your application, disk space,
     the interpreter for snippets, the sandbox, the browser, the desktop, the PDF reader, the models and whether their
     keys are set, names in the policy that nothing has, the prompts, and the search engines. Nothing is written, no
     server but that of `database` is contacted, and no key or password is printed.
+
+    With --deep also the log: SQLite's own check, whether every run has all its events and each can be read, and every
+    blob against its hash. It names the runs that are damaged and what of them can still be read.
     """
-    checks = list(examine(folder))
+    checks = list(examine(folder, deep=deep))
     failed = any(one.status == "fail" for one in checks)
     if as_json:
         emit_json({"ok": not failed, "checks": [asdict(one) for one in checks]})
@@ -77,7 +83,7 @@ def doctor(as_json: bool, folder: Path) -> int:
     return int(failed)
 
 
-def examine(folder: Path) -> list[Check]:
+def examine(folder: Path, *, deep: bool = False) -> list[Check]:
     """Return every check, in the order of the report; none of them raises."""
     settings, about_settings = _settings(folder)
     workspace, about_app = _app(folder, settings)
@@ -102,6 +108,8 @@ def examine(folder: Path) -> list[Check]:
         lambda: _mcp(folder, settings),
         lambda: _search(folder, settings, workspace),
     ]
+    if deep:
+        checks.append(lambda: _log(folder, settings))
     found: list[Check] = []
     for check in checks:
         try:
@@ -212,6 +220,43 @@ def _database(folder: Path, settings: Settings) -> list[Check]:
         hint = "a crash of its machine loses what was acknowledged; set fsync = on"
         checks.append(Check("database", "warn", "the server runs with fsync = off", hint))
     return checks
+
+
+def _log(folder: Path, settings: Settings | None) -> list[Check]:
+    """Read the whole log. A store that is opened is brought up to date: an older one is left alone."""
+    from agentorchestra.log.store.factory import store_for
+    from agentorchestra.log.store.postgres import PostgresStore
+    from agentorchestra.log.store.sqlite import DATABASE
+
+    if settings is None:
+        return [Check("log", "fail", "not read: the settings cannot be", "correct the settings")]
+    if settings.database is None and not (folder / DATABASE).exists():
+        return [Check("log", "ok", "there is none yet")]
+    behind = [one for one in _workspace(folder, settings) if one.status == "warn" and "format" in one.detail]
+    if behind:
+        return [
+            Check("log", "warn", "not read: its format is an earlier one", f"{behind[0].hint}, then check it again")
+        ]
+
+    async def read() -> Inspection:
+        store = store_for(settings, folder)
+        await store.open()
+        try:
+            return await store.inspect()
+        finally:
+            await store.close()
+
+    try:
+        if settings.database is not None:
+            place = PostgresStore(settings.database.get_secret_value(), schema=settings.database_schema)
+            if place.examine().revision is None:
+                return [Check("log", "ok", "there is none yet")]
+        found = asyncio.run(read())
+    except AgentOrchestraError as exc:
+        return [Check("log", "fail", one_line(str(exc), 2000))]
+    seen = f"{found.runs} runs, {found.events} events and {found.blobs} blobs were read"
+    hint = "restore it from a backup; other runs are not affected"
+    return [Check("log", "fail", one_line(one, 1000), hint) for one in found.damage] or [Check("log", "ok", seen)]
 
 
 def _settings(folder: Path) -> tuple[Settings | None, Check]:

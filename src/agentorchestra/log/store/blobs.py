@@ -61,6 +61,12 @@ class BlobFiles:
         finally:
             os.close(descriptor)
 
+    @contextmanager
+    def kept(self) -> Iterator[None]:
+        """Let nobody remove a file meanwhile."""
+        with self._gate(fcntl.LOCK_SH):
+            yield
+
     def names(self) -> Iterator[tuple[str, float, int]]:
         """Yield every file's hash, the time it was last written (s since 1970), and its size."""
         for folder in self.folder.iterdir():

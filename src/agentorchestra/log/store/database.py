@@ -306,6 +306,10 @@ class Database(ABC):
     def _tables(self, connection: Connection) -> set[str]:
         """Return the names of the tables that are there."""
 
+    def _quick_check(self, connection: Connection) -> list[str]:
+        """Return what the database itself finds damaged; a server has no such check."""
+        return []
+
     def _check_place(self) -> None:  # noqa: B027  # only a database that is a file can vanish
         """Raise if the database is no longer where it was opened; before every transaction."""
 

@@ -224,7 +224,7 @@ class MemoryStore(Store):
             target = self._runs.get(run)
             if target is not None and target.epoch == epoch:
                 target.owner = None
-                target.lease_until = datetime.now(UTC)
+                target.lease_until = None
 
     async def run_states(self) -> list[RunState]:
         with self._use():

@@ -21,6 +21,7 @@ from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import deletion, histories, rows
 from agentorchestra.log.store.blobs import no_blob, verified
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database, Patience
+from agentorchestra.log.store.inspection import Inspection, inspect
 from agentorchestra.log.store.schema import blobs, components, events, runs
 
 T = TypeVar("T")
@@ -111,17 +112,26 @@ class Reader(Database):
         return await self._read(lambda connection: self._job(connection, run))
 
     async def get_blob(self, sha256: str) -> bytes:
-        statement = select(blobs.c.size, blobs.c.data).where(blobs.c.sha256 == sha256)
+        return await self._read(lambda connection: self._blob(connection, sha256))
 
-        def read(connection: Connection) -> bytes:
-            found = connection.execute(statement).first()
-            if found is None:
-                raise no_blob(sha256)
-            if found.data is None:
-                return self._bytes_of(sha256)
-            return verified(sha256, bytes(found.data), "the table `blobs`")
+    def _blob(self, connection: Connection, sha256: str) -> bytes:
+        found = connection.execute(select(blobs.c.size, blobs.c.data).where(blobs.c.sha256 == sha256)).first()
+        if found is None:
+            raise no_blob(sha256)
+        if found.data is None:
+            return self._bytes_of(sha256)
+        return verified(sha256, bytes(found.data), "the table `blobs`")
 
-        return await self._read(read)
+    async def inspect(self) -> Inspection:
+        """Look at every event and every blob; return what is damaged."""
+        return await self._read(
+            lambda connection: inspect(
+                connection,
+                self._quick_check(connection),
+                lambda row: self._events(connection, [row]),
+                lambda sha256: self._blob(connection, sha256),
+            )
+        )
 
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
         def read(connection: Connection) -> dict[str, BlobInfo]:

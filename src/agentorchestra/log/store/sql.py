@@ -80,7 +80,8 @@ class SqlStore(Writer, Reader, Store):
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
         held = jobs.c.run == run
         if expect_epoch is None:
-            held &= or_(jobs.c.lease_until.is_(None), jobs.c.lease_until <= self._now())
+            # A run without an owner is free whatever the clock says: it may have gone back since the release.
+            held &= or_(jobs.c.owner.is_(None), jobs.c.lease_until.is_(None), jobs.c.lease_until <= self._now())
         else:
             held &= jobs.c.epoch == expect_epoch
         statement = (
@@ -117,9 +118,7 @@ class SqlStore(Writer, Reader, Store):
         return await self._do(Call(None, prolong)) if held else set()
 
     async def release(self, run: str, epoch: int) -> None:
-        statement = (
-            update(jobs).where(jobs.c.run == run, jobs.c.epoch == epoch).values(owner=None, lease_until=self._now())
-        )
+        statement = update(jobs).where(jobs.c.run == run, jobs.c.epoch == epoch).values(owner=None, lease_until=None)
 
         def give_back(connection: Connection) -> None:
             connection.execute(statement)

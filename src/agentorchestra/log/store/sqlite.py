@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shutil
 import sqlite3
 import time
 from contextlib import closing
@@ -15,9 +16,15 @@ from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError, WorkspaceNotWritableError
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    BackupError,
+    StoreError,
+    StoreFullError,
+    WorkspaceNotWritableError,
+)
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.log.store.database import READERS, Draw, closed_on_error
+from agentorchestra.log.store.database import READERS, Draw, Operation, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 
@@ -45,6 +52,11 @@ RETURNING next_seq
 _INSERT = f"INSERT INTO events ({', '.join(events.c.keys())}) VALUES ({', '.join('?' for _ in events.c)})"
 
 
+def _copy_file(source: str, target: str) -> None:
+    if Path(source).is_file() or not Path(source).exists():  # a socket or a pipe holds nothing
+        shutil.copy2(source, target)
+
+
 class SqliteStore(SqlStore):
     """The store in a folder; several processes may use one folder at once.
 
@@ -63,14 +75,18 @@ class SqliteStore(SqlStore):
         self._files = BlobFiles(self.folder / "blobs")
         self._version = 0
         self._inode = 0
+        self._sealed = ""  # why it can be read and not written
 
     # --- connections -----------------------------------------------------------------------------
 
     def _connect(self) -> sqlite3.Connection:
         # mode=rw: a database that vanished is an error and not an empty new one. isolation_level None: sqlite3 begins
         # no transactions of its own, SQLAlchemy's `begin` event does.
+        mode = "mode=rw" if not self._sealed else "mode=ro"
+        if self._sealed and not any(Path(f"{self.database}{end}").exists() for end in ("-wal", "-shm")):
+            mode += "&immutable=1"  # nobody has it open: without this SQLite would want to make those files
         connection = sqlite3.connect(
-            f"{self.database.as_uri()}?mode=rw", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
+            f"{self.database.as_uri()}?{mode}", uri=True, timeout=BUSY_S, isolation_level=None, check_same_thread=False
         )
         with closed_on_error(connection):
             connection.execute("PRAGMA synchronous = FULL")
@@ -118,9 +134,16 @@ class SqliteStore(SqlStore):
                 f"this Python has SQLite {sqlite3.sqlite_version}, which is too old; "
                 f"use a Python with SQLite {'.'.join(map(str, _OLDEST))} or later"
             )
+        assert self._read_engine is not None
+        self._sealed = self._why_sealed()
+        if self._sealed:
+            with self._read_engine.connect() as connection:
+                revision = self._revision(connection)
+            if revision != REVISIONS[-1]:
+                raise self._not_writable(f"{self._sealed}, and its format {revision} has to be brought up to date")
+            return
         self._prepare_folder()
         assert self._write_engine is not None
-        assert self._read_engine is not None
         self._use_wal()
         # Read by hand, because Alembic takes longer to import than everything else here, and by a reader, so that a
         # workspace can be opened while another process writes.
@@ -137,6 +160,22 @@ class SqliteStore(SqlStore):
         self._connection = self._write_engine.connect()
         self._changed(self._connection)
         self._inode = self.database.stat().st_ino
+
+    def _quick_check(self, connection: Connection) -> list[str]:
+        said = connection.exec_driver_sql("PRAGMA quick_check(5)").scalars().all()
+        return [] if said == ["ok"] else [str(one) for one in said]
+
+    def _why_sealed(self) -> str:
+        """Return why a log that is there can only be read; "" where it can be written, and where there is none."""
+        if not self.database.is_file() or not os.access(self.database, os.R_OK):
+            return ""
+        found = [path.name for path in (self.folder, self.database) if not os.access(path, os.W_OK)]
+        return f"{found[0]} cannot be written" if found else ""
+
+    def _put(self, operation: Operation) -> None:
+        if self._sealed:
+            raise self._not_writable(self._sealed)
+        super()._put(operation)
 
     def _prepare_folder(self) -> None:
         try:
@@ -189,7 +228,10 @@ class SqliteStore(SqlStore):
 
     def _back_up(self, revision: str) -> None:
         """Keep the database as it is beside itself, before it is changed; the write lock is held."""
-        path = self.database.with_name(f"{DATABASE}.{revision}.bak")
+        self._copy(self.database.with_name(f"{DATABASE}.{revision}.bak"))
+
+    def _copy(self, path: Path) -> None:
+        """Copy the database as it is now, with what others have committed, into one file."""
         temporary = path.with_suffix(".tmp")
         temporary.unlink(missing_ok=True)
         os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
@@ -204,7 +246,60 @@ class SqliteStore(SqlStore):
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        sync_folder(self.folder)
+        sync_folder(path.parent)
+
+    async def backup(self, target: Path) -> None:
+        """Copy the workspace into a new folder while runs go on; its log is as it was at one moment.
+
+        Raises:
+            BackupError: if the target is not free, or cannot be written.
+        """
+        target = target.absolute()
+        if target.is_relative_to(self.folder):
+            raise BackupError(f"{target} lies in the workspace {self.folder} itself; name a folder outside of it")
+        try:
+            target.mkdir(mode=0o700, parents=True)
+        except FileExistsError:
+            raise BackupError(f"{target} is there already; name a folder that is not") from None
+        except OSError as exc:
+            raise BackupError(f"{target} cannot be made ({exc.strerror or exc}); name another folder") from exc
+        try:
+            await self._in_pool(lambda: self._copy_folder(target))
+        except BaseException as exc:
+            shutil.rmtree(target, ignore_errors=True)
+            if isinstance(exc, shutil.Error | OSError):
+                raise BackupError(f"the copy to {target} failed and was removed: {exc}") from exc
+            raise
+
+    def _copy_folder(self, target: Path) -> None:
+        assert self._files is not None
+        snapshot = target / f"{DATABASE}.copy"
+        # No collection removes a blob meanwhile. A blob is there before a row names it, so all that the snapshot
+        # names are copied. The snapshot becomes the database last: an unfinished copy is no workspace.
+        with self._files.kept():
+            self._copy(snapshot)
+            try:
+                shutil.copytree(
+                    self.folder,
+                    target,
+                    symlinks=True,
+                    dirs_exist_ok=True,
+                    ignore=self._left_out,
+                    copy_function=_copy_file,
+                )
+            except shutil.Error as exc:
+                left = [one for one in exc.args[0] if os.path.lexists(one[0])]  # runs remove files of theirs
+                if left:
+                    raise BackupError(f"{left[0][0]} cannot be copied ({left[0][2]}); make it readable") from exc
+        os.sync()
+        snapshot.replace(target / DATABASE)
+        sync_folder(target)
+
+    def _left_out(self, folder: str, names: list[str]) -> list[str]:
+        """Return what a copy of the workspace does not need: the database, copied by itself, half-written blobs."""
+        if Path(folder) == self.folder:
+            return [one for one in names if one.startswith(DATABASE)]
+        return [one for one in names if one == "tmp" and Path(folder) == self.folder / "blobs"]
 
     def _tables(self, connection: Connection) -> set[str]:
         return set(connection.exec_driver_sql("SELECT name FROM sqlite_master WHERE type = 'table'").scalars())

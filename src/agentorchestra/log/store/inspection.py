@@ -1,0 +1,68 @@
+"""Find damage in a log: events that are missing or cannot be read, blobs that are not what their hash says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from agentorchestra.core.errors import StoreError
+from agentorchestra.log.store.schema import blobs, events, runs
+
+_NAMED = 5
+"""Runs and places that a finding names; more are counted."""
+
+
+@dataclass
+class Inspection:
+    """What was looked at, and what is damaged, a sentence each."""
+
+    runs: int = 0
+    events: int = 0
+    blobs: int = 0
+    damage: list[str] = field(default_factory=list)
+
+
+def inspect(
+    connection: Connection, quick_check: list[str], read_event: Callable[[Any], Any], read_blob: Callable[[str], bytes]
+) -> Inspection:
+    """Return what is found, one event and one blob in memory at a time."""
+    found = Inspection(damage=[f"the database's own check says: {one}" for one in quick_check])
+    for run, next_seq in connection.execute(select(runs.c.id, runs.c.next_seq).order_by(runs.c.id)).all():
+        found.runs += 1
+        wanted, bad = 1, []
+        for row in connection.execute(select(*events.c).where(events.c.run == run).order_by(events.c.seq)):
+            bad += [f"{seq} is missing" for seq in range(wanted, min(row.seq, wanted + _NAMED))]
+            wanted = row.seq + 1
+            found.events += 1
+            try:
+                read_event(row)
+            except (StoreError, ValueError) as exc:
+                bad.append(f"{row.seq} cannot be read ({exc})")
+        if wanted != next_seq:
+            bad.append(f"{wanted} to {next_seq - 1} are missing")
+        if bad:
+            more = f", and {len(bad) - _NAMED} more" if len(bad) > _NAMED else ""
+            whole = int(bad[0].split()[0]) - 1
+            readable = f"events 1 to {whole} can be read" if whole else "nothing before it"
+            found.damage.append(f"run {run}: event {'; event '.join(bad[:_NAMED])}{more}; {readable}")
+    for (sha256,) in connection.execute(select(blobs.c.sha256).order_by(blobs.c.sha256)).all():
+        found.blobs += 1
+        try:
+            read_blob(sha256)
+        except StoreError as exc:
+            found.damage.append(f"{exc}; named by {_named_by(connection, sha256)}")
+    return found
+
+
+def _named_by(connection: Connection, sha256: str) -> str:
+    """Return the runs that name a blob in their events or their manifest."""
+    holds = func.replace(events.c.body, sha256, "") != events.c.body
+    given = func.replace(runs.c.manifest, sha256, "") != runs.c.manifest
+    named = {run for (run,) in connection.execute(select(events.c.run).where(holds).distinct())}
+    named |= {run for (run,) in connection.execute(select(runs.c.id).where(given))}
+    listed = ", ".join(sorted(named)[:_NAMED])
+    more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+    return f"{listed}{more}" if named else "no run"

@@ -1,0 +1,130 @@
+"""Workspaces that were copied, moved, backed up or cannot be written; paths that are no workspace."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.clock import SystemClock
+from agentorchestra.core.errors import BackupError
+from agentorchestra.core.events import Noted, new_event
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.workspace import Workspace
+from tests.cli.support import Folder
+
+BWRAP = shutil.which("bwrap")
+
+
+async def _append(ws: Workspace[Any], run: str, epoch: int, size: int) -> None:
+    event = new_event(Noted(message="x" * size), ts=SystemClock().now())
+    await asyncio.wrap_future(ws.store.append(run, epoch, [event]))
+
+
+async def test_a_backup_is_consistent_while_a_run_goes_on(tmp_path: Path) -> None:
+    targets = [tmp_path / "copies" / str(n) for n in range(3)]
+    async with Workspace(tmp_path / "ws") as ws:
+        run = await ws.create("What?")
+        (ws.folder / "runs" / run).mkdir(parents=True, exist_ok=True)
+        (ws.folder / "runs" / run / "workspace.db").write_text("a file of the run's own")
+        epoch = await ws.engine.claim(run)
+        ended = asyncio.Event()
+
+        async def write() -> None:
+            size = 0
+            while not ended.is_set():
+                size = (size + 7919) % 60_000  # some lie in blobs, each in another one
+                await _append(ws, run, epoch, size + 1)
+
+        writing = asyncio.create_task(write())
+        for target in targets:
+            await ws.backup(target)
+        ended.set()
+        await writing
+        await ws.engine.release(run, epoch)
+        whole = await ws.events(run)
+    counts = []
+    for target in targets:
+        assert not [one for one in target.iterdir() if one.name.startswith("workspace.db.")]
+        assert (target / "runs" / run / "workspace.db").read_text() == "a file of the run's own"
+        async with Workspace(target) as copy:
+            events = await copy.events(run)
+            assert events == whole[: len(events)]
+            record = await copy.store.get_run(run)
+            assert record is not None
+            assert record.next_seq == len(events) + 1
+            counts.append(len(events))
+    assert counts == sorted(counts)
+    assert counts[0] > 0
+
+
+async def test_a_backup_needs_a_free_place_outside_and_a_log_in_the_folder(tmp_path: Path) -> None:
+    async with Workspace(tmp_path / "ws") as ws:
+        (tmp_path / "there").mkdir()
+        with pytest.raises(BackupError, match=r"there is there already; name a folder that is not"):
+            await ws.backup(tmp_path / "there")
+        with pytest.raises(BackupError, match=r"lies in the workspace .* itself; name a folder outside"):
+            await ws.backup(ws.folder / "copy")
+        (tmp_path / "file").write_text("")
+        with pytest.raises(BackupError, match=r"cannot be made \(Not a directory\); name another folder"):
+            await ws.backup(tmp_path / "file" / "copy")
+    async with Workspace(tmp_path / "ws2", store=MemoryStore()) as ws:
+        with pytest.raises(BackupError, match=r"the log lies in memory, not in the folder"):
+            await ws.backup(tmp_path / "copy")
+
+
+async def test_a_moved_workspace_and_a_copied_one_open_and_go_on(tmp_path: Path) -> None:
+    async with Workspace(tmp_path / "ws") as ws:
+        run = (await ws.run("What is 6 * 7?", model="offline")).run_id
+    shutil.copytree(tmp_path / "ws", tmp_path / "copied")
+    (tmp_path / "ws").rename(tmp_path / "moved")
+    for place in ("copied", "moved"):
+        async with Workspace(tmp_path / place) as ws:
+            assert (await ws.replay(run)).status is RunStatus.COMPLETED
+            assert (await ws.run("What is 6 * 7?", model="offline")).status is RunStatus.COMPLETED
+
+
+@pytest.mark.skipif(BWRAP is None, reason="bubblewrap mounts the folder read-only")
+def test_a_workspace_that_cannot_be_written_can_be_read(app: Folder) -> None:
+    assert app.run("run", "PLAN ask").code == 3
+    (run,) = app.ids()
+
+    def read_only(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [str(BWRAP), "--bind", "/", "/", "--ro-bind", str(app.workspace), str(app.workspace), "--dev", "/dev"]
+        command += ["--chdir", str(app.path), sys.executable, "-m", "agentorchestra", *words]
+        return subprocess.run(command, capture_output=True, text=True, check=False)
+
+    for words in (
+        ("runs",),
+        ("show", run),
+        ("replay", run),
+        ("compare", run, run),
+        ("export", run, "--out", "run.zip"),
+        ("cost",),
+        ("backup", "copy"),
+    ):
+        done = read_only(*words)
+        assert done.returncode == 0, (words, done.stderr)
+    for words in (("cancel", run), ("answer", run, "blue"), ("run", "PLAN ask")):
+        done = read_only(*words)
+        assert done.returncode == 1, words
+        assert "cannot write to the workspace" in done.stderr
+        assert "make it writable, or choose another --workspace" in done.stderr
+    assert app.run("answer", run, "blue", "--workspace", "copy").code == 0
+
+
+@pytest.mark.parametrize("words", [["runs"], ["log"], ["show", "last"], ["backup", "copy"]])
+def test_a_path_that_is_no_workspace_is_an_error(folder: Folder, words: list[str]) -> None:
+    (folder.path / "other").mkdir()
+    before = sorted(folder.path.rglob("*"))
+    for name, why in (("lease.txt", "is a file"), ("other", "holds no workspace"), ("missing", "does not exist")):
+        refused = folder.run(*words, "--workspace", name)
+        assert refused.code == 2
+        assert f"{name} {why}; name a workspace with --workspace" in refused.error
+    assert sorted(folder.path.rglob("*")) == before

@@ -1,0 +1,119 @@
+"""Damage in a log is found and named."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import psycopg
+from tests.postgres import Postgres
+from tests.store.support import completed, created, manifest
+
+from agentorchestra.cli.commands.doctor import examine
+from agentorchestra.core.events import NewEvent
+from agentorchestra.log.store import PostgresStore, SqliteStore
+from agentorchestra.log.store.rows import INLINE_BYTES
+
+
+def _log() -> list[NewEvent]:
+    return [created(), completed(0), completed(1, "x" * INLINE_BYTES), completed(2)]
+
+
+async def _filled(store: SqliteStore | PostgresStore) -> None:
+    await store.open()
+    for run in ("run_1", "run_2", "run_3"):
+        await store.create_run(run, manifest(), _log())
+
+
+async def test_a_whole_log_is_read(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await _filled(store)
+    found = await store.inspect()
+    await store.close()
+    assert (found.runs, found.events, found.blobs, found.damage) == (3, 12, 1, [])
+
+
+async def test_missing_and_unreadable_events_are_named(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await _filled(store)
+    with closing(sqlite3.connect(store.database)) as connection, connection:
+        connection.execute("DELETE FROM events WHERE run = 'run_1' AND seq IN (2, 4)")
+        connection.execute("UPDATE events SET body = '{' WHERE run = 'run_2' AND seq = 2")
+    one, two = (await store.inspect()).damage
+    await store.close()
+    assert one == "run run_1: event 2 is missing; event 4 to 4 are missing; events 1 to 1 can be read"
+    assert two.startswith("run run_2: event 2 cannot be read (")
+    assert two.endswith("events 1 to 1 can be read")
+
+
+async def test_a_changed_blob_is_named_with_its_runs(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await _filled(store)
+    (blob,) = (one for one in (tmp_path / "blobs").glob("??/*") if one.parent.name != "tmp")
+    blob.write_bytes(b"other")
+    damage = (await store.inspect()).damage
+    await store.close()
+    assert [one.partition(" (")[0] for one in damage[:3]] == [f"run run_{n}: event 3 cannot be read" for n in (1, 2, 3)]
+    assert damage[3].startswith(f"the blob {blob.name} was changed after it was written")
+    assert damage[3].endswith("; named by run_1, run_2, run_3")
+
+
+async def test_damage_in_postgresql_is_named(server: Postgres, schema: str) -> None:
+    store = PostgresStore(server.url, schema=schema)
+    await _filled(store)
+    assert (await store.inspect()).damage == []
+    with psycopg.connect(server.url) as connection:
+        connection.execute(f"DELETE FROM {schema}.events WHERE run = 'run_1' AND seq = 1")
+        connection.execute(f"UPDATE {schema}.blobs SET data = 'other'")
+    damage = (await store.inspect()).damage
+    await store.close()
+    assert damage[0].startswith("run run_1: event 1 is missing; event 3 cannot be read (the blob ")
+    assert damage[0].endswith("; nothing before it")
+    assert damage[3].endswith("; named by run_1, run_2, run_3")
+
+
+async def _made(folder: Path) -> None:
+    store = SqliteStore(folder)
+    await _filled(store)
+    await store.close()
+
+
+def test_doctor_says_what_is_damaged(tmp_path: Path) -> None:
+    assert [one.detail for one in examine(tmp_path / "none", deep=True) if one.name == "log"] == ["there is none yet"]
+    asyncio.run(_made(tmp_path / "ws"))
+    (log,) = (one for one in examine(tmp_path / "ws", deep=True) if one.name == "log")
+    assert (log.status, log.detail) == ("ok", "3 runs, 12 events and 1 blobs were read")
+    with closing(sqlite3.connect(tmp_path / "ws" / "workspace.db")) as connection, connection:
+        connection.execute("DELETE FROM events WHERE run = 'run_1' AND seq = 2")
+    (log,) = (one for one in examine(tmp_path / "ws", deep=True) if one.name == "log")
+    assert log.status == "fail"
+    assert log.detail.startswith("run run_1: event 2 is missing")
+    assert not [one for one in examine(tmp_path / "ws") if one.name == "log"]
+
+
+def test_doctor_leaves_a_log_of_an_earlier_format_alone(tmp_path: Path) -> None:
+    asyncio.run(_made(tmp_path))
+    with closing(sqlite3.connect(tmp_path / "workspace.db")) as connection, connection:
+        connection.execute("UPDATE alembic_version SET version_num = '0002'")
+    (log,) = (one for one in examine(tmp_path, deep=True) if one.name == "log")
+    assert (log.status, log.detail) == ("warn", "not read: its format is an earlier one")
+    assert not list(tmp_path.glob("*.bak"))
+
+
+def test_damaged_pages_are_a_finding(tmp_path: Path) -> None:
+    asyncio.run(_made(tmp_path))
+    path = tmp_path / "workspace.db"
+    with closing(sqlite3.connect(path)) as connection:
+        (page,) = connection.execute(
+            "SELECT rootpage FROM sqlite_master WHERE name = 'uq_events_key' OR "
+            "name = 'sqlite_autoindex_events_1' LIMIT 1"
+        ).fetchone()
+        (size,) = connection.execute("PRAGMA page_size").fetchone()
+    with path.open("r+b") as file:
+        file.seek((page - 1) * size)
+        file.write(b"\xff" * size)
+    found = [one for one in examine(tmp_path, deep=True) if one.name == "log"]
+    assert [one.status for one in found] == ["fail"] * len(found)
+    assert "malformed" in found[0].detail or "own check says" in found[0].detail
