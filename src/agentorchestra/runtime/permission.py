@@ -83,6 +83,7 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         view = run.view()
         verdict = run.policy.decide(effect, view)
         if verdict.action == "allow":
+            run.note_reading(effect.tags, effect.arguments)
             return None
         reason = verdict.reason
         if verdict.action == "deny":
@@ -98,6 +99,7 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         }
     answer = await ask(branch, key, question, details, base, "approval")
     if answer.ok and answer.value is True:
+        run.note_reading(effect.tags, effect.arguments)
         return None
     if not answer.ok:
         return f"denied: {reason} ({answer.error})"
