@@ -81,7 +81,7 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         reason = question
     else:
         view = run.view()
-        verdict = run.policy.decide(effect, view)
+        verdict = run.policy.decide(effect, view.model_copy(update={"trusted": branch.seen.trusted_values}))
         if verdict.action == "allow":
             run.note_reading(effect.tags, effect.arguments)
             return None

@@ -30,6 +30,7 @@ from agentorchestra.trust.addresses import (
 )
 from agentorchestra.trust.arguments import Leaf, harmless, leaves_of
 from agentorchestra.trust.provenance import listed_sources
+from agentorchestra.trust.roles import from_trusted_field, stands_for
 from agentorchestra.trust.words import Words, words_of
 
 _ALLOWED = Verdict()
@@ -229,9 +230,9 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
                 meant = True
             else:
                 doubtful[leaf.path] = inherited
-        elif known or of_user(leaf, words, view.user_content):
+        elif known or of_user(leaf, effect, words, view.user_content):
             meant = True
-        else:
+        elif not from_trusted_field(leaf, effect, view.trusted()):
             doubtful[leaf.path] = inherited
     if meant and not doubtful:
         return _ALLOWED
@@ -267,12 +268,12 @@ def _sends_nothing_new(effect: Effect, leaves: list[Leaf], view: PolicyView) -> 
     return all(is_theirs(one) for one in effect.provenance if one.trust is Trust.UNTRUSTED)
 
 
-def of_user(leaf: Leaf, words: Words, content: tuple[str, ...]) -> bool:
-    """Return True if a value stands in the user's words. A yes or no stands nowhere."""
+def of_user(leaf: Leaf, effect: Effect, words: Words, content: tuple[str, ...]) -> bool:
+    """Return True if a value stands in the user's words, and for this argument. A yes or no stands nowhere."""
     if isinstance(leaf.value, bool):
         return False
     if words.hold(leaf.value):
-        return True
+        return stands_for(leaf, effect, content)
     text = leaf.value if isinstance(leaf.value, str) else ""
     return "://" in text and same_place(text, named_addresses(content))
 
