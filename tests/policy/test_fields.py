@@ -125,7 +125,7 @@ async def test_a_sub_agent_sees_what_its_caller_saw(tmp_path: Path) -> None:
     assert await asked(tmp_path, *steps) == []
 
 
-async def test_a_run_that_goes_on_in_another_process_and_its_fork_know_the_fields(tmp_path: Path) -> None:
+async def test_a_run_that_goes_on_in_another_process_and_its_replay_know_the_fields(tmp_path: Path) -> None:
     bad = call("pay", account=OTHER, reference="May bill")
     good = call("pay", account=ACCOUNT, reference="May bill")
     task = "Pay the bill, with the reference 'May bill'."
