@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from agentorchestra.agents.transformations.t2a import t2a
     from agentorchestra.core.budget import Budget, Usage
     from agentorchestra.core.conditions import Condition, Conditions
-    from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust
+    from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust, Trusted, Untrusted
     from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag
     from agentorchestra.core.errors import AgentOrchestraError, ToolError, UsageError
     from agentorchestra.core.policy import Policy, PolicyView, Verdict
@@ -52,7 +52,7 @@ _HOMES = {
     "agents.transformations.t2a": ("t2a",),
     "core.budget": ("Budget", "Usage"),
     "core.conditions": ("Condition", "Conditions"),
-    "core.content": ("MediaBlock", "Source", "TextBlock", "Trust"),
+    "core.content": ("MediaBlock", "Source", "TextBlock", "Trust", "Trusted", "Untrusted"),
     "core.effects": ("Effect", "EffectKind", "Mode", "Outcome", "Tag"),
     "core.errors": ("AgentOrchestraError", "ToolError", "UsageError"),
     "core.policy": ("Policy", "PolicyView", "Verdict"),
@@ -125,7 +125,9 @@ __all__ = [
     "ToolResult",
     "Transformation",
     "Trust",
+    "Trusted",
     "Usage",
+    "Untrusted",
     "UsageError",
     "Verdict",
     "Workspace",

@@ -44,6 +44,22 @@ def lowest(*levels: Trust, default: Trust = Trust.SYSTEM) -> Trust:
     return found
 
 
+class FieldMark:
+    """Said of a field in the result type of a tool: whether the system made its value, or others wrote it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+Trusted = FieldMark("Trusted")
+"""`Annotated[T, Trusted]`: values that the system made itself, such as its ids, dates and amounts."""
+
+Untrusted = FieldMark("Untrusted")
+"""`Annotated[T, Untrusted]`: what others wrote, inside of something that is trusted."""
+
 SourceKind = Literal["prompt", "task", "file", "web", "tool", "environment", "agent", "human", "memory", "mail"]
 
 

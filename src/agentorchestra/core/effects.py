@@ -227,6 +227,7 @@ class Outcome(BaseModel, frozen=True):
         trust: the trust of the value.
         own_words: the error is the framework's own sentence about the call: it holds nothing from outside.
         ended_at: when it ended; `ctx.now` is the greatest one a branch has seen.
+        trusted: paths of the values in it which the tool says the system made itself (`Trusted`); `*` for every member.
         writes: run-scoped state to apply on every hit (None removes the key).
     """
 
@@ -239,13 +240,16 @@ class Outcome(BaseModel, frozen=True):
     trust: Trust = Trust.UNTRUSTED
     own_words: bool = False
     ended_at: datetime | None = None
+    trusted: tuple[tuple[str, ...], ...] = ()
     writes: dict[str, JsonValue] = Field(default_factory=dict)  # a default would be copied for each
 
     @classmethod
     def of(cls, value: str | int | bool | None, *, usage: Usage, trust: Trust) -> Outcome:
         """Return one that is ok, with a value that needs no check."""
         values = {"status": "ok", "value": value, "error": None, "error_type": None, "usage": usage, "artifacts": ()}
-        return constructed(cls, {**values, "trust": trust, "own_words": False, "ended_at": None, "writes": {}})
+        return constructed(
+            cls, {**values, "trust": trust, "own_words": False, "ended_at": None, "trusted": (), "writes": {}}
+        )
 
     @property
     def ok(self) -> bool:
@@ -286,6 +290,8 @@ class Outcome(BaseModel, frozen=True):
             body["own_words"] = True
         if self.ended_at is not None:
             body["ended_at"] = _json_time(self.ended_at)
+        if self.trusted:
+            body["trusted"] = [list(path) for path in self.trusted]
         if self.writes:
             body["writes"] = _JSON.dump_python(self.writes, mode="json")
         return body

@@ -45,7 +45,7 @@ from agentorchestra.runtime.branch import Branch, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, judge, refused
-from agentorchestra.runtime.run import Run, observe, wait_for
+from agentorchestra.runtime.run import LOOKED_AT, Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.runtime.worlds import may_be_tried, obvious_mistake, world_of
 
@@ -521,8 +521,8 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
     if passage.mode is not Mode.COMPOSITE or effect.kind in OF_AGENTS:
         model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
         run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
-    if effect.tags:
-        run.note_links(stored, outcome)
+    if effect.kind in LOOKED_AT:
+        run.note_result(stored, outcome)
     if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
         run.mail.deliver(key, seq, dict(effect.arguments), outcome.trust)
     return outcome

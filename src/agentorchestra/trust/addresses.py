@@ -12,6 +12,13 @@ from urllib.parse import urlsplit
 from pydantic import JsonValue
 
 URL = re.compile(r"\b(?:https?|ftp|file)://[^\s<>\"'`\\]+", re.IGNORECASE)
+_PLAIN = re.compile(
+    r"(?<![\w@:/.\\-])(?:(?=www\.)(?:[a-z0-9-]{1,63}\.){2,8}[a-z]{2,63}(?::\d+)?(?:[/?#][^\s<>\"'`\\]*)?"
+    r"|(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,63}(?::\d+)?/[^\s<>\"'`\\]*)",
+    re.IGNORECASE,
+)
+"""An address as people write it without a scheme: `www.site.org`, `site.org/page`."""
+
 _TRAILING = ".,;:!?)]}'\""
 _DOTS = str.maketrans("。．｡", "...")
 _BARE_WORD = re.compile(r"[\w-]+")
@@ -26,8 +33,17 @@ _MAY_ADDRESS = re.compile(r"[\w\])]\.[\w\[]|[/\\@%=\[\]]|\?\w|:\d|localhost|^0x[
 
 def links_in(text: str) -> set[str]:
     """Return the addresses that stand verbatim in a text, as written and without the punctuation of a sentence."""
+    return _written(URL, text)
+
+
+def plain_links_in(text: str) -> set[str]:
+    """Return the addresses without a scheme in a text, as `links_in` does."""
+    return _written(_PLAIN, text)
+
+
+def _written(pattern: re.Pattern[str], text: str) -> set[str]:
     found = set()
-    for match in URL.finditer(text):
+    for match in pattern.finditer(text):
         written = match.group()
         for plain in (written, written.rstrip(_TRAILING), _up_to_bracket(written)):
             found |= {plain, html.unescape(plain)}
@@ -41,13 +57,13 @@ def pages_named(text: str) -> list[str]:
 
 
 def links_within(value: JsonValue) -> set[str]:
-    """Return the addresses in every text of a value."""
+    """Return the addresses in every text of a value, those without a scheme too."""
     found: set[str] = set()
     pending = [value]
     while pending:
         one = pending.pop()
         if isinstance(one, str):
-            found |= links_in(one)
+            found |= links_in(one) | plain_links_in(one)
         elif isinstance(one, dict):
             pending += one.values()
         elif isinstance(one, list):
@@ -123,6 +139,12 @@ def same_place(address: str, named: Iterable[str]) -> bool:
         if alike and wanted[1:] == known[1:]:
             return True
     return False
+
+
+def place_of(address: str) -> tuple[str, int | None, str] | None:
+    """Return (host, port, the rest) of an address that is read over HTTP, whichever scheme; None for others."""
+    found = canonical(address)
+    return found[1:] if found is not None and found[0] in ("", "http", "https") else None
 
 
 def host_of(address: str) -> str | None:

@@ -24,17 +24,22 @@ from agentorchestra.trust.addresses import (
     is_word,
     may_address,
     named_addresses,
+    place_of,
     same_place,
     site_of,
 )
 from agentorchestra.trust.arguments import Leaf, harmless, leaves_of
 from agentorchestra.trust.provenance import listed_sources
+from agentorchestra.trust.roles import from_trusted_field, stands_for
 from agentorchestra.trust.words import Words, words_of
 
 _ALLOWED = Verdict()
 _JUDGED = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE, EffectKind.WRITE_MEMORY})
 FILES = "files"
 """Where the task's files lie in a run's folder."""
+
+MOST_FOLLOWED = 5
+"""Links on hosts that the user did not name which a run with private content in view follows without a question."""
 
 _LONGEST_PATH = 4096
 _LONGEST_NAME = 255
@@ -138,7 +143,18 @@ class DefaultPolicy:
                 continue
             trusted_place = False
             received = view.links() if received is None else received
-            if not same_place(address, received):
+            if same_place(address, received):
+                if self._chosen_too_often(address, view, named, allowed):
+                    return Verdict(
+                        action="ask",
+                        reason=(
+                            f"{effect.name} would follow a link to {harmless(address, 200)}, on a host that you did "
+                            f"not name, after {MOST_FOLLOWED} such links of this run (once it has seen private "
+                            "content, which links are followed can carry data out)"
+                        ),
+                        arguments={leaf.path: effect.lowest_trust},
+                    )
+            else:
                 return Verdict(
                     action="ask",
                     reason=(
@@ -153,6 +169,27 @@ class DefaultPolicy:
         if trusted_place:  # how much is to be read of it, and the like
             others = [leaf for leaf in others if isinstance(leaf.value, str)]
         return _composed(effect, others) if others else _ALLOWED
+
+    def _chosen_too_often(self, address: str, view: PolicyView, named: frozenset[str], allowed: set[str]) -> bool:
+        """Return True if a followed link is one of too many on hosts that nobody named: their choice tells something.
+
+        What the framework's own search brought was chosen by the search engine.
+        """
+        if not view.private():
+            return False
+        found = {place_of(one) for one in view.found()}
+
+        def counts(place: tuple[str, int | None, str] | None) -> bool:
+            return (
+                place is not None and place not in found and place[0] not in allowed and not is_site_of(place[0], named)
+            )
+
+        wanted = place_of(address)
+        if not counts(wanted):
+            return False
+        received = {place_of(one) for one in view.links()}
+        followed = {place for one in view.followed() if counts(place := place_of(one)) and place in received}
+        return wanted not in followed and len(followed) >= MOST_FOLLOWED
 
 
 def _lies_in(folder: Path, place: str) -> bool:
@@ -193,9 +230,9 @@ def _sensitive(effect: Effect, leaves: list[Leaf], words: Words, view: PolicyVie
                 meant = True
             else:
                 doubtful[leaf.path] = inherited
-        elif known or of_user(leaf, words, view.user_content):
+        elif known or of_user(leaf, effect, words, view.user_content):
             meant = True
-        else:
+        elif not from_trusted_field(leaf, effect, view.trusted()):
             doubtful[leaf.path] = inherited
     if meant and not doubtful:
         return _ALLOWED
@@ -231,12 +268,12 @@ def _sends_nothing_new(effect: Effect, leaves: list[Leaf], view: PolicyView) -> 
     return all(is_theirs(one) for one in effect.provenance if one.trust is Trust.UNTRUSTED)
 
 
-def of_user(leaf: Leaf, words: Words, content: tuple[str, ...]) -> bool:
-    """Return True if a value stands in the user's words. A yes or no stands nowhere."""
+def of_user(leaf: Leaf, effect: Effect, words: Words, content: tuple[str, ...]) -> bool:
+    """Return True if a value stands in the user's words, and for this argument. A yes or no stands nowhere."""
     if isinstance(leaf.value, bool):
         return False
     if words.hold(leaf.value):
-        return True
+        return stands_for(leaf, effect, content)
     text = leaf.value if isinstance(leaf.value, str) else ""
     return "://" in text and same_place(text, named_addresses(content))
 

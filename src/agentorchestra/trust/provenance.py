@@ -30,6 +30,9 @@ MOST_SHOWN = 200
 MOST_CHARS = 2_000_000
 """Characters of what was seen that are searched; the newest first."""
 
+EACH = "*"
+"""Stands in the path of a trusted field for every member of a list or a dictionary."""
+
 _KINDS: dict[EffectKind, str] = {
     EffectKind.INVOKE_AGENT: "agent",
     EffectKind.JOIN: "agent",
@@ -123,6 +126,15 @@ class SeenProvenance:
             merged = [one for one in merged if one in self._told or (one.kind, one.ref) != ("agent", self._actor)]
         return effect.model_copy(update={"provenance": tuple(merged)})
 
+    def trusted_values(self) -> Iterator[tuple[str, str | int | float]]:
+        """Yield what trusted fields of results hold, each with the name of its field; then what the caller saw."""
+        for effect, outcome in reversed(self._results):
+            if outcome.ok:
+                for path in outcome.trusted:
+                    yield from _values_at(outcome.value, path, effect.name)
+        if self._above is not None:
+            yield from self._above.trusted_values()
+
     # -- where a value came from -----------------------------------------------------------------------------------
 
     def pieces(self) -> Iterator[Piece]:
@@ -150,6 +162,20 @@ class SeenProvenance:
                         yield from _of_block(block, told)
         if self._above is not None:
             yield from self._above.pieces()
+
+
+def _values_at(value: JsonValue, path: tuple[str, ...], name: str) -> Iterator[tuple[str, str | int | float]]:
+    """Yield the values at a path, each with the name of its field."""
+    if not path:
+        if isinstance(value, str | int | float) and not isinstance(value, bool):
+            yield name, value
+        return
+    first, *rest = path
+    if first == EACH and isinstance(value, list | dict):
+        for one in value.values() if isinstance(value, dict) else value:
+            yield from _values_at(one, tuple(rest), name)
+    elif isinstance(value, dict) and first in value:
+        yield from _values_at(value[first], tuple(rest), first)
 
 
 def origins(

@@ -114,7 +114,7 @@ class _Text:
 
     def _means(self, text: str) -> bool:
         """Return True if a value says the same as something in the text in another form."""
-        if text in _CODES:  # a currency by its sign or its name, beside a number
+        if text in CURRENCIES:  # a currency by its sign or its name, beside a number
             return any(unit == text for _, unit in self._numbers)
         if number := number_of(text):
             amount, currency = number
@@ -248,7 +248,7 @@ def _numbered(names: str) -> dict[str, int]:
 
 
 _SIGNS = {"€": "EUR", "$": "USD", "£": "GBP", "¥": "JPY"}
-_CODES = frozenset(re.findall(r"\w+", "EUR USD GBP JPY CHF CNY SEK NOK DKK PLN CZK HUF INR AUD CAD BRL KRW TRY"))
+CURRENCIES = frozenset(re.findall(r"\w+", "EUR USD GBP JPY CHF CNY SEK NOK DKK PLN CZK HUF INR AUD CAD BRL KRW TRY"))
 _CURRENCY_WORDS = {
     **dict.fromkeys(("euro", "euros"), "EUR"),
     **dict.fromkeys(("dollar", "dollars"), "USD"),
@@ -276,10 +276,16 @@ _NUMBER = re.compile(
     r"|\d+(?:[.,'’\u00a0\u202f\u2009]\d+)*)"
     rf"(?P<after>{_NARROW}(?:%|[€$£¥元円]|[^\W\d_]+))?(?:(?= (?P<beyond>[^\W\d_]+|[€$£¥]))|)"
 )
-_SPELT = _numbered(
-    "one, two zwei deux, three drei trois, four vier quatre, five fünf cinq, six sechs, seven sieben sept, "
-    "eight acht huit, nine neun neuf, ten zehn dix, eleven elf onze, twelve zwölf douze"
+SPELT = _numbered(
+    "one uno, two zwei deux dos, three drei trois tres, four vier quatre cuatro, five fünf cinq cinco, "
+    "six sechs seis, seven sieben sept siete, eight acht huit ocho, nine neun neuf nueve, ten zehn dix diez, "
+    "eleven elf onze, twelve zwölf douze doce"
 )
+
+
+def currency_of(word: str) -> str:
+    """Return the currency that a word or sign stands for, "" for none."""
+    return _SIGNS.get(word) or _CURRENCY_WORDS.get(word) or (word.upper() if word.upper() in CURRENCIES else "")
 
 
 def as_decimal(value: int | float) -> Decimal | None:
@@ -307,12 +313,16 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
         attached = bool(match["after"]) and not match["after"][0].isspace() and match["after"][0] not in "\u00a0\u202f"
         sign = next((s for s in _SIGNS if s in (before, after)), "")
         unit = _SIGNS.get(sign) or _CURRENCY_WORDS.get(after.lower(), "")
-        unit = unit or next((code for code in (before, after) if code in _CODES), "")
+        unit = unit or next((code for code in (before, after) if code in CURRENCIES), "")
         factor = _TIMES.get(after.lower()) or (_TIMES.get(after[0]) if after and _script(after[0]) else None)
         if factor is not None and (len(after) > 1 or attached):
             number *= factor
             beyond = match["beyond"] or ""
-            unit = unit or _SIGNS.get(beyond) or _CURRENCY_WORDS.get(beyond.lower(), beyond if beyond in _CODES else "")
+            unit = (
+                unit
+                or _SIGNS.get(beyond)
+                or _CURRENCY_WORDS.get(beyond.lower(), beyond if beyond in CURRENCIES else "")
+            )
         elif attached and after not in "%€$£¥元円" and not unit:
             if after.lower() not in _UNITS and _script(after[0]) == "":
                 continue  # part of a name: 3rd, 4G, 100k
@@ -320,8 +330,8 @@ def numbers_in(text: str) -> Iterator[tuple[Decimal, str]]:
             continue
         yield (-number if negative else number), unit
     for word in re.findall(r"[^\W\d_]+", text.lower()):
-        if word in _SPELT:
-            yield Decimal(_SPELT[word]), ""
+        if word in SPELT:
+            yield Decimal(SPELT[word]), ""
 
 
 def number_of(text: str) -> tuple[Decimal, str] | None:
@@ -329,10 +339,10 @@ def number_of(text: str) -> tuple[Decimal, str] | None:
     if len(text) > 40 or not any(char.isdigit() for char in text):
         return None
     match = _NUMBER.fullmatch(text)
-    if match is None or (match["before"] or "") not in ("", *_SIGNS, *_CODES):
+    if match is None or (match["before"] or "") not in ("", *_SIGNS, *CURRENCIES):
         return None
     after = (match["after"] or "").strip()
-    if after and after not in _SIGNS and after not in _CODES and after.lower() not in _CURRENCY_WORDS:
+    if after and after not in _SIGNS and after not in CURRENCIES and after.lower() not in _CURRENCY_WORDS:
         return None
     return next(iter(numbers_in(text)), None)
 
@@ -377,12 +387,12 @@ def _grouped(text: str, mark: str) -> bool:
 
 # -- dates, times, accounts --------------------------------------------------------------------------------------------
 
-_MONTHS = _numbered(
+MONTHS = _numbered(
     "january januar janvier jan, february februar février feb, march märz mars mar, april avril apr, may mai, "
     "june juni juin jun, july juli juillet jul, august août aug, september septembre sep sept, "
     "october oktober octobre oct okt, november novembre nov, december dezember décembre dec dez"
 )
-_NAMES = "|".join(sorted(_MONTHS, key=len, reverse=True))
+_NAMES = "|".join(sorted(MONTHS, key=len, reverse=True))
 _DATES = (
     re.compile(r"(?<![\w.-])(?P<y>\d{4})-(?P<m>\d{1,2})-(?P<d>\d{1,2})(?![\w-])"),
     re.compile(r"(?<![\w./-])(?P<d>\d{1,2})\.\s?(?P<m>\d{1,2})\.\s?(?P<y>\d{4})(?![\w-])"),
@@ -406,7 +416,7 @@ def dates_in(text: str) -> Iterator[date]:
     for pattern in _DATES:
         for match in pattern.finditer(text):
             found = match.groupdict()
-            month = _MONTHS[found["n"]] if found.get("n") else int(found["m"])
+            month = MONTHS[found["n"]] if found.get("n") else int(found["m"])
             written.append((int(found["y"]), month, int(found["d"])))
     for match in _SLASHED.finditer(text):
         a, b, year = int(match["a"]), int(match["b"]), int(match["y"])

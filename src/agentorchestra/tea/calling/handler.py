@@ -196,15 +196,16 @@ class ToolHandler:
                 artifacts=result.artifacts,
                 trust=trust,
             )
-        artifacts = result.artifacts
+        artifacts, whole_value = result.artifacts, value
         if tool.traits.cut and not is_short(value):
             value, whole = await cut_result(value, tool.name, ctx, max_chars=self._max_chars)
             artifacts = artifacts + whole
         if not is_plain(result.content):
             trust = lowest(trust, *_trusts(result.content))
-        if not artifacts and is_plain(value):
+        trusted = tool.traits.trusted if value == whole_value else ()  # not of what was cut to a text
+        if not artifacts and not trusted and is_plain(value):
             return Outcome.of(value, usage=usage, trust=trust)
-        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust)
+        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust, trusted=trusted)
 
 
 class _Stopped(Exception):

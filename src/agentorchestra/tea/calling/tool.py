@@ -42,6 +42,7 @@ from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.results import ToolResult
+from agentorchestra.tea.calling.fields import trusted_fields
 from agentorchestra.tea.calling.signatures import (
     SchemaArguments,
     Signature,
@@ -88,6 +89,7 @@ class Traits:
     finishes: bool = False
     delegates: bool = False  # whether a call hands work to an agent
     approval: Approval = "policy"  # whether its calls are asked about: as policy says, always, or never
+    trusted: tuple[tuple[str, ...], ...] = ()  # paths of the values in its result that are trusted (calling/fields.py)
     evolvable: bool | tuple[str, ...] | None = None  # which of its variables may be optimised; None for the default
 
 
@@ -369,6 +371,7 @@ def tool(
             cut=cut,
             approval=_checked_approval(chosen, approval),
             evolvable=_checked_evolvable(chosen, evolvable),
+            trusted=_checked_trusted(chosen, trusted_fields(plain, chosen, namespace), tags, mode),
         )
         signature = read_signature(plain, chosen, namespace)
         text = signature.description if description is None else inspect.cleandoc(description)
@@ -470,6 +473,17 @@ def _checked_approval(name: str, approval: Approval) -> Approval:
             f"tool {name!r} has approval={approval!r}; give 'policy', 'always' or 'never' (docs/security.md)"
         )
     return approval
+
+
+def _checked_trusted(
+    name: str, trusted: tuple[tuple[str, ...], ...], tags: frozenset[Tag], mode: Mode
+) -> tuple[tuple[str, ...], ...]:
+    if trusted and (mode is Mode.COMPOSITE or (mode is Mode.PURE and Tag.READ not in tags)):
+        raise ToolDefinitionError(
+            f"tool {name!r} is {mode.value} and has a Trusted field in its result: what it gives back is made of "
+            "what it was given; put the mark on the tool that asks the system"
+        )
+    return trusted
 
 
 def _checked_evolvable(name: str, evolvable: bool | Iterable[str] | None) -> bool | tuple[str, ...] | None:

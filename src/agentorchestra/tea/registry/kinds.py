@@ -198,6 +198,7 @@ def _rights_of_tool(tool: Tool[..., Any], made: Made | None, may_call: frozenset
         TOUCHES: frozenset(tag.value for tag in tool.tags),
         MODE: tool.mode.value,
         "approval": tool.traits.approval,
+        "the trusted fields of its result": frozenset(".".join(path) for path in tool.traits.trusted),
         "seconds": inf if tool.timeout_s is None else tool.timeout_s,
         "US dollars": tool.bound.cost_usd,
         "the tools that its code calls": called_tools(ast.parse(code)) & may_call,

@@ -22,6 +22,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
+from agentorchestra.runtime.run import OWN_SEARCH
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import EffectName, Tool, tool, tool_from_schema
 from agentorchestra.tea.calling.tool import Traits as ToolTraits
@@ -281,7 +282,7 @@ def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> T
             await asyncio.to_thread(kept.put, engine.name, asked, results)
         return ToolResult(content=results)
 
-    name = f"search_engine_{engine.name}"  # nobody is offered it: a name that no tool of a user will have
+    name = f"{OWN_SEARCH}{engine.name}"  # nobody is offered it: a name that no tool of a user will have
     about = f"Search with {engine.name}: {traits.about or 'an engine of this workspace'}."
     effect: tuple[EffectName, ...] = ("read", "network") if traits.network else ("read",)
     # One schema for all of them: reading the signature again for each would take a workspace's opening twice as long.
