@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from agentorchestra.cli.group import cli
-from agentorchestra.core.errors import AgentOrchestraError
+from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError
 from agentorchestra.workspace import Workspace
 from tests.bundle.support import elsewhere
 
@@ -91,7 +91,8 @@ def test_usage_that_is_refused(folder: Path, words: list[str], sentence: str) ->
 
 
 def test_nothing_is_made_where_there_is_no_workspace(tmp_path: Path) -> None:
-    assert said(tmp_path / "none", "log") == ""
+    with pytest.raises(NoWorkspaceError, match=r"none does not exist; name a workspace with --workspace"):
+        said(tmp_path / "none", "log")
     assert not (tmp_path / "none").exists()
 
 

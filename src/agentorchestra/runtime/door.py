@@ -522,7 +522,7 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
         model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
         run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
     if effect.kind in LOOKED_AT:
-        run.note_result(stored, outcome)
+        run.received.result(stored, outcome)
     if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
         run.mail.deliver(key, seq, dict(effect.arguments), outcome.trust)
     return outcome

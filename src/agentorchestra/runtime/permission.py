@@ -83,7 +83,7 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         view = run.view()
         verdict = run.policy.decide(effect, view.model_copy(update={"trusted": branch.seen.trusted_values}))
         if verdict.action == "allow":
-            run.note_reading(effect.tags, effect.arguments)
+            run.received.reading(effect.tags, effect.arguments)
             return None
         reason = verdict.reason
         if verdict.action == "deny":
@@ -99,7 +99,7 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         }
     answer = await ask(branch, key, question, details, base, "approval")
     if answer.ok and answer.value is True:
-        run.note_reading(effect.tags, effect.arguments)
+        run.received.reading(effect.tags, effect.arguments)
         return None
     if not answer.ok:
         return f"denied: {reason} ({answer.error})"

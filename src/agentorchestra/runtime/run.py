@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,8 +13,7 @@ from typing import Any, Literal
 
 from agentorchestra.core.budget import NO_USAGE, Budget, Usage
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Mode, Outcome, Provenance
+from agentorchestra.core.effects import ArtifactRef, Effect, EffectKind, Provenance
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.events import (
     BODIES,
@@ -38,9 +37,8 @@ from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.open_environments import OpenEnvironment, Place
-from agentorchestra.trust.addresses import links_within, may_address
 from agentorchestra.trust.approvals import question_of
-from agentorchestra.trust.arguments import leaves
+from agentorchestra.trust.received import Received
 from agentorchestra.trust.redact import Redactor
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
@@ -72,9 +70,6 @@ class Services:
 
 LOOKED_AT = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.READ_MEMORY})
 """Kinds of effects whose results tell policy something."""
-
-OWN_SEARCH = "search_engine_"
-"""How the names of the tools begin that ask search engines; nobody is offered them."""
 
 
 class Run:
@@ -122,10 +117,7 @@ class Run:
         self._change_noted = any(e.type == "driving_started" and e.seq > self.ledger.forked_at for e in events)
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
         self.steps = len(self.ledger.decisions)
-        self._links: set[str] = set()
-        self._found: set[str] = set()
-        self._followed: set[str] = set()
-        self._private = bool(manifest.files or manifest.earlier)
+        self.received = Received(manifest)
         self._view: PolicyView | None = None
         self._viewed: list[str] = []
         self._active_before = active_seconds(events)
@@ -140,9 +132,9 @@ class Run:
             self.mail.load(key, record)
             outcome = record.outcome
             if outcome is not None:
-                self.note_result(record.effect, outcome)
+                self.received.result(record.effect, outcome)
             if outcome.status not in ("denied", "mistake") if outcome is not None else record.started:
-                self.note_reading(record.effect.get("tags", ()), record.effect.get("arguments", {}))
+                self.received.reading(record.effect.get("tags", ()), record.effect.get("arguments", {}))
 
     @property
     def replaying(self) -> bool:
@@ -219,38 +211,11 @@ class Run:
             self._change_noted = True
             self.note(f"from {key} on the fork asks otherwise than its parent did, whose outcomes hold: {change}")
 
-    def note_result(self, effect: dict[str, Any], outcome: Outcome) -> None:
-        """Remember what policy asks of results: the addresses in them, and whether one was not from the network."""
-        tags = effect.get("tags", ())
-        if not outcome.ok:
-            return
-        if "network" in tags:
-            links = links_within(outcome.value)
-            self._links |= links
-            if str(effect.get("component", "")).startswith(OWN_SEARCH):
-                self._found |= links
-        if not self._private:
-            self._private = _is_private(effect, tags, outcome)
-
-    def note_reading(self, tags: Collection[str], arguments: dict[str, Any]) -> None:
-        """Remember the addresses that a network read was allowed to read."""
-        if "network" in tags and "read" in tags:
-            self._followed |= {
-                leaf.value for leaf in leaves(arguments) if isinstance(leaf.value, str) and may_address(leaf.value)
-            }
-
     def view(self) -> PolicyView:
         """Return what policy sees of the run; the same object until the user says something more."""
         if self._view is None or self._viewed is not self.user_content:
             self._viewed = self.user_content  # replaced as a whole, never added to
-            self._view = PolicyView(
-                user_content=tuple(self.user_content),
-                links=lambda: frozenset(self._links),
-                found=lambda: frozenset(self._found),
-                followed=lambda: frozenset(self._followed),
-                private=lambda: self._private,
-                folder=self.folder,
-            )
+            self._view = self.received.seen_by(PolicyView(user_content=tuple(self.user_content), folder=self.folder))
         return self._view
 
     def account(self, model: str, usage: Usage) -> None:
@@ -290,20 +255,6 @@ class Run:
     def _own_words(self) -> list[str]:
         """Return what the user said: the task, the session's earlier ones, answers to questions, what was told."""
         return [self.manifest.task, *(one.task for one in self.manifest.earlier), *self.ledger.own_words()]
-
-
-def _is_private(effect: dict[str, Any], tags: Collection[str], outcome: Outcome) -> bool:
-    """Return True for a result from outside that no network read brought."""
-    if outcome.trust is not Trust.UNTRUSTED or outcome.value in (None, "", [], {}):
-        return False
-    if effect.get("kind") == EffectKind.READ_MEMORY:
-        return True
-    if effect.get("kind") not in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION):
-        return False
-    # What a composite gives back was read by its own effects.
-    return not {"read", "network"} <= set(tags) and (
-        bool(tags) or effect.get("mode") not in (Mode.PURE, Mode.COMPOSITE)
-    )
 
 
 def observe(future: Future[Any]) -> None:

@@ -22,8 +22,8 @@ from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.policy import Policy, PolicyView, Verdict
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger, parent_key
-from agentorchestra.trust.addresses import links_within
 from agentorchestra.trust.provenance import SeenProvenance, origins
+from agentorchestra.trust.received import Received
 
 Said = Literal["allowed", "asked", "denied"]
 SAID: tuple[Said, ...] = ("allowed", "asked", "denied")
@@ -166,7 +166,7 @@ def judged_again(
         EventFormatError: the run was recorded by a later version.
     """
     ledger = Ledger()
-    links: set[str] = set()
+    received = Received(manifest)
     passages: list[_Passage] = []
     latest: dict[EffectKey, _Passage] = {}
     asked: dict[EffectKey, PolicyView] = {}  # what policy saw of the run where a question followed
@@ -190,25 +190,26 @@ def judged_again(
             words = (manifest.task, *(one.task for one in manifest.earlier), *ledger.own_words())
             view = PolicyView(user_content=words, folder=folder)
         if first:
-            seen = view.model_copy(update={"links": lambda so_far=frozenset(links): so_far})
+            seen = received.now(view)
             owner = parent_key(event.branch) if event.branch.endswith(_APPROVAL) else None
             if owner is not None:
                 asked[owner] = seen
                 continue
             effect = _as_judged(ledger.codec.decode(record.effect), schemas)
-            shown = asked.pop(key, seen)
+            had = branches.before(key.branch, record.batch or key.n)
+            shown = asked.pop(key, seen).model_copy(update={"trusted": had.trusted_values})
             verdict = _verdict(policy, effect, shown, f"{effect.name} at {key} of run {run_id}")
             question = EffectKey(f"{key.path}{_APPROVAL}", 1) in ledger.records
             passage = _Passage(key, effect, verdict, event.seq, record.started, question, record.batch, {})
             if verdict.action == "ask":
-                had = branches.before(key.branch, passage.first)
                 passage.origins = origins(effect, verdict.arguments, had, shown.user_content, files)
             latest[key] = passage
             passages.append(passage)
+            if record.started if record.outcome is None else record.outcome.status not in ("denied", "mistake"):
+                received.reading(effect.tags, effect.arguments)
         if event.type == "completed" and record.outcome is not None and key in latest:
             latest[key].outcome = record.outcome
-            if record.outcome.ok and "network" in record.effect.get("tags", ()):
-                links |= links_within(record.outcome.value)
+            received.result(record.effect, record.outcome)
     own = (one for one in passages if one.seq > ledger.forked_at)
     effects = tuple(found for one in own if (found := _judged(one, ledger)) is not None)
     return RunTrial(run_id=run_id, effects=effects, open=len(asked))

@@ -22,7 +22,6 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.runtime.run import OWN_SEARCH
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import EffectName, Tool, tool, tool_from_schema
 from agentorchestra.tea.calling.tool import Traits as ToolTraits
@@ -35,6 +34,7 @@ from agentorchestra.tools.web.search.merge import between, first, merged
 from agentorchestra.tools.web.search.selection import by_model, by_rules, language_of, named
 from agentorchestra.tools.web.search.types import MOST_RESULTS, EngineError, Query, SearchEngine, SearchResult, query_of
 from agentorchestra.trust.arguments import INSIDE
+from agentorchestra.trust.received import OWN_SEARCH
 
 LEFT_ALONE = 60.0  # seconds for which an engine that hung is not asked again
 SEARCH = "search"
