@@ -27,7 +27,6 @@ class Numbers:
     """Our own references of one page."""
 
     views: int = 0  # how many views were taken of the page
-    small: str = ""  # the address of the page when it was far below the limits of a snapshot
     last: int = 0  # the number of the last reference; none is given twice
     given: dict[tuple[str, int], str] = field(default_factory=dict)
     places: dict[str, tuple[Frame, str, int]] = field(default_factory=dict)

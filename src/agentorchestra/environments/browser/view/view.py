@@ -87,24 +87,14 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     numbers = numbers_of(page)
-
-    async def snapshot() -> str | None:
+    main = await _part(page.main_frame, whole=whole, drawn=False)
+    text, tree = None, Node("page")
+    if not any(_too_large(one.probe) for one in main.parts()):
         try:
             async with asyncio.timeout(seconds + 1):
-                return await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
+                text = await page.aria_snapshot(mode="ai", boxes=True, timeout=seconds * 1000)
         except (TimeoutError, PlaywrightTimeout):
             logger.info("no snapshot of a page in %g s, it is drawn", seconds)
-            return None
-
-    text, tree = None, Node("page")
-    if numbers.small == page.url:  # a page that was looked at before: both at once wake this process once
-        main, text = await asyncio.gather(_part(page.main_frame, whole=whole, drawn=False), snapshot())
-    else:
-        main = await _part(page.main_frame, whole=whole, drawn=False)
-        if not any(_too_large(one.probe) for one in main.parts()):
-            text = await snapshot()
-    small = text is not None and all(one.probe.elements * 4 < MOST_ELEMENTS for one in main.parts())
-    numbers.small = page.url if small else ""
 
     def give(part: Part, number: int) -> str:
         return numbers.give(part.key, part.probe.token, number)
