@@ -379,6 +379,16 @@ BOMBS = (
         "time.sleep(1)\n"
         "won()",
     ),
+    _bomb(
+        "memory in queues of news",
+        "held = [libc.inotify_init1(0) for n in range(100)]\n"
+        "if min(libc.inotify_add_watch(fd, b'.', 0x3C8) for fd in held) < 0: sys.exit()\n"
+        "for n in range(8000):\n"
+        "    name = 'x' * 200 + str(n)\n"
+        "    open(name, 'w').close(); os.remove(name)\n"
+        "time.sleep(1)\n"
+        "won()",
+    ),
     replace(
         _bomb(
             "memory in files of all folders",

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.sandbox import Ran, Sandbox
+from agentorchestra.sandbox.cgroup import parent_group
 from tests.sandbox.attempts import ATTEMPTS, Attempt
 from tests.sandbox.database import QUERY, postgres
 from tests.sandbox.support import run
@@ -80,6 +81,8 @@ def outside(attempt: Attempt, around: World, folder: Path) -> bytes:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize("attempt", ATTEMPTS, ids=lambda attempt: f"{attempt.language}: {attempt.name}")
 async def test_no_way_out(attempt: Attempt, safe: Sandbox, around: World) -> None:
+    if attempt.name == "memory in queues of news" and parent_group() is None:
+        pytest.skip("only a control group counts memory of the kernel, and none can be made here")
     code = around.code(attempt.language, attempt.code)
     ran = await run(safe, code, attempt.limits, language=attempt.language, folder=around.folder)
     assert ran.stdout.startswith(BEGAN), f"the attempt was not made: {ran}"
