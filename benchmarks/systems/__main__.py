@@ -199,7 +199,7 @@ if __name__ == "__main__":
     parser.add_argument("--systems", default="", metavar="NAME,...", help="default: all that have tools")
     parser.add_argument("--python", default=str(OURS), metavar="PYTHON")
     arguments = parser.parse_args()
-    if Path(sys.executable) != Path(arguments.python) and "agentorchestra" not in sys.modules:
+    if Path(sys.executable) != Path(arguments.python).absolute() and "agentorchestra" not in sys.modules:
         try:
             import agentorchestra  # noqa: F401
         except ImportError:

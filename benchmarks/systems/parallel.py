@@ -104,7 +104,7 @@ if __name__ == "__main__":
         parser.error(
             f"--rounds is {arguments.rounds}, --wait {arguments.wait:g}; give at least 1 round and no less than 0 s"
         )
-    if Path(sys.executable) != Path(arguments.python) and "agentorchestra" not in sys.modules:
+    if Path(sys.executable) != Path(arguments.python).absolute() and "agentorchestra" not in sys.modules:
         try:
             import agentorchestra  # noqa: F401
         except ImportError:

@@ -117,7 +117,7 @@ if __name__ == "__main__":
             f"--megabytes is {arguments.megabytes}, --candidates {arguments.candidates}; give at least 1 megabyte, and "
             "from 2 to 16 candidates"
         )
-    if Path(sys.executable) != Path(arguments.python) and "agentorchestra" not in sys.modules:
+    if Path(sys.executable) != Path(arguments.python).absolute() and "agentorchestra" not in sys.modules:
         try:
             import agentorchestra  # noqa: F401
         except ImportError:

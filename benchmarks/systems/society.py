@@ -127,7 +127,7 @@ if __name__ == "__main__":
         parser.error(f"--messages is {arguments.messages}; it is a multiple of 8")
     if arguments.rounds < 1:
         parser.error(f"--rounds is {arguments.rounds}; it needs at least 1")
-    if Path(sys.executable) != Path(arguments.python) and "agentorchestra" not in sys.modules:
+    if Path(sys.executable) != Path(arguments.python).absolute() and "agentorchestra" not in sys.modules:
         try:
             import agentorchestra  # noqa: F401
         except ImportError:
