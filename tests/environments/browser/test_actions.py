@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import re
 from collections.abc import AsyncIterator
@@ -170,6 +171,23 @@ async def test_lists_native_multiple_and_of_ones_own(hand: Hand) -> None:
     assert "'Deck', 'Inside', 'Sea view'" in await hand.fail("select", ref=cabin, options=["Roof"])
     button = await hand.ref("Not a list")
     assert "no list with options" in await hand.fail("select", ref=button, options=["x"])
+
+
+async def test_fields_that_change_after_they_were_shown(hand: Hand) -> None:
+    await hand.open("changes")
+    berth, pilot = await hand.ref("Berth"), await hand.ref("Pilot")
+    await hand.do("input_text", ref=berth, text="7", site=hand.site.host)
+    assert "berth 7" in await hand.state()  # what the page made of it, although nobody looked anew
+    berth, pilot, tide = await hand.ref("Berth"), await hand.ref("Pilot"), await hand.ref("Tide", "combobox")
+    await hand.do("select", ref=tide, options=["High"])
+    assert (await hand.site.heard("tide"))["value"] == "High"
+    assert re.search(r'combobox "Tide".*High', await hand.state())
+    berth, pilot, close = await hand.ref("Berth"), await hand.ref("Pilot"), await hand.ref("Close", "button")
+    await hand.do("click", ref=close)
+    await asyncio.sleep(0.6)
+    given = {"text": "9", "site": hand.site.host}
+    assert "is read only" in await hand.fail("input_text", ref=berth, **given)
+    assert f"there is no element {pilot!r}" in await hand.fail("input_text", ref=pilot, **given)
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------

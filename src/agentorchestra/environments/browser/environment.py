@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.content import Block, MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.settings import BrowserSettings, WebSettings
 from agentorchestra.environments.browser.actions.arguments import Inside, host_of
 from agentorchestra.environments.browser.actions.base import agent_of, dialog_sentence
 from agentorchestra.environments.browser.actions.logins import LoginActions
@@ -21,7 +21,7 @@ from agentorchestra.environments.browser.session.tabs import BLANK, Tab
 from agentorchestra.environments.browser.view.lines import lines_with
 from agentorchestra.environments.browser.view.screenshots import marked_screenshot, wants_picture
 from agentorchestra.environments.browser.view.text import without_password
-from agentorchestra.environments.browser.view.view import View, difference, look
+from agentorchestra.environments.browser.view.view import difference, look
 from agentorchestra.environments.folder import rules_text
 from agentorchestra.environments.registry import EnvironmentParts
 from agentorchestra.tea.calling.environment import action
@@ -29,9 +29,12 @@ from agentorchestra.tea.calling.environment import action
 if TYPE_CHECKING:
     from playwright.async_api import Page
 
+    from agentorchestra.environments.browser.view.view import View
+
 _MOST_DOWNLOADS = 10
 _MOST_ADDRESS = 300
 _SHOWN_CHARS, _LOOKED_AT_CHARS = 12_000, 400_000  # of what `find_elements` shows, and of what it looks through
+_FRESH_S = 0.1  # how long what the probe saw at the end of an action is as good as a new look
 _LOOKS = 2.5  # times `call_s` that a look at a page takes at most: of a large page a second, plainer one is taken
 
 
@@ -59,10 +62,6 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
 
     name = "browser"
     version = "1.0.0"
-
-    def __init__(self, settings: BrowserSettings | None = None, web: WebSettings | None = None) -> None:
-        super().__init__(settings, web)
-        self._views: dict[str, View] = {}  # what each agent saw last
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:
@@ -160,7 +159,10 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             return ["it is a PDF document, which pdf_viewer reads"], ()
         async with self.session.shared.look():
             limit = self.settings.call_s
-            view = await self.within("looking at the page", lambda: look(page, seconds=limit), seconds=_LOOKS * limit)
+            probed = self._probed(tab)
+            view = await self.within(
+                "looking at the page", lambda: look(page, seconds=limit, probed=probed), seconds=_LOOKS * limit
+            )
             picture = await self._picture(ctx, page, view) if wants_picture(self.settings.screenshots, ctx) else ()
         changed = difference(self._views.get(agent_of(ctx)), view)
         self._views[agent_of(ctx)] = view
@@ -168,6 +170,12 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
         site = [f"site: {host}"] if (host := host_of(page.url)) else []
         walls = self.walls(page, asks_password=view.asks_password)
         return [f"title: {view.title}", *site, *walls, view.text, *news], picture
+
+    def _probed(self, tab: Tab) -> Any:
+        """Return what the probe saw when the last action had settled, once; None if that is a while ago."""
+        (when, document, said), tab.probed = tab.probed or (0.0, 0, None), None
+        fresh = asyncio.get_running_loop().time() - when < _FRESH_S and document == tab.documents
+        return said if fresh and not tab.loading else None
 
     async def _picture(self, ctx: Any, page: Page, view: View) -> tuple[Block, ...]:
         """Return a picture of the page with references; nothing if it cannot be taken: the text says what there is."""

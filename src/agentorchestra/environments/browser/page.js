@@ -48,7 +48,7 @@
   },
 
   // Wait for what an action set off: until the document is loaded, then as long as something is about to happen, at
-  // most so many ms each. `since` is how many ms ago the action began.
+  // most so many ms each. `since` is how many ms ago the action began. Whether nothing is about to happen then.
   async calm([most, loads, since]) {
     const known = window[Symbol.for("agentorchestra.view")];
     const clock = known?.clock ?? (() => performance.now()), later = known?.later ?? setTimeout;
@@ -66,24 +66,24 @@
         if (one.playState === "running" && typeof over === "number" && typeof at === "number" && over > at)
           next = Math.min(next, now + (over - at) / Math.abs(one.playbackRate || 1));
       }
-      if (next >= end) break;
+      if (next >= end) return true;
       await pause(next - now + 1);
     }
+    return false;
   },
 
-  // Wait so, and tell what the site keeps.
-  async quiet(wait) {
-    await this.calm(wait);
-    return this.stored();
+  // Wait so; tell what the site keeps, and what the probe sees where it is asked for and nothing is about to happen.
+  async quiet(wait, options) {
+    const calm = await this.calm(wait);
+    return [this.stored(), calm && options ? this.probe(options) : null];
   },
 
   // Do something by another function of these before, of an element if one comes first, and tell what it says too.
   async done(...asked) {
-    const [name, given, wait] = asked.pop();
+    const [name, given, ...wait] = asked.pop();
     let said = null;
     try { said = this[name](...asked, ...given); } catch { /* told as nothing: the page meddles with its scripts */ }
-    await this.calm(wait);
-    return [said, this.stored()];
+    return [said, ...await this.quiet(...wait)];
   },
 
   wordsOfFrame(most) { return document.body ? document.body.innerText.slice(0, most) : ""; },
@@ -225,7 +225,17 @@
   // The options of a list that one chooses from.
   options(e) {
     if (e.tagName !== "SELECT") return null;
-    return { multiple: e.multiple, options: [...e.options].slice(0, 5000).map((o) => ({ label: o.label.trim().slice(0, 300), value: o.value.slice(0, 300), disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
+    const usable = !e.disabled && e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;
+    return { multiple: e.multiple, usable, options: [...e.options].slice(0, 5000).map((o) => ({ label: o.label.trim().slice(0, 300), value: o.value.slice(0, 300), disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
+  },
+
+  // Choose from a list, and tell the page so as Playwright does.
+  choose(e, places) {
+    if (!e.isConnected || places.some((at) => !e.options[at])) return false;
+    e.value = undefined;
+    for (const at of places) e.options[at].selected = true;
+    for (const name of ["input", "change"]) e.dispatchEvent(new Event(name, { bubbles: true, composed: true }));
+    return true;
   },
 
   // The options of a list of a page's own making that can be seen: of the list that belongs to an element; where none

@@ -22,9 +22,10 @@ from agentorchestra.environments.browser.session.persistence import MOST_FRAMES,
 from agentorchestra.environments.browser.session.recorder import pointed_at, take_frame
 from agentorchestra.environments.browser.session.session import BrowserSession, DialogOpened
 from agentorchestra.environments.browser.session.tabs import BLANK, Tab
+from agentorchestra.environments.browser.view.probe import options
 from agentorchestra.environments.browser.view.references import locate, numbers_of, selected
 from agentorchestra.environments.browser.view.text import without_password
-from agentorchestra.environments.browser.view.view import look
+from agentorchestra.environments.browser.view.view import View, look
 from agentorchestra.environments.folder import FolderEnvironment
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.runtime.worlds import STATE_ACTION
@@ -38,6 +39,8 @@ _WHOLE_S = 3.0  # how long a document that is there is waited for until all of i
 _REFRESH_S = 5.0  # how long one that leads on by itself is waited for
 _MOST_DOCUMENTS = 5  # that follow each other by themselves
 _MOST_REFUSED = 5
+_PLAIN = frozenset(("textbox", "searchbox"))
+_NOT_PLAIN = frozenset(("disabled", "readonly", "suggests values"))
 # A line of a view: the reference, the role, and the name where there is one.
 _SHOWN = re.compile(r"^\s*- (?:\w+ > )*\[((?:f\d+)?[ex]\d+)\] (\w+(?: \"[^\"]*\")?)")
 
@@ -107,6 +110,7 @@ class TabActions(FolderEnvironment):
         self._tab: Tab | None = None
         self._seen = 0  # visits that were told
         self._told: list[str] = []  # by this action, if it says anything
+        self._views: dict[str, View] = {}  # what each agent saw last
         self._began = 0.0  # the loop's time at which this action did
 
     @property
@@ -149,6 +153,14 @@ class TabActions(FolderEnvironment):
         if page is None or (found := selected(page, ref)) is None:
             raise ToolError(gone(ref))
         return found
+
+    def plain_field(self, ctx: Any, ref: str) -> bool:
+        """Return True if the state that this agent sees shows a text field that suggests nothing under a reference."""
+        view, page = self._views.get(agent_of(ctx)), self._tab.page if self._tab is not None else None
+        if view is None or page is None or numbers_of(page).views != view.number:
+            return False
+        node = next((one for one in view.tree.elements() if one.ref == ref.strip().strip("[]")), None)
+        return node is not None and node.role in _PLAIN and not {*node.notes, *node.states} & _NOT_PLAIN
 
     async def field(self, ctx: Any, ref: str) -> str:
         """Return the reference, as it is now, of the element to fill in; a ToolError if there is none any more."""
@@ -206,26 +218,30 @@ class TabActions(FolderEnvironment):
         if page is None or tab.dialog is not None or tab.crashed:
             return
         since = (asyncio.get_running_loop().time() - self._began) * 1000
-        given = [_MOMENT_S * 1000, _WHOLE_S * 1000, since]
+        wait = [_MOMENT_S * 1000, _WHOLE_S * 1000, since]
 
         async def quiet(frame: Frame) -> Any:
+            given = [wait, options() if frame == page.main_frame else None]
             moved_on = contextlib.suppress(playwright_api().Error)
             if first is not None and frame == first.frame:
                 with moved_on:
-                    told = await ask(first.evaluate, "done", [first.function, first.given, given])
-                    first.said, stored = told if isinstance(told, list) and len(told) == 2 else (None, None)
-                    return stored
+                    told = await ask(first.evaluate, "done", [first.function, first.given, *given])
+                    first.said, *told = told if isinstance(told, list) and len(told) == 3 else [None] * 3
+                    return told
             with moved_on:
-                return await ask(frame.evaluate, "quiet", given)
+                told = await ask(frame.evaluate, "quiet", *given)
+                return told if isinstance(told, list) and len(told) == 2 else None
 
-        async def wait() -> None:
-            said = await asyncio.gather(*(quiet(frame) for frame in page.frames[:MOST_FRAMES]))
-            tab.read = said[0] is not None
+        async def all_quiet() -> None:
+            document = tab.documents
+            told = [one or (None, None) for one in await asyncio.gather(*map(quiet, page.frames[:MOST_FRAMES]))]
+            tab.probed = (asyncio.get_running_loop().time(), document, told[0][1])
+            tab.read = told[0][0] is not None
             if tab.read:
-                note_stored(tab, said)
+                note_stored(tab, [one[0] for one in told])
 
         try:
-            await self.session.run(tab, "waiting for the page", wait, self.settings.call_s + _WHOLE_S)
+            await self.session.run(tab, "waiting for the page", all_quiet, self.settings.call_s + _WHOLE_S)
         except DialogOpened:
             pass
         except ToolError as exc:

@@ -41,6 +41,7 @@ class Tab:
     leads: tuple[float, str] | None = None  # where its document leads by itself (meta refresh), and at which loop time
     read: bool = False  # whether `stored` and `mark` are of now
     mark: str = ""  # another one when its sites keep something else for all tabs; empty where that is not known
+    probed: tuple[float, int, Any] | None = None  # what the probe saw, at which loop time, of which document by number
     answers: int = 0  # how many came from servers: each can have brought cookies
     stored: dict[str, dict[str, str]] = field(default_factory=dict)  # `sessionStorage` of its sites, by their origins
     cdp: CDPSession | None = None

@@ -13,6 +13,7 @@ from agentorchestra.environments.browser.view.snapshot import Box, Node
 
 if TYPE_CHECKING:
     from playwright.async_api import Frame
+    from pydantic import JsonValue
 
 T = TypeVar("T")
 
@@ -82,6 +83,11 @@ class Probe:
     broken: bool = False  # the page lets no script look into it
 
 
+def options(*, whole: bool = False, drawn: bool = False) -> dict[str, JsonValue]:
+    """Return what probe.js is given: `whole` and `drawn` as for `probe`."""
+    return {**_LIMITS, "whole": whole, "drawn": drawn}
+
+
 async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
     """Look into a frame; None if it does not answer in time or is gone, next to nothing if it lets nobody look.
 
@@ -89,12 +95,11 @@ async def probe(frame: Frame, *, whole: bool, drawn: bool) -> Probe | None:
     """
     from playwright.async_api import Error
 
-    options = _LIMITS | {"whole": whole, "drawn": drawn}
     for waited in (0.1, 0.2, 0.4, 0.8, 0.0):
         try:
             async with asyncio.timeout(2.5):
-                said = await ask(frame.evaluate, "probe", options)
-            return _read(said) if isinstance(said, dict) else _broken(frame)
+                said = await ask(frame.evaluate, "probe", options(whole=whole, drawn=drawn))
+            return read(said) if isinstance(said, dict) else _broken(frame)
         except TimeoutError:
             return None
         except Error:
@@ -112,7 +117,8 @@ def _broken(frame: Frame) -> Probe:
     )
 
 
-def _read(said: dict[str, Any]) -> Probe:
+def read(said: dict[str, Any]) -> Probe:
+    """Return what probe.js said."""
     start = _dict(said.get("start"))
     page = Node("page", above=_whole(start.get("above")), below=_whole(start.get("below")))
     _nodes(start.get("children"), page)

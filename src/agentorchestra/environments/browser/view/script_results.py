@@ -52,6 +52,7 @@ class Option(BaseModel):
 
 class Options(BaseModel):
     multiple: bool
+    usable: bool  # it can be seen and is not disabled
     options: list[Option]
 
 

@@ -11,12 +11,12 @@ import asyncio
 import difflib
 import logging
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from agentorchestra.environments.browser.scripts import script
 from agentorchestra.environments.browser.view.frames import HIDDEN_VALUE, Part, join, join_drawn, unmatched_fields
 from agentorchestra.environments.browser.view.lines import keep_seen, lines_of, tidy
-from agentorchestra.environments.browser.view.probe import MOST_ELEMENTS, Probe, Scroll, probe
+from agentorchestra.environments.browser.view.probe import MOST_ELEMENTS, Probe, Scroll, probe, read
 from agentorchestra.environments.browser.view.references import locate, numbers_of
 from agentorchestra.environments.browser.view.snapshot import Box, Node, parse
 from agentorchestra.environments.browser.view.text import address, plain
@@ -79,15 +79,18 @@ class View:
         return "\n".join((f"scroll: {self.place}", *self.remarks, *(self.lines or ("(the page shows nothing)",))))
 
 
-async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0) -> View:
+async def look(
+    page: Page, *, budget: int = 12_000, whole: bool = False, seconds: float = 10.0, probed: Any = None
+) -> View:
     """Look at a page (with `whole` beyond the view); a TimeoutError of Playwright if it does not answer.
 
     Its lines have at most `budget` characters. A snapshot has so many `seconds`; the plain view then gets a few more.
+    `probed` is what probe.js said of the page a moment ago, where somebody asked it.
     """
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
     numbers = numbers_of(page)
-    main = await _part(page.main_frame, whole=whole, drawn=False)
+    main = await _part(page.main_frame, whole=whole, drawn=False, probed=None if whole else probed)
     text, tree = None, Node("page")
     if not any(_too_large(one.probe) for one in main.parts()):
         try:
@@ -128,11 +131,12 @@ async def look(page: Page, *, budget: int = 12_000, whole: bool = False, seconds
     )
 
 
-async def _part(frame: Frame, *, whole: bool, drawn: bool) -> Part:
+async def _part(frame: Frame, *, whole: bool, drawn: bool, probed: Any = None) -> Part:
     """Return what the page says of itself, with its frames in view."""
     from playwright.async_api import TimeoutError as PlaywrightTimeout
 
-    if (said := await probe(frame, whole=whole, drawn=drawn)) is None:
+    said = read(probed) if isinstance(probed, dict) else await probe(frame, whole=whole, drawn=drawn)
+    if said is None:
         raise PlaywrightTimeout("the page does not answer")
     main = Part(frame, said)
     left = _MOST_FRAMES
