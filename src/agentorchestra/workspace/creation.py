@@ -534,7 +534,7 @@ class RunCreator:
         parent = await parts.record(run_id)
         events = await parts.store.load(run_id)
         seq = fork_point(run_id, events, at)
-        copied = [event for event in events if event.seq <= seq]
+        copied = await parts.store.load(run_id, upto=seq, verify=True)
         ledger = Ledger.of(copied)
         await parts.ready()  # environments that were registered from texts are at hand then
         refuse_lost_environments(run_id, ledger, self._catalog.every_environment)

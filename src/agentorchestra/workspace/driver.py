@@ -129,7 +129,7 @@ class RunDriver:
 
         async def drive(epoch: int) -> RunResult:
             while True:
-                events = await parts.store.load(run_id)
+                events = await parts.store.load(run_id, verify=True)
                 if budget is not None:
                     events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
                 run = Run(
@@ -312,7 +312,7 @@ class RunDriver:
         record = await self._parts.record(run_id)
         await self._parts.ready(toolkits=False)  # what is recorded is not called
         equipment = await self._equipper.with_objects(self._equipper.of(record), given)
-        events = await self._parts.store.load(run_id)
+        events = await self._parts.store.load(run_id, verify=True)
         equipment = await self._equipper.as_replayed(record, equipment, events, pin=pin)
         self._equipper.check(record.manifest, equipment)
         run = Run(
