@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import shutil
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -88,6 +90,23 @@ async def test_a_moved_workspace_and_a_copied_one_open_and_go_on(tmp_path: Path)
         async with Workspace(tmp_path / place) as ws:
             assert (await ws.replay(run)).status is RunStatus.COMPLETED
             assert (await ws.run("What is 6 * 7?", model="offline")).status is RunStatus.COMPLETED
+
+
+def test_a_changed_event_is_said_to_be_changed(app: Folder) -> None:
+    run = app.run("run", "PLAN escape", "--json").json["run_id"]
+    with closing(sqlite3.connect(app.workspace / "workspace.db")) as connection, connection:
+        query = "SELECT max(seq) FROM events WHERE type = 'completed' AND body LIKE '%text%'"
+        (seq,) = connection.execute(query).fetchone()
+        connection.execute("UPDATE events SET body = replace(body, 'text', 'test') WHERE seq = ?", (seq,))
+    said = f"the log was changed: event {seq} of run {run} is not the one that was recorded"
+    for words in (("replay", run), ("export", run), ("fork", run, "--at", str(seq))):
+        refused = app.run(*words)
+        assert (refused.code, said in refused.err) == (1, True), (words, refused.err)
+        assert "diverged" not in refused.err
+    assert app.run("show", run).code == 0
+    assert f"run {run}: event {seq} was changed after it was recorded" in app.run("doctor", "--deep").out
+    fork = app.run("fork", run, "--at", str(seq - 1), "--json")
+    assert fork.code == 0, fork.err
 
 
 @pytest.mark.skipif(BWRAP is None, reason="bubblewrap mounts the folder read-only")

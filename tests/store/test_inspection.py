@@ -8,10 +8,12 @@ from contextlib import closing
 from pathlib import Path
 
 import psycopg
+import pytest
 from tests.postgres import Postgres
 from tests.store.support import completed, created, manifest
 
 from agentorchestra.cli.commands.doctor import examine
+from agentorchestra.core.errors import LogChangedError
 from agentorchestra.core.events import NewEvent
 from agentorchestra.log.store import PostgresStore, SqliteStore
 from agentorchestra.log.store.rows import INLINE_BYTES
@@ -67,11 +69,62 @@ async def test_damage_in_postgresql_is_named(server: Postgres, schema: str) -> N
     with psycopg.connect(server.url) as connection:
         connection.execute(f"DELETE FROM {schema}.events WHERE run = 'run_1' AND seq = 1")
         connection.execute(f"UPDATE {schema}.blobs SET data = 'other'")
+        connection.execute(f"UPDATE {schema}.events SET body = replace(body, 'ok', 'no') WHERE run = 'run_1'")
     damage = (await store.inspect()).damage
+    with pytest.raises(LogChangedError, match="event 2 of run run_1 is not the one that was recorded"):
+        await store.load("run_1", verify=True)
     await store.close()
-    assert damage[0].startswith("run run_1: event 1 is missing; event 3 cannot be read (the blob ")
-    assert damage[0].endswith("; nothing before it")
+    assert damage[0].startswith("run run_1: event 1 is missing; event 2 was changed after it was recorded; ")
+    assert "; event 3 cannot be read (the blob " in damage[0]
+    assert damage[0].endswith("; event 4 was changed after it was recorded; nothing before it")
     assert damage[3].endswith("; named by run_1, run_2, run_3")
+
+
+def _edited(folder: Path, statement: str) -> None:
+    with closing(sqlite3.connect(folder / "workspace.db")) as connection, connection:
+        assert connection.execute(statement).rowcount == 1
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["body = replace(body, '\"ok\"', '\"no\"')", "actor = 'b'", "ts = replace(ts, '2026', '2025')", "span = ''"],
+)
+async def test_a_changed_event_is_named(tmp_path: Path, change: str) -> None:
+    store = SqliteStore(tmp_path)
+    await _filled(store)
+    _edited(tmp_path, f"UPDATE events SET {change} WHERE run = 'run_2' AND seq = 4")
+    found = await store.inspect()
+    assert found.damage == ["run run_2: event 4 was changed after it was recorded; events 1 to 3 can be read"]
+    assert found.unchecked == 0
+    assert len(await store.load("run_2")) == 4
+    assert len(await store.load("run_2", upto=3, verify=True)) == 3
+    with pytest.raises(LogChangedError) as raised:
+        await store.load("run_2", verify=True)
+    assert str(raised.value) == (
+        "the log was changed: event 4 of run run_2 is not the one that was recorded. "
+        "`agentorchestra doctor --deep` names all that is damaged; restore the log from a backup; "
+        "to go on from before it: `agentorchestra fork run_2 --at 3`"
+    )
+    assert len(await store.load("run_1", verify=True)) == 4
+    await store.close()
+
+
+async def test_an_event_in_the_place_of_another_was_changed(tmp_path: Path) -> None:
+    store = SqliteStore(tmp_path)
+    await _filled(store)
+    _edited(tmp_path, "DELETE FROM events WHERE run = 'run_2' AND seq = 2")
+    _edited(tmp_path, "UPDATE events SET run = 'run_2', n = 0 WHERE run = 'run_1' AND seq = 2")
+    _, two = (await store.inspect()).damage
+    await store.close()
+    assert two == "run run_2: event 2 was changed after it was recorded; events 1 to 1 can be read"
+
+
+def test_an_event_without_a_checksum_is_not_checked(tmp_path: Path) -> None:
+    asyncio.run(_made(tmp_path))
+    _edited(tmp_path, "UPDATE events SET checksum = NULL, actor = 'b' WHERE run = 'run_2' AND seq = 4")
+    (log,) = (one for one in examine(tmp_path, deep=True) if one.name == "log")
+    said = "3 runs, 12 events and 1 blobs were read; 1 events of an earlier version have no checksum: "
+    assert (log.status, log.detail) == ("ok", f"{said}not checked for changes")
 
 
 async def _made(folder: Path) -> None:

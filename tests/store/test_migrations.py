@@ -32,8 +32,9 @@ COLUMNS = {
 }
 """Of the first format."""
 
-SINCE = {"0002": {"runs": "session, imported", "blobs": "touched"}}
-"""Columns that a later format added."""
+_SECOND = {"runs": "session, imported", "blobs": "touched"}
+SINCE = {"0002": _SECOND, "0003": _SECOND}
+"""Columns that later formats have besides."""
 
 
 def columns_of(revision: str) -> dict[str, str]:
@@ -109,6 +110,9 @@ async def test_an_older_workspace_is_migrated_and_kept(tmp_path: Path, revision:
     assert await store.component_changes() == []
     await store.record_components([first])
     assert await store.component_changes() == [first]
+    found = await store.inspect()
+    assert (found.events, found.unchecked, found.damage) == (6, 5, [])
+    await store.load("run_1", verify=True)
     await store.close()
     kept = tmp_path / f"workspace.db.{revision}.bak"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["blobs", "workspace.db", kept.name]
@@ -190,7 +194,11 @@ async def test_an_older_schema_is_migrated(server: Postgres, schema: str, revisi
     stores = [store_at(f"{server.url}#{old}") for _ in range(3)]
     await asyncio.gather(*(store.open() for store in stores))
     for store in stores:
-        assert {run: await store.load(run) for run in logs} == logs
+        assert {run: await store.load(run, verify=True) for run in logs} == logs
+    assert await done(stores[0].append("run_1", 0, [completed(2)])) == (4,)
+    found = await stores[0].inspect()
+    assert (found.events, found.unchecked, found.damage) == (6, 5, [])
+    for store in stores:
         await store.close()
     assert server.sql(f"select version_num from {old}.alembic_version") == REVISIONS[-1]
     assert server.sql(f"select session from {old}.runs order by id limit 1") == "offers"

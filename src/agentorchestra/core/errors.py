@@ -8,7 +8,7 @@
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
-    │     DuplicateEvent, ComponentConflict
+    │     DuplicateEvent, LogChanged, ComponentConflict
     ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
     ├── ModelError: ModelAuth, ModelRateLimit, ModelUnavailable, ModelResponse,
     │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
@@ -258,6 +258,10 @@ class FencedError(StoreError):
 
 class DuplicateEventError(StoreError):
     """The same (branch, n, attempt, type) was appended twice."""
+
+
+class LogChangedError(StoreError):
+    """An event of the log is not the one that was appended."""
 
 
 class ComponentConflictError(StoreError):

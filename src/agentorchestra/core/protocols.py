@@ -389,8 +389,12 @@ class Store(Protocol):
             StoreFullError, UnknownRunError, StoreError; the other runs of the same batch are not touched.
         """
 
-    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
-        """Return the events with after < seq <= upto, in order, blobs resolved."""
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None, verify: bool = False) -> list[Event]:
+        """Return the events with after < seq <= upto, in order, blobs resolved.
+
+        With `verify` LogChangedError for an event that is not the one that was appended; those that an earlier version
+        appended are not checked, and in memory nobody changes one.
+        """
 
     async def query(
         self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False

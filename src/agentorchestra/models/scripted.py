@@ -150,6 +150,11 @@ class ScriptedModel:
                 "shorten the script, or find out why the run ended early"
             )
 
+    @property
+    def spent(self) -> bool:
+        """True once `finish` has nothing to complain of; an iterator may have more to give."""
+        return self._iterator is None and not self._list
+
     async def aclose(self) -> None:
         """Do nothing: no connection is held."""
 

@@ -183,7 +183,7 @@ class RunCreator:
             created=parts.clock.now(),
         )
         await self._write(run_id, manifest)
-        self._equipper.keep(run_id, equipment)
+        self._equipper.given.keep(run_id, equipment)
         return run_id
 
     async def foresee(self, spec: RunSpec, objects: RunObjects) -> Foresight:
@@ -534,7 +534,7 @@ class RunCreator:
         parent = await parts.record(run_id)
         events = await parts.store.load(run_id)
         seq = fork_point(run_id, events, at)
-        copied = [event for event in events if event.seq <= seq]
+        copied = await parts.store.load(run_id, upto=seq, verify=True)
         ledger = Ledger.of(copied)
         await parts.ready()  # environments that were registered from texts are at hand then
         refuse_lost_environments(run_id, ledger, self._catalog.every_environment)
@@ -585,7 +585,7 @@ class RunCreator:
         new = forked_events(run_id, copied, seq, manifest, outcomes=redacted, now=manifest.created)
         await asyncio.to_thread(link_files, parts.files_of(run_id), parts.files_of(new_id))
         await parts.store.create_run(new_id, manifest, new)
-        self._equipper.keep(new_id, equipment)
+        self._equipper.given.keep(new_id, equipment)
         return new_id
 
     async def _made_own(self, manifest: RunManifest, equipment: Equipment, *, given: tuple[str, ...]) -> RunManifest:

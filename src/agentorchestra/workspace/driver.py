@@ -19,6 +19,7 @@ from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, Question, RunManifest, RunResult, RunStatus
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.store.rows import NEEDED
 from agentorchestra.runtime import job
 from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
@@ -97,7 +98,7 @@ class RunDriver:
         equipment = await self._equipper.as_started(record, had, pin=pin)
         self._equipper.check(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
-        self._equipper.keep(run_id, had)  # what is pinned is so for this time
+        self._equipper.given.keep(run_id, had)  # what is pinned is so for this time
         return await self.drive(run_id, given, equipment, budget, wrap)
 
     async def drive(
@@ -129,7 +130,7 @@ class RunDriver:
 
         async def drive(epoch: int) -> RunResult:
             while True:
-                events = await parts.store.load(run_id)
+                events = await parts.store.load(run_id, verify=True)
                 if budget is not None:
                     events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
                 run = Run(
@@ -162,7 +163,13 @@ class RunDriver:
                 if (result.until is None or result.until > parts.clock.now()) and not await self._answered_since(run):
                     return result
 
-        result = await parts.engine.submit(run_id, drive)
+        over = True
+        try:
+            result = await parts.engine.submit(run_id, drive)
+            over = result.status not in NEEDED
+        finally:
+            if over:
+                self._equipper.given.ended(run_id)
         if result.status in FINAL:
             self._parts.finding.ended(run_id)
         if result.status is RunStatus.WAITING:
@@ -312,7 +319,7 @@ class RunDriver:
         record = await self._parts.record(run_id)
         await self._parts.ready(toolkits=False)  # what is recorded is not called
         equipment = await self._equipper.with_objects(self._equipper.of(record), given)
-        events = await self._parts.store.load(run_id)
+        events = await self._parts.store.load(run_id, verify=True)
         equipment = await self._equipper.as_replayed(record, equipment, events, pin=pin)
         self._equipper.check(record.manifest, equipment)
         run = Run(

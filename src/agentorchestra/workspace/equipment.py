@@ -92,22 +92,52 @@ def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[Run
         raise SettingsError(f"{name} = {first['input']!r} does not fit: {first['msg']}") from None
 
 
+class GivenEquipment:
+    """What runs were given in this process; of those that have ended only the last `ENDED_KEPT`."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, Equipment] = {}
+        self._ended: dict[str, None] = {}  # the ids in the order in which they ended
+
+    def keep(self, run_id: str, equipment: Equipment) -> None:
+        """Remember what a run was given, at least until it has ended."""
+        self._of[run_id] = equipment
+        self._ended.pop(run_id, None)
+
+    def get(self, run_id: str) -> Equipment | None:
+        """Return what a run was given, None where that was elsewhere or too many have ended since."""
+        return self._of.get(run_id)
+
+    def ended(self, run_id: str) -> None:
+        """Note the end of a run; forget the one that ended longest ago where they are too many."""
+        self._ended.pop(run_id, None)
+        self._ended[run_id] = None
+        if len(self._ended) > ENDED_KEPT:
+            oldest = next(iter(self._ended))
+            del self._ended[oldest]
+            self._of.pop(oldest, None)
+
+
+ENDED_KEPT = 100
+"""Ended runs whose own tools and model are at hand for a replay or a fork without being given again."""
+
+
 class Equipper:
     """Equips runs from a workspace; what was given to one run, another run never sees.
 
     Args:
         parts: of the workspace.
-        given: what runs were given in this process, by their ids; also before the workspace was opened again.
-        clients: the models that were given to runs as objects.
+        given: what runs were given in this process; also before the workspace was opened again.
+        clients: the models that were given to runs as objects, but for scripted ones that are used up.
     """
 
-    def __init__(self, parts: Composition, given: dict[str, Equipment], clients: list[Any]) -> None:
+    def __init__(self, parts: Composition, given: GivenEquipment, clients: list[Any]) -> None:
         self._catalog = parts.catalog
         self._components = parts.components
         self._store = parts.store
         self._preset = parts.settings.preset
         self._without = parts.settings.without_tools
-        self._given = given
+        self.given = given
         self._clients = clients
         self._kept_texts: set[str] = set()
 
@@ -126,10 +156,6 @@ class Equipper:
         tools = {name: one for name, one in self._catalog.tools.items() if name not in self._without}
         return Equipment(tools, self._catalog.models, self._catalog.prompts)
 
-    def keep(self, run_id: str, equipment: Equipment) -> None:
-        """Remember what a run was given here, for as long as this process has the workspace."""
-        self._given[run_id] = equipment
-
     def of(self, record: RunRecord) -> Equipment:
         """Return what a run was created with here; in another process the workspace's, and what its manifest names."""
         manifest = record.manifest
@@ -140,7 +166,7 @@ class Equipper:
             society=manifest.society,
             components={} if record.imported is not None else manifest.components,  # those are another machine's
         )
-        return self._given.get(record.id, named)
+        return self.given.get(record.id) or named
 
     async def with_objects(self, base: Equipment, objects: RunObjects) -> Equipment:
         """Return the equipment with a run's own tools and client, and with the versions of components that it names.
@@ -155,8 +181,8 @@ class Equipper:
         catalog, models, model = self._catalog, base.models, objects.model
         if model is not None and not isinstance(model, str):
             models = models.overlay(model)
-            if model not in self._clients:
-                self._clients.append(model)
+            others = [one for one in self._clients if one is not model and not getattr(one, "spent", False)]
+            self._clients[:] = [*others, model]
         for one in objects.tools:
             if is_toolkit(one):
                 raise ToolDefinitionError(f"the toolkit {one.name!r} belongs to a workspace: Workspace(tools=[...])")

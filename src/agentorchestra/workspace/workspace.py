@@ -46,11 +46,11 @@ from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.run import Asker, Run, open_questions
 from agentorchestra.runtime.waits import GOES_ON, actors, due_runs, end_undriven, waiting_until
 from agentorchestra.sandbox import Sandbox, Shell
-from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, Own, distribution, tools_by_name
+from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.creation import RunCreator
 from agentorchestra.workspace.driver import ReplayReport, RunDriver
-from agentorchestra.workspace.equipment import Equipper, RunObjects, RunOptions, run_request
+from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
 from agentorchestra.workspace.settings import load_settings, settings_path
@@ -153,14 +153,14 @@ class Workspace(Generic[Deps]):
         )
         self._clock = clock or SystemClock()
         self._open = False
-        self._equipment: dict[str, Equipment] = {}
+        self._equipment = GivenEquipment()
         self._clients: list[Any] = []
         self._temporary: tempfile.TemporaryDirectory[str] | None = None
 
     def another(self) -> Self:
         """Return a workspace that is given the same, not open: an application has one, and its arms several."""
         other = copy(self)
-        other._open, other._equipment, other._clients, other._temporary = False, {}, [], None
+        other._open, other._equipment, other._clients, other._temporary = False, GivenEquipment(), [], None
         return other
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -708,6 +708,7 @@ class Workspace(Generic[Deps]):
         await self.engine.cancel(run_id, reason=self._parts.redact(reason), by=by)
         if run_id not in self.engine.driving:
             await end_undriven(self.store, self.engine, self._clock, run_id, RunStatus.CANCELLED)
+            self._equipment.ended(run_id)
 
     async def pause(self, run_id: str, *, reason: str = "", by: str = "") -> RunStatus:
         """Stop a run before its next effect, wherever it is driven; `resume` goes on.

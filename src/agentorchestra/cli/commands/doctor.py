@@ -67,8 +67,9 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     keys are set, names in the policy that nothing has, the prompts, and the search engines. Nothing is written, no
     server but that of `database` is contacted, and no key or password is printed.
 
-    With --deep also the log: SQLite's own check, whether every run has all its events and each can be read, and every
-    blob against its hash. It names the runs that are damaged and what of them can still be read.
+    With --deep also the log: SQLite's own check, whether every run has all its events, each can be read and is the one
+    that was recorded, and every blob against its hash. It names the runs that are damaged and what of them can still be
+    read.
     """
     checks = list(examine(folder, deep=deep))
     failed = any(one.status == "fail" for one in checks)
@@ -255,6 +256,8 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
     except AgentOrchestraError as exc:
         return [Check("log", "fail", one_line(str(exc), 2000))]
     seen = f"{found.runs} runs, {found.events} events and {found.blobs} blobs were read"
+    if found.unchecked:
+        seen += f"; {found.unchecked} events of an earlier version have no checksum: not checked for changes"
     hint = "restore it from a backup; other runs are not affected"
     return [Check("log", "fail", one_line(one, 1000), hint) for one in found.damage] or [Check("log", "ok", seen)]
 

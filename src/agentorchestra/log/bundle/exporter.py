@@ -50,7 +50,7 @@ async def export_run(
 
     Raises:
         BundleError: the file is there already or cannot be written, or something secret would be in it.
-        StoreError: a blob is missing or was changed.
+        StoreError: a blob is missing or was changed, or an event was.
     """
     if os.path.lexists(out):
         raise BundleError(f"{out} is there already; name another file with --out, or remove it")
@@ -152,7 +152,7 @@ class _Writer:
         last = self._record.next_seq - 1
         after = 0
         while after < last:
-            page = await self._store.load(self._record.id, after=after, upto=min(after + _PAGE, last))
+            page = await self._store.load(self._record.id, after=after, upto=min(after + _PAGE, last), verify=True)
             for event in page:
                 line = to_line(event)
                 self._watch.check(line, f"event {event.seq} ({event.type})")

@@ -1,4 +1,4 @@
-"""Find damage in a log: events that are missing or cannot be read, blobs that are not what their hash says."""
+"""Find damage in a log: events that are missing, changed or unreadable, blobs that are not what their hash says."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import Connection, func, select
 
 from agentorchestra.core.errors import StoreError
+from agentorchestra.log.store import rows
 from agentorchestra.log.store.schema import blobs, events, runs
 
 _NAMED = 5
@@ -22,6 +23,7 @@ class Inspection:
     runs: int = 0
     events: int = 0
     blobs: int = 0
+    unchecked: int = 0  # events without a checksum, which an earlier version wrote
     damage: list[str] = field(default_factory=list)
 
 
@@ -41,6 +43,10 @@ def inspect(
                 read_event(row)
             except (StoreError, ValueError) as exc:
                 bad.append(f"{row.seq} cannot be read ({exc})")
+            else:
+                if rows.was_changed(row):
+                    bad.append(f"{row.seq} was changed after it was recorded")
+            found.unchecked += row.checksum is None
         if wanted != next_seq:
             bad.append(f"{wanted} to {next_seq - 1} are missing")
         if bad:

@@ -144,7 +144,7 @@ class MemoryStore(Store):
                 done.set_result(drawn)
         return done
 
-    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None, verify: bool = False) -> list[Event]:
         with self._use():
             part = self._run(run).events[max(after, 0) : None if upto is None else max(upto, 0)]
         return [_event(row) for row in part]

@@ -35,7 +35,7 @@ _BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
 class Reader(Database):
     """Reads of the log, the jobs, the blobs and the histories of components."""
 
-    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None, verify: bool = False) -> list[Event]:
         statement = select(*events.c).where(events.c.run == run, events.c.seq > after).order_by(events.c.seq)
         if upto is not None:
             statement = statement.where(events.c.seq <= upto)
@@ -44,15 +44,18 @@ class Reader(Database):
             found = connection.execute(statement).all()
             if not found and connection.execute(select(runs.c.id).where(runs.c.id == run)).first() is None:
                 raise rows.unknown_run(run)
+            if verify:
+                for values in found:
+                    rows.check(values)
             return self._events(connection, found)
 
         return await self._read(read)
 
     def _events(self, connection: Connection, found: Sequence[Sequence[Any]]) -> list[Event]:
-        named = [_blob_named(values[-1]) for values in found]
+        named = [_blob_named(values[rows.BODY]) for values in found]
         large = self._large(connection, [one for one in named if one is not None])
         return [
-            rows.event_of(values, json.loads(values[-1]) if sha256 is None else rows.body_of(large(sha256)))
+            rows.event_of(values, json.loads(values[rows.BODY]) if sha256 is None else rows.body_of(large(sha256)))
             for values, sha256 in zip(found, named, strict=True)
         ]
 

@@ -11,7 +11,13 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, to_json
 
 from agentorchestra.core.clock import stamp_utc
-from agentorchestra.core.errors import DuplicateEventError, FencedError, StoreError, UnknownRunError
+from agentorchestra.core.errors import (
+    DuplicateEventError,
+    FencedError,
+    LogChangedError,
+    StoreError,
+    UnknownRunError,
+)
 from agentorchestra.core.events import BODIES, EffectCompleted, EffectStarted, Event, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import compact_encoder
@@ -65,9 +71,14 @@ class Row:
         return self.large
 
     def values(self, run: str, seq: int) -> tuple[Any, ...]:
-        """Return the row in the order of `schema.events`' columns."""
+        """Return the row in the order of `schema.events`' columns, without the checksum."""
         body = self.body or self.large  # a large one that was not put into a blob stands for itself
         return (run, seq, self.branch, seq if self.n is None else self.n, *self.tail, body)
+
+    def checked_values(self, run: str, seq: int) -> tuple[Any, ...]:
+        """Return the row in the order of `schema.events`' columns; a large body has been put into a blob."""
+        values = self.values(run, seq)
+        return (*values, checksum(values))
 
     def key(self, seq: int) -> tuple[str, int, int, str]:
         """Return what must be unique in a run: branch, n, attempt, type."""
@@ -129,6 +140,31 @@ def event_of(values: Sequence[Any], body: dict[str, Any]) -> Event:
 
 
 _COLUMNS = ("run", "seq", "branch", "n", "attempt", "type", "v", "ts", "span", "parent_span", "actor")
+BODY = len(_COLUMNS)
+"""The place of the stored body in a row; the checksum of what stands before it and of the body itself is the next."""
+
+
+def checksum(values: Sequence[Any]) -> int:
+    """Return the checksum of a row, which may hold one already: 64 bits, which finds damage and edits, not forgery."""
+    text = "\0".join(map(str, values[: BODY + 1]))
+    return int.from_bytes(hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8).digest(), signed=True)
+
+
+def was_changed(values: Sequence[Any]) -> bool:
+    """Return True if a row is not the one that was appended; False for one of an earlier version, without checksum."""
+    recorded = values[BODY + 1]
+    return recorded is not None and recorded != checksum(values)
+
+
+def check(values: Sequence[Any]) -> None:
+    """Raise LogChangedError if a row is not the one that was appended."""
+    if was_changed(values):
+        run, seq = values[:2]
+        before = f"; to go on from before it: `agentorchestra fork {run} --at {seq - 1}`" if seq > 1 else ""
+        raise LogChangedError(
+            f"the log was changed: event {seq} of run {run} is not the one that was recorded. "
+            f"`agentorchestra doctor --deep` names all that is damaged; restore the log from a backup{before}"
+        )
 
 
 def manifest_json(manifest: RunManifest) -> str:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 Key = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
 
-REVISIONS = ("0001", "0002", "0003")
+REVISIONS = ("0001", "0002", "0003", "0004")
 """Alembic's revisions, oldest first; the last one is what this version writes (tests compare with migrations/)."""
 
 metadata = MetaData(
@@ -80,6 +80,8 @@ events = Table(
     Column("parent_span", Key),
     Column("actor", Text, nullable=False),
     Column("body", Text, nullable=False),
+    # Of the other columns (`rows.checksum`). NULL: an earlier version wrote the event.
+    Column("checksum", BigInteger),
     PrimaryKeyConstraint("run", "seq", name="pk_events"),
     UniqueConstraint("run", "branch", "n", "attempt", "type", name="uq_events_key"),
 )

@@ -73,7 +73,7 @@ class SqlStore(Writer, Reader, Store):
             connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": epoch, "lease_until": None})
             self._insert_large(connection, new)
             if new:
-                self._insert_events(connection, [row.values(run, seq) for seq, row in enumerate(new, 1)])
+                self._insert_events(connection, [row.checked_values(run, seq) for seq, row in enumerate(new, 1)])
 
         await self._do(Call(run, create, new))
 

@@ -291,7 +291,7 @@ class Writer(Database):
                 append = appends[i]
                 first = seq
                 for row in append.new:
-                    values.append(row.values(draw.run, seq))
+                    values.append(row.checked_values(draw.run, seq))
                     seq += 1
                 results[i] = tuple(range(first, seq))
                 written += append.new

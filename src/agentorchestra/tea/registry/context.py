@@ -68,6 +68,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 ManagerT = TypeVar("ManagerT", bound="ContextManager[Any]")
 
+FOR_ONE_RUN = 100
+"""Objects that were at hand for one run only whose identities are remembered."""
+
 
 class Found(BaseModel, frozen=True):
     """A component that fits a query; scores lie between 0 and 1, comparable within one answer only."""
@@ -255,7 +258,7 @@ class ContextManager(Generic[T]):
         """Return the identity of what is at hand, and what it is made of; it is looked at once."""
         held = self._identities.get((name, id(one)))
         if held is None or held[0] is not one:
-            if len(self._identities) > len(self._given) + 1000:  # so many that were at hand for one run only
+            if len(self._identities) > len(self._given) + FOR_ONE_RUN:  # so many that were at hand for one run only
                 self._identities.clear()
             held = self._identities[name, id(one)] = (one, *self._identify(name, one))
         return held[1], held[2]
