@@ -71,8 +71,6 @@ class Tag(StrEnum):
     __hash__ = str.__hash__
 
 
-
-
 def is_undeclared(tags: frozenset[Tag], mode: Mode) -> bool:
     """Return True for a tool that does not say what it touches: it is treated as doing everything."""
     return not tags and mode in (Mode.ONCE, Mode.REPEATABLE)

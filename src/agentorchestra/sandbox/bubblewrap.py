@@ -110,7 +110,7 @@ class Bubblewrap(Backend):
             systems += ["--perms", "1777", "--size", str(limits.work_bytes), "--tmpfs", folder]
         systems += ["--ro-bind", str(program.folder), INPUTS] if program.folder is not None else []
         systems += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
-        group = await asyncio.to_thread(new_group, limits.memory_bytes)
+        group = await asyncio.to_thread(new_group, limits.memory_bytes, limits.processes)
         user = new_user() if chooses_users() else None
         launch = _launch(systems, group, network=program.network, user=user, script="_supervisor.py")
         place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
@@ -124,7 +124,7 @@ class Bubblewrap(Backend):
 
         def launch() -> Launch:
             systems = self._shell_systems(world)
-            group = new_group(world.limits.memory_bytes)
+            group = new_group(world.limits.memory_bytes, world.limits.processes)
             gate = world.gate if not world.network else None
             return _launch(
                 systems, group, network=world.network, user=user, script="_shell.py", machine=machine, gate=gate
@@ -241,7 +241,7 @@ def _launch(
     program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/{script}", machine.work]
     if gate is not None:
         program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/_gate.py", str(PORT), SOCKET, *program]
-    # Through a file: whoever may see the process, inside or here, would read the paths of this machine in its arguments.
+    # Through a file: whoever sees the process, inside or here, reads its arguments; these name paths of this machine.
     said = _memory_file(b"\0".join(os.fsencode(one) for one in outer))
     fds = (said,) if fd is None else (said, fd)
     command = machine.mounted(["bwrap", "--args", str(said), *lower, *program], root=user is not None)

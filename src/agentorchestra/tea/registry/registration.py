@@ -171,9 +171,9 @@ def warn_undeclared(one: Tool[..., Any]) -> None:
         return
     code = getattr(inspect.unwrap(one), "__code__", None)
     warnings.warn_explicit(
-        f"the tool {one.name!r} does not say what it touches, so it is treated as doing everything: its calls are asked "
-        'about like those of a tool that sends. Write @tool(effect="read") or what else it does: "pure", "write", '
-        '"network", "execute", "send", "spend", "composite" (docs/security.md)',
+        f"the tool {one.name!r} does not say what it touches, so it is treated as doing everything: its calls are "
+        'asked about like those of a tool that sends. Write @tool(effect="read") or what else it does: "pure", '
+        '"write", "network", "execute", "send", "spend", "composite" (docs/security.md)',
         UndeclaredToolWarning,
         code.co_filename if code is not None else one.__module__,
         code.co_firstlineno if code is not None else 1,
