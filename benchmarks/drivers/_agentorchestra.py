@@ -24,7 +24,7 @@ def build(ctx, model, store):
         tempfile.mkdtemp(prefix="agentorchestra-bench-"),
         settings=settings,
         store=store(),
-        tools=[tool(function) for function in ctx.functions()],
+        tools=[tool(effect="write")(function) for function in ctx.functions()],
     )
     opening = asyncio.Lock()
 

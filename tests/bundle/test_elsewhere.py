@@ -142,7 +142,7 @@ async def test_a_waiting_run_goes_on_where_its_tools_are(tmp_path: Path) -> None
 async def test_a_run_under_way_is_exported_as_far_as_it_is_and_can_be_resumed(tmp_path: Path) -> None:
     ws = here(tmp_path)
 
-    @tool
+    @tool(effect="write")
     async def draw(ctx: RunContext[None], what: str, size: int = 3) -> str:
         """Draw, and give the run away meanwhile."""
         if not (tmp_path / "run.zip").exists():
@@ -231,7 +231,7 @@ async def test_a_team_replays_where_there_are_other_agents_models_and_tools(tmp_
         home = await ws.replay(result.run_id)
         await ws.export(result.run_id, tmp_path / "run.zip")
 
-    @tool
+    @tool(effect="pure")
     def sing(song: str) -> str:
         """Sing a song."""
         return song

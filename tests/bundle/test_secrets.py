@@ -28,7 +28,7 @@ def members(bundle: Path) -> dict[str, bytes]:
 
 
 async def test_a_secret_that_a_tool_used_is_not_in_it(tmp_path: Path) -> None:
-    @tool
+    @tool(effect="write")
     def spend(ctx: RunContext[None]) -> str:
         """Tell a secret to the agent, which the door hides."""
         return f"the value is {ctx.secret('TOKEN_OF_TESTS')}"
@@ -47,7 +47,7 @@ async def test_a_secret_that_a_tool_used_is_not_in_it(tmp_path: Path) -> None:
 async def test_a_value_that_became_a_secret_later_is_refused_by_its_place(tmp_path: Path, where: str) -> None:
     form = "utf-16-le" if where.endswith("16") else "utf-8"
 
-    @tool
+    @tool(effect="write")
     async def keep(ctx: RunContext[None]) -> ToolResult:
         """Keep it as a file."""
         data = b"x" * 30_000 + (LATER.encode(form) if where.startswith("artifact") else b"")

@@ -16,14 +16,14 @@ def _wrote(name: str, key: object, text: str) -> None:
         file.write(f"{key} {text}\n")
 
 
-@tool
+@tool(effect="write")
 def note(x: str, ctx: RunContext[None]) -> str:
     """Note something down. Doing it twice would note it twice."""
     _wrote("notes.txt", ctx.key, x)
     return f"noted {x}"
 
 
-@tool(idempotent=True)
+@tool(effect="write", idempotent=True)
 def lookup(word: str, ctx: RunContext[None]) -> str:
     """Look a word up."""
     _wrote("lookups.txt", ctx.key, word)

@@ -23,7 +23,7 @@ def workspace(folder: Path) -> Workspace[None]:
         with folder.with_suffix(".asked").open("a", encoding="utf-8") as file:
             file.write(line + "\n")
 
-    @tool
+    @tool(effect="write")
     async def send(to: str) -> str:
         """Send it.
 

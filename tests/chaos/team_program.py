@@ -35,7 +35,7 @@ class Deps:
     words: dict[str, str] = field(default_factory=dict)
 
 
-@tool
+@tool(effect="write")
 def note(x: str, ctx: RunContext[Deps]) -> str:
     """Note something down. Doing it twice would note it twice.
 
@@ -47,7 +47,7 @@ def note(x: str, ctx: RunContext[Deps]) -> str:
     return f"noted {x}"
 
 
-@tool(idempotent=True)
+@tool(effect="write", idempotent=True)
 async def lookup(word: str, ctx: RunContext[Deps]) -> str:
     """Look a word up.
 

@@ -26,7 +26,7 @@ DELEGATED = (10, 40)
 """The steps in which the top agent lets a sub-agent work; the first of them is `/1.react#33`."""
 
 
-@tool(idempotent=True)
+@tool(effect="write", idempotent=True)
 def weigh(number: int) -> str:
     """Weigh a number.
 

@@ -20,6 +20,7 @@ NAMES = [
     "Monty",
     "sandbox",
     "sandbox memory",
+    "sandbox processes",
     "browser",
     "desktop",
     "pypdf",

@@ -274,12 +274,25 @@ async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> Non
         await _undisturbed(ws, await ws.resume(CASES["timer"]), "An hour has passed.")
 
 
-async def test_a_run_is_forked(folder: Path) -> None:
+@pytest.mark.parametrize("undeclared", ["ask", "allow"])
+async def test_a_run_is_forked(folder: Path, undeclared: str) -> None:
+    settings = folder.parent / "agentorchestra.toml"
+    if undeclared == "allow":
+        settings.write_text(settings.read_text() + '\n[policy]\nundeclared = "allow"\n')
     async with open_workspace(folder) as ws:
         events = await ws.events(CASES["react"])
         weighed = next(event.span for event in events if event.span and "weigh@" in json.dumps(event.body))
         fork = await ws.fork(CASES["react"], at=weighed)
-        await _undisturbed(ws, await ws.resume(fork, pin=False), "The parcels weigh 12 kg.")
+        result = await ws.resume(fork, pin=False)
+        asked = []
+        while result.status is RunStatus.WAITING:
+            (question,) = await ws.questions(fork)
+            asked.append(question.question.partition("?")[0])
+            await ws.approve(fork, code=question.code)
+            result = await ws.resume(fork, pin=False)
+        # The program was written when a tool did not have to say what it touches.
+        assert asked == (["Allow note"] * 2 if undeclared == "ask" else [])
+        await _undisturbed(ws, result, "The parcels weigh 12 kg.")
         asked = [json.dumps(one.body) for one in await ws.events(fork)]
         assert any('"printed": "24' in one for one in asked)
 

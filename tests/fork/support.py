@@ -71,7 +71,7 @@ def _side(side: str, steps: int, name: str) -> list[ToolCall]:
     return [call("done", answer=f"{side} by {name}")]
 
 
-@tool
+@tool(effect="write")
 def note(text: str, ctx: RunContext[Path]) -> str:
     """Write something down; twice would be written twice.
 

@@ -24,7 +24,7 @@ from agentorchestra import tool
 
 RATE = 2
 
-@tool
+@tool(effect="pure")
 def convert(amount: int) -> int:
     """Convert an amount.
 
@@ -164,7 +164,7 @@ async def test_an_incompatible_schema_is_refused_and_pin_is_the_way_out(tmp_path
 
 async def test_a_tool_that_is_gone_comes_back_with_pin(tmp_path: Path, program: Path) -> None:
     run_id = await _waiting(tmp_path)
-    _rewritten(program, "@tool\ndef convert", "def gone")
+    _rewritten(program, '@tool(effect="pure")\ndef convert', "def gone")
     module = _loaded()
     async with Workspace(tmp_path / "ws", tools=[module.confirm], models={"m": ScriptedModel(_answer, name="m")}) as ws:
         result = await ws.resume(run_id, pin=True)
@@ -201,13 +201,13 @@ async def test_a_tool_that_no_module_names_cannot_be_had_back(tmp_path: Path, pr
     def made(extra: bool) -> Any:
         if extra:
 
-            @tool
+            @tool(effect="pure")
             def local(a: int, b: int = 1) -> int:
                 """Add."""
                 return a + b
         else:
 
-            @tool
+            @tool(effect="pure")
             def local(a: int) -> int:
                 """Add."""
                 return a

@@ -56,7 +56,7 @@ def test_who_is_blamed(said: str, blamed: list[str]) -> None:
     assert list(refused_tools(said, TOOLS)) == blamed
 
 
-@tool
+@tool(effect="pure")
 def convert(amount: float, unit: str = "m") -> str:
     """Convert an amount.
 
@@ -67,7 +67,7 @@ def convert(amount: float, unit: str = "m") -> str:
     return f"{amount} {unit}"
 
 
-@tool
+@tool(effect="pure")
 def add(a: int, b: int) -> int:
     """Add.
 

@@ -224,11 +224,12 @@ def test_links_that_go_round_in_circles_end(tmp_path: Path) -> None:
 
 
 def test_a_tool_that_does_not_say_what_it_touches() -> None:
-    assert decide(to="eve") == "allow"
-    careful = PolicySettings(undeclared="ask")
-    assert decide(to="eve", settings=careful) == "ask"
-    assert decide(to="eve", settings=careful, mode=Mode.PURE) == "allow"
-    assert decide(to="eve", settings=careful, task="write to eve") == "allow"
+    assert decide(to="eve") == "ask"
+    assert decide(to="eve", mode=Mode.REPEATABLE) == "ask"
+    assert decide(to="eve", mode=Mode.PURE) == "allow"
+    assert decide(to="eve", mode=Mode.COMPOSITE) == "allow"
+    assert decide(to="eve", task="write to eve") == "allow"
+    assert decide(to="eve", settings=PolicySettings(undeclared="allow")) == "allow"
     foreign = ToolSchema(name="act", description="", parameters={}, trust=Trust.UNTRUSTED)
     assert decide(to="eve", declared=foreign) == "ask"
 

@@ -276,8 +276,11 @@ async def test_runs_of_earlier_versions_are_judged_as_they_were(tmp_path: Path, 
     async with Workspace(tmp_path / "ws") as ws:
         await ws.import_file(OLD / f"{name}.zip")
         (run,) = await ws.runs()
-        trial = await ws.try_policy(run.id, DefaultPolicy())  # `killed` was going on elsewhere, and is not here
+        # `killed` was going on elsewhere, and is not here.
+        trial = await ws.try_policy(run.id, DefaultPolicy(PolicySettings(undeclared="allow")))
+        now = await ws.try_policy(run.id, DefaultPolicy())
     assert trial.effects and [one for one in trial.effects if one.was != one.now] == []
+    assert {one.name for one in now.effects if one.was != one.now} <= {"note"}  # which does not say what it touches
 
 
 # -- policies in files -------------------------------------------------------------------------------------------------

@@ -104,6 +104,20 @@ ENVIRONMENT = (
         "for text in tried(lambda pid: open(f'/proc/{pid}/cmdline').read(), *os.listdir('/proc')): print(text)",
     ),
     _python("name of the host", "if socket.gethostname() == W['hostname']: won()"),
+    _python(
+        "paths of the host in arguments",
+        "for text in tried(lambda pid: open(f'/proc/{pid}/cmdline').read(), *os.listdir('/proc')):\n"
+        "    if W['task'] in text: won(text)",
+    ),
+    _python("command line of the kernel", "if open('/proc/cmdline').read().strip(): won()"),
+    _python("symbols of the kernel", "if open('/proc/kallsyms').read(99): won()"),
+    _python("users of keys", "if open('/proc/key-users').read(): won()"),
+    _python(
+        "memory of the kernel",
+        "names = ('kcore', 'iomem', 'slabinfo', 'vmallocinfo', 'pagetypeinfo', 'timer_list')\n"
+        "for text in tried(lambda n: open('/proc/' + n, 'rb').read(64), *names):\n    if text: won()",
+        root=True,
+    ),
     _bash("env", "env"),
     _bash("ps", "cat /proc/[0-9]*/cmdline | tr '\\0' ' '"),
     _bash("environ", 'cat "/proc/$victim/environ" /proc/1/environ /proc/$PPID/environ | tr "\\0" "\\n"'),
@@ -388,6 +402,41 @@ BOMBS = (
         "    open(name, 'w').close(); os.remove(name)\n"
         "time.sleep(1)\n"
         "won()",
+    ),
+    _bomb(
+        "memory in pipes",
+        "import fcntl\nheld = size = 0\nkept = []\n"
+        "for n in range(8):\n"
+        "    read, write = os.pipe()\n"
+        "    if os.fork(): os.close(write); held += int(os.read(read, 20) or 0); continue\n"
+        "    try:\n"
+        "        for m in range(200):\n"
+        "            kept.append(os.pipe()); os.set_blocking(kept[-1][1], False)\n"
+        "            for act in (lambda: fcntl.fcntl(kept[-1][1], 1031, 1 << 20),\n"
+        "                        lambda: [os.write(kept[-1][1], b'x' * 4096) for _ in range(256)]):\n"
+        "                try: act()\n"
+        "                except OSError: pass\n"
+        "            data = bytearray(4); fcntl.ioctl(kept[-1][0], 0x541B, data)\n"
+        "            size += int.from_bytes(data, sys.byteorder)\n"
+        "    except OSError: pass\n"
+        "    os.write(write, str(size).encode()); time.sleep(8); os._exit(0)\n"
+        "if held > 300 << 20: won(held)",
+    ),
+    replace(
+        _bomb(
+            "memory in queues of messages",
+            "try: resource.setrlimit(resource.RLIMIT_MSGQUEUE, (-1, -1))\n"
+            "except (OSError, ValueError): pass\n"
+            "sizes, held = ctypes.c_char_p(struct.pack('8l', 0, 10, 8192, 0, 0, 0, 0, 0)), 0\n"
+            "for n in range(200):\n"
+            "    name = ctypes.c_char_p(f'left{W[\"token_end\"]}{n}'.encode())\n"
+            "    fd = system_call(240, name, 0o102, 0o600, sizes)\n"
+            "    system_call(241, name)\n"
+            "    for m in range(10 if fd >= 0 else 0):\n"
+            "        if system_call(242, fd, ctypes.c_char_p(b'x' * 8192), 8192, 0, 0) == 0: held += 8192\n"
+            "if held > 4 << 20: won(held)",
+        ),
+        root=True,
     ),
     replace(
         _bomb(

@@ -457,7 +457,7 @@ async def test_the_memory_of_several_processes_is_limited_together(
     sandbox: Sandbox, kernel: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not kernel:  # as where no control group can be made
-        monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.new_group", lambda _: None)
+        monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.new_group", lambda *_: None)
     code = (
         "import os, time\n"
         "for _ in range(8):\n"

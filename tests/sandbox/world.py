@@ -65,7 +65,7 @@ class World:
         self._servers()
         environment = {"PATH": os.environ["PATH"], "SECRET": self.token}
         self.victim = subprocess.Popen(
-            ["/bin/sh", "-c", "exec 9<secret.txt; echo up; sleep 1000; :", f"argument-{self.token}"],
+            ["/bin/sh", "-c", "exec 9<secret.txt; echo up; sleep 1000; :", f"argument-{self.token}", str(self.folder)],
             cwd=self.root / "private",
             env=environment,
             stdin=subprocess.DEVNULL,
@@ -93,6 +93,7 @@ class World:
         shutil.copy("/usr/bin/id", self.folder / "setuid-id")
         (self.folder / "setuid-id").chmod(0o4755)
         self.facts |= {
+            "task": str(self.folder),
             "secret": str(private / "secret.txt"),
             "other_run": str(other),
             "database": str(self.root / "workspace" / "agentorchestra.db"),

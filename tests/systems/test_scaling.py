@@ -80,7 +80,7 @@ async def test_a_tool_that_acts_once_is_called_once(tmp_path: Path, action: Any)
     sent: list[int] = []
     looked: list[int] = []
 
-    @tool
+    @tool(effect="write")
     async def send(to: int) -> str:
         """Send it."""
         sent.append(to)
@@ -165,7 +165,7 @@ async def test_a_setting_puts_rivals_into_other_systems(tmp_path: Path, system: 
 
 
 async def test_whole_runs_that_cannot_be_taken_back_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
-    @tool
+    @tool(effect="write")
     async def send(to: int) -> str:
         """Send it."""
         raise AssertionError

@@ -51,6 +51,7 @@ class Components:
         distribution: the package's version.
         access: how components are called outside of a run.
         redact: a JSON value without the values of secrets.
+        warns: whether a tool is warned of that does not say what it touches.
         may_call, may_import: the tools and further modules that code may use which the workspace's user did not write.
     """
 
@@ -71,6 +72,7 @@ class Components:
         distribution: str,
         access: Access,
         redact: Callable[[Any], Any] = lambda value: value,
+        warns: bool = True,
         may_call: Iterable[str] = (),
         may_import: Iterable[str] = (),
     ) -> None:
@@ -88,6 +90,7 @@ class Components:
         registry, version = self.registry, distribution
         kind = tool_kind(programs, may_call=tuple(may_call), may_import=tuple(may_import))
         self.tools = ToolContextManager(kind, registry, tools, access, builtin=builtin_tools, distribution=version)
+        self.tools.warns = warns
         self.environments = EnvironmentContextManager(
             ENVIRONMENT, registry, environments, access, builtin=builtin_environments, distribution=version
         )

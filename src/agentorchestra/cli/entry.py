@@ -10,13 +10,14 @@ import os
 import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import click
 
 from agentorchestra.cli.output import OutputError, emit_json, one_line, say
-from agentorchestra.core.errors import AgentOrchestraError, UsageError
+from agentorchestra.core.errors import AgentOrchestraError, UndeclaredToolWarning, UsageError
 
 DEBUG_VARIABLE = "AGENTORCHESTRA_DEBUG"
 USAGE = 2
@@ -137,6 +138,15 @@ class OneLine(logging.Handler):
 def _quieten() -> None:
     """Libraries and the interpreter say in one line, or not at all, what they would print with a traceback."""
     logging.captureWarnings(True)
+    captured = warnings.showwarning
+
+    def warned(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+        if issubclass(category, UndeclaredToolWarning):
+            say(f"warning: {one_line(str(message), 2000)}")
+        else:
+            captured(message, category, *place, **more)
+
+    warnings.showwarning = warned
     if not logging.getLogger().handlers:
         logging.getLogger().addHandler(logging.NullHandler())
     store = logging.getLogger("agentorchestra.store")

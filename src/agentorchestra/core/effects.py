@@ -71,6 +71,11 @@ class Tag(StrEnum):
     __hash__ = str.__hash__
 
 
+def is_undeclared(tags: frozenset[Tag], mode: Mode) -> bool:
+    """Return True for a tool that does not say what it touches: it is treated as doing everything."""
+    return not tags and mode in (Mode.ONCE, Mode.REPEATABLE)
+
+
 Approval = Literal["policy", "always", "never"]
 """The say of a tool's author in whether its calls are asked about: policy decides, or always, or never."""
 

@@ -15,7 +15,8 @@
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
     └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
-Names end in `Error`. Every message names the bad value and what to do next.
+Names end in `Error`. Every message names the bad value and what to do next. UndeclaredToolWarning is no error: Python's
+`warnings` tells it once, and the command line in one line.
 """
 
 from __future__ import annotations
@@ -472,3 +473,7 @@ class OutputError(AgentOrchestraError):
 
 class EventFormatError(AgentOrchestraError):
     """An event of an unknown type or of a later version than this package knows."""
+
+
+class UndeclaredToolWarning(UserWarning):
+    """A tool was registered that does not say what it touches (`@tool` without `effect=`)."""

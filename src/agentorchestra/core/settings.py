@@ -133,15 +133,15 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
         allow: component names that need no question.
         ask: component names of which every call is asked about.
         deny: component names that are refused.
-        undeclared: for tools that do not say what they touch (`@tool` without `effect=`): `allow`, or `ask` as for one
-            that sends. Tools whose description comes from outside are asked about in any case.
+        undeclared: for tools that do not say what they touch (`@tool` without `effect=`): `ask` as for one that sends,
+            or `allow`. Tools whose description comes from outside are asked about in any case.
     """
 
     allowed_hosts: tuple[str, ...] = ()
     allow: tuple[str, ...] = ()
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
-    undeclared: Literal["allow", "ask"] = "allow"
+    undeclared: Literal["allow", "ask"] = "ask"
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:

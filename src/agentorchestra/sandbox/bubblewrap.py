@@ -52,6 +52,11 @@ _ENVIRONMENT = {
 }
 _INSTALLERS = {"PIP_NO_CACHE_DIR": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
 _NO_NETWORK = {"PIP_RETRIES": "0", "npm_config_fetch_retries": "0", "CARGO_NET_RETRY": "0"}  # to fail at once
+_TELLING = (
+    *("cmdline", "config.gz", "iomem", "ioports", "kallsyms", "kcore", "key-users", "keys", "kmsg", "latency_stats"),
+    *("modules", "pagetypeinfo", "sched_debug", "slabinfo", "sysrq-trigger", "timer_list", "vmallocinfo"),
+)
+"""Files of /proc that tell how the host's kernel was started and what lies in its memory, or act on the machine."""
 _ETC = ("/etc/ld.so.cache", "/etc/alternatives", "/etc/fonts", "/etc/localtime", "/etc/mime.types", "/etc/os-release")
 _ETC_PROXY = ("/etc/ssl", "/etc/ca-certificates")
 _ETC_NETWORK = ("/etc/resolv.conf", "/etc/hosts", "/etc/nsswitch.conf", "/etc/ssl", "/etc/ca-certificates")
@@ -105,7 +110,7 @@ class Bubblewrap(Backend):
             systems += ["--perms", "1777", "--size", str(limits.work_bytes), "--tmpfs", folder]
         systems += ["--ro-bind", str(program.folder), INPUTS] if program.folder is not None else []
         systems += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", WORK]
-        group = await asyncio.to_thread(new_group, limits.memory_bytes)
+        group = await asyncio.to_thread(new_group, limits.memory_bytes, limits.processes)
         user = new_user() if chooses_users() else None
         launch = _launch(systems, group, network=program.network, user=user, script="_supervisor.py")
         place = Place(inputs=INPUTS if program.folder else "", libraries=LIBRARIES)
@@ -119,7 +124,7 @@ class Bubblewrap(Backend):
 
         def launch() -> Launch:
             systems = self._shell_systems(world)
-            group = new_group(world.limits.memory_bytes)
+            group = new_group(world.limits.memory_bytes, world.limits.processes)
             gate = world.gate if not world.network else None
             return _launch(
                 systems, group, network=world.network, user=user, script="_shell.py", machine=machine, gate=gate
@@ -210,10 +215,10 @@ def _launch(
     machine = machine or Machine(Path())
     rules = filter_for()
     fd = _memory_file(rules) if rules is not None else None
-    outer = ["bwrap", "--clearenv", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
+    outer = ["--clearenv", "--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try"]
     outer += [] if network else ["--unshare-net"]
     outer += ["--die-with-parent", "--new-session", "--hostname", "sandbox"]
-    outer += systems
+    outer += [*systems, *_masks()]
     inner = str(machine.user)
     # Set last of all: what changes the user has rights, and a loader that obeys variables, which an image may choose.
     variables = _environment(machine, gate, shell=script == "_shell.py")
@@ -221,31 +226,44 @@ def _launch(
     closing += ["--disable-userns", "--uid", inner, "--gid", inner, "--cap-drop", "ALL"]
     closing += ["--seccomp", str(fd)] if fd is not None else []
     base = python_base()
+    lower: list[str] = []
     if user is not None:
-        outer += machine.tool("setpriv", base)
-        outer += ["--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs"]
-        outer += ["--inh-caps=-all", "--bounding-set=-all", *machine.tool("bwrap", base)]
-        outer += ["--unshare-user", *closing, "--dev-bind", "/", "/", "--chdir", machine.work]
+        lower += machine.tool("setpriv", base)
+        lower += ["--reuid", str(user), "--regid", str(user), "--clear-groups", "--no-new-privs"]
+        lower += ["--inh-caps=-all", "--bounding-set=-all", *machine.tool("bwrap", base)]
+        lower += ["--unshare-user", *closing, "--dev-bind", "/", "/", "--chdir", machine.work]
     else:
         # The supervisor is the first process: bubblewrap's own would belong to the program's user, who could read
         # its memory and write to the pipe that it holds.
-        outer[2:2] = ["--unshare-user", "--as-pid-1", *closing]
+        outer[1:1] = ["--unshare-user", "--as-pid-1", *closing]
     # The shell's file imports its neighbours, which -I would forbid; the environment is ours.
     isolated = ["-I"] if script == "_supervisor.py" else ["-E", "-s"]
     program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/{script}", machine.work]
     if gate is not None:
         program = [*machine.tool(_python(), base), *isolated, "-B", f"{OURS}/_gate.py", str(PORT), SOCKET, *program]
-    command = [*outer, *program]
-    command = machine.mounted(command, root=user is not None)
+    # Through a file: whoever sees the process, inside or here, reads its arguments; these name paths of this machine.
+    said = _memory_file(b"\0".join(os.fsencode(one) for one in outer))
+    fds = (said,) if fd is None else (said, fd)
+    command = machine.mounted(["bwrap", "--args", str(said), *lower, *program], root=user is not None)
 
     def done() -> None:
-        if fd is not None:
-            os.close(fd)
+        for one in fds:
+            os.close(one)
         if group is not None:
             group.remove()
 
     entered = command if group is None else group.entered(command)
-    return Launch(entered, pass_fds=() if fd is None else (fd,), done=done, group=group)
+    return Launch(entered, pass_fds=fds, done=done, group=group)
+
+
+def _masks() -> list[str]:
+    """Return what of /proc tells of the host's kernel as arguments that put nothing in its place."""
+    return [
+        word
+        for name in _TELLING
+        if Path("/proc", name).exists()
+        for word in ("--ro-bind", "/dev/null", f"/proc/{name}")
+    ]
 
 
 def _environment(machine: Machine, gate: Gate | None, *, shell: bool) -> dict[str, str]:

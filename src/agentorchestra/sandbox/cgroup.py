@@ -1,8 +1,9 @@
-"""Memory of all processes of a sandbox together, held by the kernel: a control group, version 2 or 1.
+"""Memory and number of all processes of a sandbox together, held by the kernel: control groups, version 2 or 1.
 
 A limit of address space (RLIMIT_AS) would end a Java program, or anything that maps a large file. A control group
 counts what is really used, temporary files included, and the kernel kills the largest process when it is too much.
-Where no group can be made (no root, nothing delegated to this user) `monitor.py` adds the processes up.
+Where no group can be made (no root, nothing delegated to this user) `monitor.py` adds the processes up, and the limit
+of a user's processes (RLIMIT_NPROC) holds their number.
 """
 
 from __future__ import annotations
@@ -13,75 +14,120 @@ import itertools
 import os
 import subprocess
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, NamedTuple
 
 import psutil
 
-_FIELDS = {2: ("memory.max", "memory.swap.max", "0"), 1: ("memory.limit_in_bytes", "memory.swappiness", "0")}
+Controller = Literal["memory", "pids"]
+_LIMIT: dict[tuple[Controller, int], str] = {
+    ("memory", 2): "memory.max",
+    ("memory", 1): "memory.limit_in_bytes",
+    ("pids", 2): "pids.max",
+    ("pids", 1): "pids.max",
+}
+_SWAP = {2: ("memory.swap.max", "0"), 1: ("memory.swappiness", "0")}
 _KILLED = {2: "memory.events", 1: "memory.oom_control"}
+_OURS = 8
+"""Processes of a sandbox that are not the program's: bubblewrap's, the supervisor, what changes the user."""
 _NAME = "agentorchestra-"
-_ENTER = 'echo $$ >"$0" && exec "$@"'  # a shell takes itself into the group and becomes the command
+_ENTER = 'echo $$ >"${}/cgroup.procs" && '
 _numbers = itertools.count()
+
+
+class Place(NamedTuple):
+    """A control group of this machine, and the version of control groups, 2 or 1."""
+
+    path: Path
+    version: int
 
 
 @dataclass
 class Group:
-    """A control group with a limit of memory."""
+    """Control groups with limits, by what they count: one of version 2, of version 1 one for each."""
 
-    path: Path
-    version: int  # of control groups: 2 or 1
+    places: dict[Controller, Place] = field(default_factory=dict)
     _killed: int = 0
 
+    @property
+    def _paths(self) -> list[Path]:
+        return list(dict.fromkeys(one.path for one in self.places.values()))
+
+    def elsewhere(self, parent: Place) -> bool:
+        """Return True if a group below this one would be left for another: a process is in one group of version 2."""
+        return parent.version == 2 and any(
+            one.version == 2 and one.path.parent != parent.path for one in self.places.values()
+        )
+
     def entered(self, command: Sequence[str]) -> list[str]:
-        """Return the command that runs `command`, with all it starts, in this group."""
-        return ["/bin/sh", "-c", _ENTER, str(self.path / "cgroup.procs"), *command]
+        """Return the command that runs `command`, with all it starts, in these groups."""
+        paths = self._paths
+        # A shell takes itself into the groups and becomes the command.
+        steps = "".join(_ENTER.format(number) for number in range(len(paths)))
+        return ["/bin/sh", "-c", f'{steps}shift {len(paths) - 1} && exec "$@"', *map(str, paths), *command]
 
     def kills(self) -> int:
-        """Return how many processes the kernel ended because the group used more than it may."""
-        with contextlib.suppress(OSError, ValueError):
-            for line in (self.path / _KILLED[self.version]).read_text().splitlines():
-                if line.startswith("oom_kill "):
-                    self._killed = int(line.split()[1])
+        """Return how many processes the kernel ended because they used more memory than they may."""
+        if "memory" in self.places:
+            path, version = self.places["memory"]
+            with contextlib.suppress(OSError, ValueError):
+                for line in (path / _KILLED[version]).read_text().splitlines():
+                    if line.startswith("oom_kill "):
+                        self._killed = int(line.split()[1])
         return self._killed  # of a group that is gone, what was seen last
 
     def remove(self) -> None:
-        """Remove it; one whose last process is slow to go is removed when a later process makes a group."""
+        """Remove them; one whose last process is slow to go is removed when a later process makes a group."""
         self.kills()
-        with contextlib.suppress(OSError):
-            self.path.rmdir()
+        for path in self._paths:
+            with contextlib.suppress(OSError):
+                path.rmdir()
 
 
-def new_group(memory_bytes: int) -> Group | None:
-    """Return a new group in which all processes together may use so much; None where none can be made."""
-    parent = parent_group()
-    if parent is None:
-        return None
-    _remove_old(parent.path)
-    group = Group(parent.path / f"{_NAME}{os.getpid()}-{next(_numbers)}", parent.version)
-    limit, swap, none = _FIELDS[group.version]
-    try:
-        group.path.mkdir()
-        (group.path / limit).write_text(str(memory_bytes))
-    except OSError:
-        group.remove()
-        return None
-    with contextlib.suppress(OSError):  # a kernel without swap has no such file
-        (group.path / swap).write_text(none)
-    return group
+def new_group(memory_bytes: int, processes: int) -> Group | None:
+    """Return a new group in which a sandbox may use so much memory and have so many processes; None for none.
+
+    It holds what can be counted here.
+    """
+    name = f"{_NAME}{os.getpid()}-{next(_numbers)}"
+    group = Group()
+    wanted: tuple[tuple[Controller, int], ...] = (("memory", memory_bytes), ("pids", processes + _OURS))
+    for controller, most in wanted:
+        parent = parent_group(controller)
+        if parent is None or group.elsewhere(parent):
+            continue
+        _remove_old(parent.path)
+        place = Place(parent.path / name, parent.version)
+        try:
+            place.path.mkdir(exist_ok=True)  # of version 2 it is one for both
+            (place.path / _LIMIT[controller, place.version]).write_text(str(most))
+        except OSError:
+            if place.path not in group._paths:
+                with contextlib.suppress(OSError):
+                    place.path.rmdir()
+            continue
+        group.places[controller] = place
+    if "memory" in group.places:
+        path, version = group.places["memory"]
+        swap, none = _SWAP[version]
+        with contextlib.suppress(OSError):  # a kernel without swap has no such file
+            (path / swap).write_text(none)
+    return group if group.places else None
 
 
 @functools.cache
-def parent_group() -> Group | None:
-    """Return the group below which groups can be made here, None for none. One is made and entered to know."""
-    for one in _candidates():
-        trial = Group(one.path / f"{_NAME}{os.getpid()}-trial", one.version)
+def parent_group(controller: Controller = "memory") -> Place | None:
+    """Return the group below which groups can be made here that count this, None for none. One is made to know."""
+    for one in _candidates(controller):
+        trial = Group({controller: Place(one.path / f"{_NAME}{os.getpid()}-trial", one.version)})
+        path = trial.places[controller].path
         try:
-            trial.path.mkdir()
+            path.mkdir()
         except OSError:
             continue
         try:
-            (trial.path / _FIELDS[one.version][0]).write_text(str(1 << 30))
+            (path / _LIMIT[controller, one.version]).write_text(str(1 << 20 if controller == "pids" else 1 << 30))
             if subprocess.run(trial.entered(["/bin/true"]), capture_output=True, check=False).returncode == 0:
                 return one
         except OSError:
@@ -91,8 +137,8 @@ def parent_group() -> Group | None:
     return None
 
 
-def _candidates() -> Iterator[Group]:
-    """Yield this process's groups that count memory, and the group above, which a user's service manager may own."""
+def _candidates(controller: Controller) -> Iterator[Place]:
+    """Yield this process's groups that may count this, and the group above, which a user's service manager may own."""
     try:
         groups = Path("/proc/self/cgroup").read_text().splitlines()
         mounts = Path("/proc/self/mountinfo").read_text().splitlines()
@@ -101,17 +147,17 @@ def _candidates() -> Iterator[Group]:
     for line in mounts:
         left, _, right = line.partition(" - ")
         kind, _, options = right.split(" ", 2)
-        version = 2 if kind == "cgroup2" else 1 if kind == "cgroup" and "memory" in options.split(",") else 0
+        version = 2 if kind == "cgroup2" else 1 if kind == "cgroup" and controller in options.split(",") else 0
         if not version:
             continue
         root, place = left.split()[3:5]
         for group in groups:
             number, controllers, own = group.split(":", 2)
-            if (number == "0") if version == 2 else ("memory" in controllers.split(",")):
+            if (number == "0") if version == 2 else (controller in controllers.split(",")):
                 path = Path(place) / own.removeprefix(root.rstrip("/")).lstrip("/")
-                yield Group(path, version)
+                yield Place(path, version)
                 if path != Path(place):
-                    yield Group(path.parent, version)
+                    yield Place(path.parent, version)
 
 
 def _remove_old(parent: Path) -> None:

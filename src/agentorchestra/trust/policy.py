@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag, is_undeclared
 from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.settings import PolicySettings
 from agentorchestra.trust.addresses import (
@@ -98,7 +98,7 @@ class DefaultPolicy:
 
     def _undeclared(self, effect: Effect) -> bool:
         """Return True if a tool that does not say what it touches has to be taken for one that sends."""
-        if effect.kind is not EffectKind.INVOKE_TOOL or effect.tags or effect.mode in (Mode.PURE, Mode.COMPOSITE):
+        if effect.kind is not EffectKind.INVOKE_TOOL or not is_undeclared(effect.tags, effect.mode):
             return False
         foreign = effect.declared is not None and effect.declared.trust is Trust.UNTRUSTED
         return foreign or self._settings.undeclared == "ask"

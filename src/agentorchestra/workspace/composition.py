@@ -164,6 +164,7 @@ class Composition:
             distribution=distribution(),
             access=access,
             redact=self.redact_json,
+            warns=self.settings.policy.undeclared == "ask",
             may_call=self.settings.generator.tools,
             may_import=self.settings.generator.libraries,
         )

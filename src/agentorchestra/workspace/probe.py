@@ -15,7 +15,7 @@ from pydantic import BaseModel, JsonValue
 
 from agentorchestra.core.budget import NO_USAGE, Bound, Usage
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag, failed
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Tag, failed, is_undeclared
 from agentorchestra.core.ids import EffectKey, canonical_json
 from agentorchestra.core.policy import PolicyView, Verdict
 from agentorchestra.core.protocols import Handler
@@ -108,7 +108,7 @@ def is_sensitive(effect: Effect) -> bool:
     if effect.kind not in _ACTS:
         return False
     if not tags:
-        return effect.mode not in (Mode.PURE, Mode.COMPOSITE)
+        return is_undeclared(tags, effect.mode)
     network_code = Tag.NETWORK in tags and bool(tags & {Tag.WRITE, Tag.EXECUTE})
     return bool(tags & {Tag.SEND, Tag.SPEND}) or network_code or (Tag.WRITE in tags and not effect.confined)
 

@@ -372,20 +372,29 @@ def _sandbox(settings: Settings | None) -> list[Check]:
         return [Check("sandbox", "warn", one_line(problem), "`bash` and most programs are refused")]
     if not chosen.safe:
         return [Check("sandbox", "warn", chosen.name, "programs that models write may do what you may")]
-    return [Check("sandbox", "ok", f"{chosen.name} runs programs"), *_memory(chosen.name)]
+    return [Check("sandbox", "ok", f"{chosen.name} runs programs"), *_limits(chosen.name)]
 
 
-def _memory(backend: str) -> list[Check]:
-    """Say who holds the limit of memory of bubblewrap's programs; an engine holds its own."""
-    from agentorchestra.sandbox.cgroup import parent_group
+def _limits(backend: str) -> list[Check]:
+    """Say who holds the limits of bubblewrap's programs; an engine holds its own."""
+    from agentorchestra.sandbox.cgroup import Controller, parent_group
 
     if backend != "bubblewrap":
         return []
-    group = parent_group()
-    if group is not None:
-        return [Check("sandbox memory", "ok", f"held by the kernel (control groups, version {group.version})")]
-    detail = "added up 20 times a second, and each process by itself: no control group can be made here"
-    return [Check("sandbox memory", "ok", detail, "a unit to which memory is delegated has one")]
+    checks = []
+    otherwise: tuple[tuple[str, Controller, str], ...] = (
+        ("memory", "memory", "added up 20 times a second, and each process by itself"),
+        ("processes", "pids", "held for the user that each sandbox has (RLIMIT_NPROC)"),
+    )
+    for what, controller, without in otherwise:
+        group = parent_group(controller)
+        if group is not None:
+            detail, hint = f"held by the kernel (control groups, version {group.version})", ""
+        else:
+            detail = f"{without}: no control group can be made here"
+            hint = f"a unit to which {controller} is delegated has one"
+        checks.append(Check(f"sandbox {what}", "ok", detail, hint))
+    return checks
 
 
 def _browser(settings: Settings | None) -> list[Check]:

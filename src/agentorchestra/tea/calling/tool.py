@@ -18,6 +18,8 @@ What a tool touches (`effect`) decides what a crash means for it (docs/door.md, 
 | any, with `idempotent=True` | repeatable (pure stays pure) |
 | `"composite"`: performs effects through `ctx` | composite: entered again |
 | everything else, and no effect at all | once: never silently repeated |
+
+A tool without `effect` is treated as doing everything (docs/security.md), and registering it says so once.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ from typing_extensions import ParamSpec, TypeVar
 
 from agentorchestra.core.budget import NO_COST, Bound
 from agentorchestra.core.content import Trust, lowest
-from agentorchestra.core.effects import Approval, Mode, Tag
+from agentorchestra.core.effects import Approval, Mode, Tag, is_undeclared
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
@@ -151,6 +153,11 @@ class Tool(Generic[P, R]):
     def description(self) -> str:
         """As a model reads it."""
         return self.schema.description
+
+    @property
+    def undeclared(self) -> bool:
+        """True if it does not say what it touches: it is treated as doing everything."""
+        return is_undeclared(self.tags, self.mode)
 
     @property
     def owner(self) -> Any:
@@ -322,8 +329,8 @@ def tool(
 
     Args:
         function: the function, when used bare.
-        effect: what it touches; see the table in this module. Without it the tool is taken to do something that
-            must not happen twice.
+        effect: what it touches; see the table in this module. Without it the tool is treated as doing everything: its
+            calls are judged as those of a tool that sends, and none is silently repeated.
         idempotent: whether doing it twice is the same as doing it once.
         version: `major.minor.patch`; without one the registry computes it (docs/components.md).
         name: other than the function's.

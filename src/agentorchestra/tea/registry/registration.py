@@ -9,13 +9,20 @@ import json
 import re
 import reprlib
 import sys
+import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel, JsonValue, ValidationError
 
-from agentorchestra.core.errors import ManifestError, SourceError, ToolDefinitionError, UsageError
+from agentorchestra.core.errors import (
+    ManifestError,
+    SourceError,
+    ToolDefinitionError,
+    UndeclaredToolWarning,
+    UsageError,
+)
 from agentorchestra.tea.calling.definitions import tool_of_definition
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.dynamic import load_source, tools_from_source
@@ -152,6 +159,26 @@ def _installed(places: tuple[str, ...]) -> tuple[importlib.metadata.EntryPoint, 
     """Return the entry points of all kinds; looking for them opens a file of every distribution."""
     found = importlib.metadata.entry_points()
     return tuple(point for group in found.groups if group.startswith(GROUP) for point in found.select(group=group))
+
+
+_TOLD: dict[Any, Any] = {}
+"""What `warnings` has told already: the same tool of the same place is told once, whichever workspace has it."""
+
+
+def warn_undeclared(one: Tool[..., Any]) -> None:
+    """Warn of a tool that does not say what it touches, with the place of its function."""
+    if not one.undeclared or one.traits.approval != "policy":
+        return
+    code = getattr(inspect.unwrap(one), "__code__", None)
+    warnings.warn_explicit(
+        f"the tool {one.name!r} does not say what it touches, so it is treated as doing everything: its calls are "
+        'asked about like those of a tool that sends. Write @tool(effect="read") or what else it does: "pure", '
+        '"write", "network", "execute", "send", "spend", "composite" (docs/security.md)',
+        UndeclaredToolWarning,
+        code.co_filename if code is not None else one.__module__,
+        code.co_firstlineno if code is not None else 1,
+        registry=_TOLD,
+    )
 
 
 # -- texts -------------------------------------------------------------------------------------------------------------

@@ -21,13 +21,27 @@ from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.context import ContextManager
 from agentorchestra.tea.registry.entries import By
 from agentorchestra.tea.registry.history import checked_component_name
+from agentorchestra.tea.registry.kind import Made
 from agentorchestra.tea.registry.kinds import EnvironmentFactory
+from agentorchestra.tea.registry.registration import warn_undeclared
 
 _WRITTEN = json.JSONEncoder(default=str)
 
 
 class TCPServer(ContextManager[Tool[..., Any]]):
-    """The Tool Context Protocol (000, definition 4)."""
+    """The Tool Context Protocol (000, definition 4).
+
+    Attributes:
+        warns: whether it warns of tools that do not say what they touch.
+    """
+
+    warns = True
+
+    def _identify(self, name: str, one: Tool[..., Any], made: Made | None = None) -> tuple[str, Made | None]:
+        """Return the identity of a tool that is registered; each comes here once."""
+        if self.warns:
+            warn_undeclared(one)
+        return super()._identify(name, one, made)
 
     async def register_definition(
         self,
