@@ -32,7 +32,8 @@ COLUMNS = {
 }
 """Of the first format."""
 
-SINCE = {"0002": {"runs": "session, imported", "blobs": "touched"}}
+_SECOND = {"runs": "session, imported", "blobs": "touched"}
+SINCE = {"0002": _SECOND, "0003": _SECOND}
 """Columns that a later format added."""
 
 

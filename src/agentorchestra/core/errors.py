@@ -4,7 +4,8 @@
     ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
-    │     WorkspaceState, HttpRequest, SandboxUnavailable, Image, SystemDefinition, Evaluation,
+    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings,
+    │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
@@ -226,6 +227,14 @@ class HttpRequestError(UsageError):
     def __init__(self, message: str, *, status: int = 400) -> None:
         super().__init__(message)
         self.status = status
+
+
+class RequestKeyError(UsageError):
+    """The key of a request was used before, with another request."""
+
+
+class OtherSettingsError(UsageError):
+    """A run was made under another preset, application or task folder than the process that is to drive it has."""
 
 
 class StoreError(AgentOrchestraError):

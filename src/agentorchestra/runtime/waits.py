@@ -17,6 +17,9 @@ from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, w
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
 """Statuses of runs that go on by themselves, now or later: only those can be paused."""
 
+MOST_LOST = 3
+"""Jobs in a row that may end with their process and without progress, until nobody takes the run up any more."""
+
 _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 _SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on request"}
 
@@ -32,10 +35,12 @@ def last_end(events: list[Event]) -> RunEnded | None:
     return None
 
 
-async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str, status: RunStatus) -> bool:
-    """Give a run that nobody drives the status that was asked for (`paused`, `cancelled`), at once.
+async def end_undriven(
+    store: Store, engine: LocalEngine, clock: Clock, run: str, status: RunStatus, *, error: str = ""
+) -> bool:
+    """Give a run that nobody drives the status that was asked for (`paused`, `cancelled`) or it deserves, at once.
 
-    The engine of this process claims the run for the moment.
+    The engine of this process claims the run for the moment. `error` is why, for another status than those two.
 
     Returns:
         Whether it has that status now; not where another process drives it, which finds the request in its log.
@@ -55,7 +60,7 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
             update={
                 "status": status,
                 "active_s": round(active_seconds(events), 3),
-                "error": _SENTENCES[status],
+                "error": error or _SENTENCES[status],
                 "error_type": None,
             }
         )
@@ -65,6 +70,16 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
     finally:
         await engine.release(run, epoch)
     return True
+
+
+def lost_drivers(events: list[Event]) -> int:
+    """Return how many jobs in a row came to no end and recorded no outcome: their processes ended."""
+    count = 0
+    for event in reversed(events):
+        if event.type in ("completed", "run_ended", "forked"):
+            break
+        count += event.type == "driving_started"
+    return count
 
 
 def news(events: list[Event]) -> bool:

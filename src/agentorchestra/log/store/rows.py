@@ -11,7 +11,13 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, to_json
 
 from agentorchestra.core.clock import stamp_utc
-from agentorchestra.core.errors import DuplicateEventError, FencedError, StoreError, UnknownRunError
+from agentorchestra.core.errors import (
+    DuplicateEventError,
+    FencedError,
+    RequestKeyError,
+    StoreError,
+    UnknownRunError,
+)
 from agentorchestra.core.events import BODIES, EffectCompleted, EffectStarted, Event, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import compact_encoder
@@ -174,6 +180,10 @@ def encode_import(record: RunRecord, events: Sequence[Event]) -> tuple[Row, ...]
 
 def unknown_run(run: str) -> UnknownRunError:
     return UnknownRunError(f"no run {run!r} in this workspace; `agentorchestra runs` lists them")
+
+
+def taken_key(key: str) -> RequestKeyError:
+    return RequestKeyError(f"there is a run under the key {key!r} already; send a new request under a new key")
 
 
 def existing_run(run: str) -> StoreError:
