@@ -222,11 +222,15 @@ class WorkspaceStateError(UsageError):
 
 
 class HttpRequestError(UsageError):
-    """A request to the HTTP interface is malformed, too large or comes at the wrong time; `status` is the answer's."""
+    """A request to the HTTP interface is malformed, too large or comes at the wrong time.
 
-    def __init__(self, message: str, *, status: int = 400) -> None:
+    `status` is the answer's; after `retry_after_s` seconds it may be sent again.
+    """
+
+    def __init__(self, message: str, *, status: int = 400, retry_after_s: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after_s = retry_after_s
 
 
 class RequestKeyError(UsageError):

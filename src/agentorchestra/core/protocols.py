@@ -410,10 +410,13 @@ class Store(Protocol):
     async def request(self, key: str) -> tuple[str, str] | None:
         """Return the run that was accepted under a key and the digest of its request; None where there is none."""
 
-    async def unfinished(self, *, accepted: bool | None = None, limit: int | None = None) -> list[UnfinishedRun]:
-        """Return the runs that are created or running, oldest first.
+    async def unfinished(
+        self, *, run: str | None = None, accepted: bool | None = None, limit: int | None = None
+    ) -> list[UnfinishedRun]:
+        """Return the runs that are created or running, oldest first; not those that came from elsewhere.
 
         Args:
+            run: only this one.
             accepted: only those that a server took on, or only the others.
             limit: at most so many.
         """

@@ -45,7 +45,15 @@ from agentorchestra.log.store.pages import selected_events
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.run import Asker, Run, open_questions
-from agentorchestra.runtime.waits import GOES_ON, actors, due_runs, end_undriven, waiting_until
+from agentorchestra.runtime.waits import (
+    GOES_ON,
+    Standing,
+    actors,
+    due_runs,
+    end_undriven,
+    standing,
+    waiting_until,
+)
 from agentorchestra.sandbox import Sandbox, Shell
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
@@ -476,10 +484,11 @@ class Workspace(Generic[Deps]):
         return run_id
 
     async def take_up(self, run_id: str) -> RunResult:
-        """Drive a run that is created or running by its id, to its end or to where it waits, as a server does.
+        """Drive a run that is created, running or waiting by its id, to its end or to where it waits, as a server does.
 
-        A run that ended the process that drove it several times in a row, without progress, fails instead (a
-        `resume` that a person asks for still tries it again). A run of any other status stays as it is.
+        It is a server's from here on: whoever takes runs up goes on with it after a crash. A run that ended the process
+        that drove it several times in a row, without progress, fails instead (a `resume` that a person asks for still
+        tries it again). A run of any other status stays as it is.
 
         Returns:
             Its result, as `resume` gives it.
@@ -492,6 +501,23 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         return await self._driver.take_up(run_id)
+
+    async def enqueue(self, run_id: str, *, budget: Budget | None = None) -> None:
+        """Put a run that stopped, and that nobody drives, into the queue: it is `running`, and `take_up` drives it.
+
+        Args:
+            run_id: the run; one that is over stays as it is.
+            budget: other limits from here on.
+
+        Raises:
+            FencedError: if a process drives it.
+        """
+        self._need_open()
+        await self._driver.enqueue(run_id, budget)
+
+    async def standings(self, run_id: str | None = None) -> dict[str, Standing]:
+        """Return how each run (or this one) stands that is created or running: driven, queued, abandoned, created."""
+        return {one.id: standing(one) for one in await self._parts.store.unfinished(run=run_id)}
 
     async def foresee(self, task: str | RunSpec, **fields: Unpack[RunFields]) -> Foresight:
         """Return the requests that a run's test-time scaling comes to (docs/scaling.md); nothing is asked or written.

@@ -143,22 +143,24 @@ class MemoryStore(Store):
             found = self._under(key)
             return None if found is None or found.accepted is None else (found.id, found.accepted.digest)
 
-    async def unfinished(self, *, accepted: bool | None = None, limit: int | None = None) -> list[UnfinishedRun]:
+    async def unfinished(
+        self, *, run: str | None = None, accepted: bool | None = None, limit: int | None = None
+    ) -> list[UnfinishedRun]:
         with self._use():
             now = datetime.now(UTC)
             found = [
                 UnfinishedRun(
-                    run.id,
-                    run.status,
-                    run.accepted is not None,
-                    run.owner,
-                    run.owner is not None and run.lease_until is not None and run.lease_until > now,
-                    run.lease_until,
+                    one.id,
+                    one.status,
+                    one.accepted is not None,
+                    one.owner,
+                    one.owner is not None and one.lease_until is not None and one.lease_until > now,
+                    one.lease_until,
                 )
-                for run in sorted(self._runs.values(), key=lambda run: (run.created, run.id))
-                if run.status in (RunStatus.CREATED, RunStatus.RUNNING)
+                for one in sorted(self._runs.values(), key=lambda one: (one.created, one.id))
+                if one.status in (RunStatus.CREATED, RunStatus.RUNNING) and one.imported is None
             ]
-        return [one for one in found if accepted in (None, one.accepted)][:limit]
+        return [one for one in found if run in (None, one.id) and accepted in (None, one.accepted)][:limit]
 
     async def count_created(self) -> int:
         return sum(one.status is RunStatus.CREATED for one in await self.unfinished(accepted=True))

@@ -105,15 +105,19 @@ class SqlStore(Writer, Reader, Store):
 
         return await self._read(read)
 
-    async def unfinished(self, *, accepted: bool | None = None, limit: int | None = None) -> list[UnfinishedRun]:
+    async def unfinished(
+        self, *, run: str | None = None, accepted: bool | None = None, limit: int | None = None
+    ) -> list[UnfinishedRun]:
         held = (jobs.c.lease_until > self._now()).label("held")
         statement = (
             select(runs.c.id, runs.c.status, runs.c.accepted, jobs.c.owner, jobs.c.lease_until, held)
             .select_from(runs.join(jobs, jobs.c.run == runs.c.id))
-            .where(runs.c.status.in_((RunStatus.CREATED.value, RunStatus.RUNNING.value)))
+            .where(runs.c.status.in_((RunStatus.CREATED.value, RunStatus.RUNNING.value)), runs.c.imported.is_(None))
             .order_by(runs.c.created, runs.c.id)
             .limit(limit)
         )
+        if run is not None:
+            statement = statement.where(runs.c.id == run)
         if accepted is not None:
             statement = statement.where(runs.c.accepted.is_not(None) if accepted else runs.c.accepted.is_(None))
 
