@@ -108,7 +108,7 @@ class RunQueue:
 
     async def _fill(self) -> None:
         free = self.places - len(self._tasks)
-        if free <= 0 or self.stopping:
+        if free <= 0:
             return
         ready = [run_id for run_id in await self._ws.due() if self._is_free(run_id)]
         if len(ready) < free:
@@ -143,7 +143,7 @@ class RunQueue:
             limit = None  # all that came first are other servers' or refused
 
     async def _drive(self, run_id: str) -> None:
-        result = await self._ws.take_up(run_id)
+        result = await self._ws.take_up(run_id, accept=True)
         self.ended[result.status.value] += 1
 
     def _over(self, run_id: str, task: asyncio.Task[None]) -> None:

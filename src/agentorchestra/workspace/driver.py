@@ -77,14 +77,14 @@ class RunDriver:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
         return job.make_result(run_id, record.manifest, ended, run)
 
-    async def take_up(self, run_id: str) -> RunResult:
+    async def take_up(self, run_id: str, *, accept: bool) -> RunResult:
         """Drive a run that goes on by itself and that nobody drives; see Workspace.take_up."""
         parts = self._parts
         record = await parts.record(run_id)
         if record.status not in GOES_ON:
             return await self.result(run_id)
         self._check_settings(record)
-        if record.accepted is None:
+        if accept and record.accepted is None:
             await parts.store.accept(run_id, parts.clock.now())
         lost = lost_drivers(await parts.store.load(run_id))
         if lost >= MOST_LOST:
@@ -108,7 +108,7 @@ class RunDriver:
             if budget is not None:
                 events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
             before = last_end(events) or RunEnded(status=RunStatus.RUNNING, active_s=0.0)
-            cleared = {"error": None, "error_type": None, "waiting_for": [], "until": None}
+            cleared: dict[str, Any] = {"error": None, "error_type": None, "waiting_for": [], "until": None}
             ended = before.model_copy(
                 update={"status": RunStatus.RUNNING, "active_s": round(active_seconds(events), 3), **cleared}
             )

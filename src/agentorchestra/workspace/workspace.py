@@ -483,12 +483,15 @@ class Workspace(Generic[Deps]):
             )
         return run_id
 
-    async def take_up(self, run_id: str) -> RunResult:
+    async def take_up(self, run_id: str, *, accept: bool = False) -> RunResult:
         """Drive a run that is created, running or waiting by its id, to its end or to where it waits, as a server does.
 
-        It is a server's from here on: whoever takes runs up goes on with it after a crash. A run that ended the process
-        that drove it several times in a row, without progress, fails instead (a `resume` that a person asks for still
-        tries it again). A run of any other status stays as it is.
+        A run that ended the process that drove it several times in a row, without progress, fails instead (a `resume`
+        that a person asks for still tries it again). A run of any other status stays as it is.
+
+        Args:
+            run_id: the run.
+            accept: it is a server's from here on: the next one goes on with it after a crash.
 
         Returns:
             Its result, as `resume` gives it.
@@ -500,7 +503,7 @@ class Workspace(Generic[Deps]):
             UnknownRunError, UnknownComponentError: as `resume`.
         """
         self._need_open()
-        return await self._driver.take_up(run_id)
+        return await self._driver.take_up(run_id, accept=accept)
 
     async def enqueue(self, run_id: str, *, budget: Budget | None = None) -> None:
         """Put a run that stopped, and that nobody drives, into the queue: it is `running`, and `take_up` drives it.

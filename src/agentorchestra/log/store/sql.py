@@ -79,7 +79,7 @@ class SqlStore(Writer, Reader, Store):
                     raise rows.unknown_run(str(record.parent_run))
             statement = self._insert(runs).on_conflict_do_nothing().returning(runs.c.id)
             if connection.execute(statement, values).first() is None:
-                key = values["request_key"]
+                key = None if accepted is None else accepted.key
                 if key is not None and connection.execute(_REQUEST.where(runs.c.request_key == key)).first():
                     raise rows.taken_key(key)
                 raise rows.existing_run(run)
