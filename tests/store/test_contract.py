@@ -25,9 +25,9 @@ from tests.store.support import (
     told,
 )
 
-from agentorchestra.core.errors import DuplicateEventError, FencedError, StoreError, UnknownRunError
+from agentorchestra.core.errors import DuplicateEventError, FencedError, RequestKeyError, StoreError, UnknownRunError
 from agentorchestra.core.events import Event, NewEvent, RunCreated, Told
-from agentorchestra.core.protocols import Store
+from agentorchestra.core.protocols import Acceptance, Store
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.rows import INLINE_BYTES
 
@@ -66,6 +66,7 @@ async def test_a_new_run_has_its_first_events_and_nobody_drives_it(store: Store)
         "parent_run": "run_0",
         "fork_seq": 7,
         "imported": None,
+        "accepted": None,
     }
     first, second = await store.load("run_1")
     assert (first.run, first.seq, first.branch, first.n, first.type) == ("run_1", 1, "", 1, "run_created")
@@ -117,6 +118,53 @@ async def test_runs_are_listed_newest_first(store: Store) -> None:
     assert [record.id for record in await store.list_runs()] == ["run_b", "run_a", "run_d", "run_c"]
     assert [record.id for record in await store.list_runs(limit=2)] == ["run_b", "run_a"]
     assert await store.list_runs(limit=0) == []
+
+
+# --- runs that a server took on -----------------------------------------------------------------
+
+
+async def test_a_key_stands_for_one_run(store: Store) -> None:
+    await store.create_run("run_1", manifest(), [created()], accepted=Acceptance(TS, "offer-7", "abc"))
+    assert await store.request("offer-7") == ("run_1", "abc")
+    assert await store.request("offer-8") is None
+    with pytest.raises(RequestKeyError, match="a run under the key 'offer-7' already; send a new request under a new"):
+        await store.create_run("run_2", manifest(), [created()], accepted=Acceptance(TS, "offer-7", "abc"))
+    assert await store.get_run("run_2") is None and await store.job("run_2") is None
+    for run in ("run_2", "run_3"):  # without a key as many as come
+        await store.create_run(run, manifest(), [created()], accepted=Acceptance(TS))
+    record = await store.get_run("run_3")
+    assert record is not None and record.accepted == TS
+
+
+async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:
+    second = TS + timedelta(seconds=1)
+    await store.create_run("run_b", manifest(created=second), [], accepted=Acceptance(second))
+    for run in ("run_a", "run_c", "run_over"):
+        await store.create_run(run, manifest(), [])
+    epoch = await store.claim("run_c", owner(), lease_s=LEASE_S)
+    assert epoch is not None
+    await done(store.append("run_c", epoch, [completed(0)], status=RunStatus.RUNNING))
+    await done(store.append("run_over", 0, [completed(0)], status=RunStatus.COMPLETED))
+
+    found = await store.unfinished()
+    assert [(one.id, one.status, one.accepted, one.owner, one.held) for one in found] == [
+        ("run_a", RunStatus.CREATED, False, None, False),
+        ("run_c", RunStatus.RUNNING, False, owner(), True),
+        ("run_b", RunStatus.CREATED, True, None, False),
+    ]
+    assert [one.id for one in await store.unfinished(limit=2)] == ["run_a", "run_c"]
+    assert [one.id for one in await store.unfinished(accepted=True)] == ["run_b"]
+    assert [one.id for one in await store.unfinished(accepted=False, limit=1)] == ["run_a"]
+    assert await store.count_created() == 1
+
+    await store.accept("run_a", TS)
+    await store.accept("run_b", TS)
+    assert await store.count_created() == 2
+    (later,) = [await store.get_run("run_b")]
+    assert later is not None and later.accepted == second  # the first note stays
+    assert await store.claim("run_a", owner(), lease_s=0.0) == 1
+    (run_a,) = [one for one in await store.unfinished() if one.id == "run_a"]
+    assert (run_a.owner, run_a.held, run_a.accepted) == (owner(), False, True)
 
 
 # --- append and load ----------------------------------------------------------------------------

@@ -33,7 +33,7 @@ COLUMNS = {
 """Of the first format."""
 
 _SECOND = {"runs": "session, imported", "blobs": "touched"}
-SINCE = {"0002": _SECOND, "0003": _SECOND}
+SINCE = dict.fromkeys(("0002", "0003", "0004"), _SECOND)
 """Columns that later formats have besides."""
 
 

@@ -4,7 +4,8 @@
     ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
-    │     WorkspaceState, HttpRequest, SandboxUnavailable, Image, SystemDefinition, Evaluation,
+    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings,
+    │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
@@ -222,11 +223,23 @@ class WorkspaceStateError(UsageError):
 
 
 class HttpRequestError(UsageError):
-    """A request to the HTTP interface is malformed, too large or comes at the wrong time; `status` is the answer's."""
+    """A request to the HTTP interface is malformed, too large or comes at the wrong time.
 
-    def __init__(self, message: str, *, status: int = 400) -> None:
+    `status` is the answer's; after `retry_after_s` seconds it may be sent again.
+    """
+
+    def __init__(self, message: str, *, status: int = 400, retry_after_s: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after_s = retry_after_s
+
+
+class RequestKeyError(UsageError):
+    """The key of a request was used before, with another request."""
+
+
+class OtherSettingsError(UsageError):
+    """A run was made under another preset, application or task folder than the process that is to drive it has."""
 
 
 class StoreError(AgentOrchestraError):

@@ -313,6 +313,8 @@ class RunRecord(BaseModel, frozen=True):
     imported: datetime | None = None
     """When it came from elsewhere (a bundle, a file of events). What such a run names (an application, tools, texts of
     modules) is another's: reading and replaying it executes none of it."""
+    accepted: datetime | None = None
+    """When a server took it on; None for a run that somebody else drives."""
 
 
 class Job(BaseModel, frozen=True):
@@ -333,6 +335,37 @@ class RunState(NamedTuple):
     ended: datetime  # the time of its last event; of its creation where it has none
     parent_run: str | None
     driven: bool  # whether a process holds a lease on it
+
+
+class Acceptance(NamedTuple):
+    """A server took a run on: it drives the run, or the server that is started after it does.
+
+    Attributes:
+        at: when.
+        key: the same request that is sent again under this key is the same run; None without one.
+        digest: of the request: another one under the same key is refused.
+    """
+
+    at: datetime
+    key: str | None = None
+    digest: str = ""
+
+
+class UnfinishedRun(NamedTuple):
+    """A run that is created or running, and who drives it.
+
+    Attributes:
+        owner: who claimed it last and did not release it; None for nobody.
+        held: whether the owner's lease is not over yet, in the store's time.
+        lease_until: when it is over.
+    """
+
+    id: str
+    status: RunStatus
+    accepted: bool
+    owner: Owner | None
+    held: bool
+    lease_until: datetime | None
 
 
 class Swept(NamedTuple):
@@ -362,8 +395,34 @@ class Store(Protocol):
     async def close(self) -> None:
         """Drain what was appended, then release everything; idempotent."""
 
-    async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
-        """Create a run with its first events, status `created`, epoch 0."""
+    async def create_run(
+        self, run: str, manifest: RunManifest, events: Sequence[NewEvent], *, accepted: Acceptance | None = None
+    ) -> None:
+        """Create a run with its first events, status `created`, epoch 0.
+
+        Raises:
+            RequestKeyError: if there is a run under the key of `accepted`; nothing was written.
+        """
+
+    async def accept(self, run: str, at: datetime) -> None:
+        """Note that a server took a run on that was created by somebody else; an earlier note stays."""
+
+    async def request(self, key: str) -> tuple[str, str] | None:
+        """Return the run that was accepted under a key and the digest of its request; None where there is none."""
+
+    async def unfinished(
+        self, *, run: str | None = None, accepted: bool | None = None, limit: int | None = None
+    ) -> list[UnfinishedRun]:
+        """Return the runs that are created or running, oldest first; not those that came from elsewhere.
+
+        Args:
+            run: only this one.
+            accepted: only those that a server took on, or only the others.
+            limit: at most so many.
+        """
+
+    async def count_created(self) -> int:
+        """Return how many runs that a server took on are still `created`."""
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         """Create a run that was made elsewhere, with its whole log as it is there; nobody drives it.

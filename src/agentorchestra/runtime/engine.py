@@ -99,6 +99,7 @@ class _Driven:
     run: Run | None = None
     seen: int = 0
     lost: bool = False
+    leaving: bool = False
 
 
 class LocalEngine:
@@ -188,6 +189,16 @@ class LocalEngine:
         if driven is not None:
             driven.run = run
             driven.seen = run.ledger.last_seq
+            if driven.leaving:
+                run.leave()
+
+    def leave(self, run: str) -> None:
+        """Have a run that is driven here begin no further effect, and stay `running` for who takes it up next."""
+        driven = self._driven.get(run)
+        if driven is not None:
+            driven.leaving = True
+            if driven.run is not None:
+                driven.run.leave()
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
         """Ask whoever drives the run to stop it; the request is an event of the log."""

@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import FencedError
 from agentorchestra.core.events import Event, RunEnded, new_event
-from agentorchestra.core.protocols import Store
+from agentorchestra.core.protocols import Store, UnfinishedRun
 from agentorchestra.core.spec import FINAL, RunStatus
 from agentorchestra.log.ledger import Ledger
-from agentorchestra.runtime.engine import LocalEngine
+from agentorchestra.runtime.engine import LocalEngine, is_dead
 from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, wait_for
 
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
 """Statuses of runs that go on by themselves, now or later: only those can be paused."""
+
+MOST_LOST = 3
+"""Jobs in a row that may end with their process and without progress, until nobody takes the run up any more."""
+
+Standing = Literal["driven", "queued", "abandoned", "created"]
+"""How a run stands that is created or running.
+
+`driven`: a process holds it. `queued`: a server took it on, and it waits for a place at a server. `abandoned`: whoever
+drove it is gone, and it goes on when somebody resumes it. `created`: whoever made it has not begun.
+"""
 
 _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 _SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on request"}
@@ -32,10 +43,21 @@ def last_end(events: list[Event]) -> RunEnded | None:
     return None
 
 
-async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str, status: RunStatus) -> bool:
-    """Give a run that nobody drives the status that was asked for (`paused`, `cancelled`), at once.
+def standing(run: UnfinishedRun) -> Standing:
+    """Return how a created or running run stands: whether somebody drives it, will, or does not any more."""
+    if run.owner is not None and run.held and not is_dead(run.owner):
+        return "driven"
+    if run.accepted:
+        return "queued"
+    return "created" if run.status is RunStatus.CREATED else "abandoned"
 
-    The engine of this process claims the run for the moment.
+
+async def end_undriven(
+    store: Store, engine: LocalEngine, clock: Clock, run: str, status: RunStatus, *, error: str = ""
+) -> bool:
+    """Give a run that nobody drives the status that was asked for (`paused`, `cancelled`) or it deserves, at once.
+
+    The engine of this process claims the run for the moment. `error` is why, for another status than those two.
 
     Returns:
         Whether it has that status now; not where another process drives it, which finds the request in its log.
@@ -55,7 +77,7 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
             update={
                 "status": status,
                 "active_s": round(active_seconds(events), 3),
-                "error": _SENTENCES[status],
+                "error": error or _SENTENCES[status],
                 "error_type": None,
             }
         )
@@ -65,6 +87,16 @@ async def end_undriven(store: Store, engine: LocalEngine, clock: Clock, run: str
     finally:
         await engine.release(run, epoch)
     return True
+
+
+def lost_drivers(events: list[Event]) -> int:
+    """Return how many jobs in a row came to no end and recorded no outcome: their processes ended."""
+    count = 0
+    for event in reversed(events):
+        if event.type in ("completed", "run_ended", "forked"):
+            break
+        count += event.type == "driving_started"
+    return count
 
 
 def news(events: list[Event]) -> bool:

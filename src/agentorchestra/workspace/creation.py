@@ -27,7 +27,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import Acceptance, RunRecord
 from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
@@ -91,13 +91,20 @@ class RunCreator:
         self._settings = parts.settings
         self._catalog = parts.catalog
 
-    async def create(self, spec: RunSpec, objects: RunObjects, *, temporary_files: bool = False) -> str:
+    async def create(
+        self,
+        spec: RunSpec,
+        objects: RunObjects,
+        *,
+        temporary_files: bool = False,
+        accepted: Acceptance | None = None,
+    ) -> str:
         """Check everything, then write the run; nothing is spent yet. Return the run's id.
 
         Args:
             spec: what is asked.
             objects: what the run has besides.
-            temporary_files: see Workspace.create.
+            temporary_files, accepted: see Workspace.create.
         """
         from agentorchestra.agents.handler import find_system
         from agentorchestra.agents.registry import wants_in_run
@@ -182,7 +189,7 @@ class RunCreator:
             image=self._image(environments),
             created=parts.clock.now(),
         )
-        await self._write(run_id, manifest)
+        await self._write(run_id, manifest, accepted)
         self._equipper.given.keep(run_id, equipment)
         return run_id
 
@@ -300,9 +307,9 @@ class RunCreator:
     def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
 
-    async def _write(self, run_id: str, manifest: RunManifest) -> None:
+    async def _write(self, run_id: str, manifest: RunManifest, accepted: Acceptance | None = None) -> None:
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
-        await self._parts.store.create_run(run_id, manifest, [created])
+        await self._parts.store.create_run(run_id, manifest, [created], accepted=accepted)
 
     async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
         """Return what the run is driven with; what its environments need of this machine is there."""

@@ -26,13 +26,14 @@ from agentorchestra.core.errors import (
     AppError,
     BackupError,
     EmptyTaskError,
+    RequestKeyError,
     UnknownComponentError,
     UsageError,
     WorkspaceStateError,
 )
 from agentorchestra.core.events import Event, PauseRequested, Rated, Told
 from agentorchestra.core.policy import Policy
-from agentorchestra.core.protocols import Environment, RunRecord, Store
+from agentorchestra.core.protocols import Acceptance, Environment, RunRecord, Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import FINAL, UNTESTED, Question, RunFields, RunResult, RunSpec, RunStatus
@@ -44,7 +45,15 @@ from agentorchestra.log.store.pages import selected_events
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.run import Asker, Run, open_questions
-from agentorchestra.runtime.waits import GOES_ON, actors, due_runs, end_undriven, waiting_until
+from agentorchestra.runtime.waits import (
+    GOES_ON,
+    Standing,
+    actors,
+    due_runs,
+    end_undriven,
+    standing,
+    waiting_until,
+)
 from agentorchestra.sandbox import Sandbox, Shell
 from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
@@ -429,20 +438,89 @@ class Workspace(Generic[Deps]):
         tools: Sequence[Any] = (),
         output_type: type[Any] | None = None,
         temporary_files: bool = False,
+        accepted: Acceptance | None = None,
         **fields: Unpack[RunFields],
     ) -> str:
-        """Check everything, then write the run into the log; nothing is spent yet. `resume` drives it.
+        """Check everything, then write the run into the log; nothing is spent yet. Nobody drives it.
+
+        `resume` drives it here; `take_up` drives it by its id in any process that has the same application.
 
         Args:
             task, tools, output_type, fields: as for `run`.
             temporary_files: the files lie where they will not stay: sources name the run's own copies.
+            accepted: a server or a queue takes the run on, and sees to it that it is driven, also after a crash.
 
         Returns:
-            The run's id.
+            The run's id; that of the earlier run where the same request was accepted before under its key.
+
+        Raises:
+            RequestKeyError: if another request was accepted under the key.
         """
         self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
-        return await self._creator.create(spec, objects, temporary_files=temporary_files)
+        if accepted is None or accepted.key is None:
+            return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
+        known = await self._accepted_before(accepted.key, accepted.digest)
+        if known is not None:
+            return known
+        try:
+            return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
+        except RequestKeyError:  # the same request came a second time, at the same time
+            known = await self._accepted_before(accepted.key, accepted.digest)
+            if known is None:
+                raise
+            return known
+
+    async def _accepted_before(self, key: str, digest: str) -> str | None:
+        found = await self.store.request(key)
+        if found is None:
+            return None
+        run_id, earlier = found
+        if earlier != digest:
+            raise RequestKeyError(
+                f"the key {key!r} was used for another request, which became run {run_id}; send this one under a new "
+                "key, or the earlier one unchanged"
+            )
+        return run_id
+
+    async def take_up(self, run_id: str, *, accept: bool = False) -> RunResult:
+        """Drive a run that is created, running or waiting by its id, to its end or to where it waits, as a server does.
+
+        A run that ended the process that drove it several times in a row, without progress, fails instead (a `resume`
+        that a person asks for still tries it again). A run of any other status stays as it is.
+
+        Args:
+            run_id: the run.
+            accept: it is a server's from here on: the next one goes on with it after a crash.
+
+        Returns:
+            Its result, as `resume` gives it.
+
+        Raises:
+            FencedError: if another process drives it.
+            OtherSettingsError: if it was made with another application, preset or task folder; it stays in the log
+                for a process that has them.
+            UnknownRunError, UnknownComponentError: as `resume`.
+        """
+        self._need_open()
+        return await self._driver.take_up(run_id, accept=accept)
+
+    async def enqueue(self, run_id: str, *, budget: Budget | None = None) -> None:
+        """Put a run that stopped, and that nobody drives, into the queue: it is `running`, and `take_up` drives it.
+
+        Args:
+            run_id: the run; one that is over stays as it is.
+            budget: other limits from here on.
+
+        Raises:
+            FencedError: if a process drives it.
+        """
+        self._need_open()
+        await self._driver.enqueue(run_id, budget)
+
+    async def standings(self, run_id: str | None = None) -> dict[str, Standing]:
+        """Return how each run (or this one) stands that is created or running: driven, queued, abandoned, created."""
+        return {one.id: standing(one) for one in await self._parts.store.unfinished(run=run_id)}
 
     async def foresee(self, task: str | RunSpec, **fields: Unpack[RunFields]) -> Foresight:
         """Return the requests that a run's test-time scaling comes to (docs/scaling.md); nothing is asked or written.

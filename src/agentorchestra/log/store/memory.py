@@ -15,7 +15,17 @@ from typing import Any
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import BlobInfo, Job, Owner, RunRecord, RunState, Store, Swept
+from agentorchestra.core.protocols import (
+    Acceptance,
+    BlobInfo,
+    Job,
+    Owner,
+    RunRecord,
+    RunState,
+    Store,
+    Swept,
+    UnfinishedRun,
+)
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import histories, rows
@@ -43,6 +53,7 @@ class _Run:
         self.epoch = 0
         self.lease_until: datetime | None = None
         self.imported: datetime | None = None
+        self.accepted: Acceptance | None = None
 
     def add(self, new: Sequence[Row]) -> tuple[int, ...]:
         first = len(self.events) + 1
@@ -74,6 +85,7 @@ class _Run:
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
             imported=self.imported,
+            accepted=None if self.accepted is None else self.accepted.at,
         )
 
 
@@ -102,15 +114,56 @@ class MemoryStore(Store):
         with self._lock:
             self._state = "closed"
 
-    async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
+    async def create_run(
+        self, run: str, manifest: RunManifest, events: Sequence[NewEvent], *, accepted: Acceptance | None = None
+    ) -> None:
         with self._use():
+            key = None if accepted is None else accepted.key
+            if key is not None and self._under(key) is not None:
+                raise rows.taken_key(key)
             if run in self._runs:
                 raise rows.existing_run(run)
             if manifest.fork_seq is not None and manifest.parent_run not in self._runs:
                 raise rows.unknown_run(str(manifest.parent_run))
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
+            new.accepted = accepted
             self._runs[run] = new
+
+    def _under(self, key: str) -> _Run | None:
+        return next((one for one in self._runs.values() if one.accepted is not None and one.accepted.key == key), None)
+
+    async def accept(self, run: str, at: datetime) -> None:
+        with self._use():
+            target = self._run(run)
+            target.accepted = target.accepted or Acceptance(at)
+
+    async def request(self, key: str) -> tuple[str, str] | None:
+        with self._use():
+            found = self._under(key)
+            return None if found is None or found.accepted is None else (found.id, found.accepted.digest)
+
+    async def unfinished(
+        self, *, run: str | None = None, accepted: bool | None = None, limit: int | None = None
+    ) -> list[UnfinishedRun]:
+        with self._use():
+            now = datetime.now(UTC)
+            found = [
+                UnfinishedRun(
+                    one.id,
+                    one.status,
+                    one.accepted is not None,
+                    one.owner,
+                    one.owner is not None and one.lease_until is not None and one.lease_until > now,
+                    one.lease_until,
+                )
+                for one in sorted(self._runs.values(), key=lambda one: (one.created, one.id))
+                if one.status in (RunStatus.CREATED, RunStatus.RUNNING) and one.imported is None
+            ]
+        return [one for one in found if run in (None, one.id) and accepted in (None, one.accepted)][:limit]
+
+    async def count_created(self) -> int:
+        return sum(one.status is RunStatus.CREATED for one in await self.unfinished(accepted=True))
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         with self._use():

@@ -268,4 +268,5 @@ def _record(found: Result[Any]) -> RunRecord:
         parent_run=found.parent_run,
         fork_seq=found.fork_seq,
         imported=None if found.imported is None else datetime.fromisoformat(found.imported),
+        accepted=None if found.accepted is None else datetime.fromisoformat(found.accepted),
     )

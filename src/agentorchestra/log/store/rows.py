@@ -15,6 +15,7 @@ from agentorchestra.core.errors import (
     DuplicateEventError,
     FencedError,
     LogChangedError,
+    RequestKeyError,
     StoreError,
     UnknownRunError,
 )
@@ -210,6 +211,10 @@ def encode_import(record: RunRecord, events: Sequence[Event]) -> tuple[Row, ...]
 
 def unknown_run(run: str) -> UnknownRunError:
     return UnknownRunError(f"no run {run!r} in this workspace; `agentorchestra runs` lists them")
+
+
+def taken_key(key: str) -> RequestKeyError:
+    return RequestKeyError(f"there is a run under the key {key!r} already; send a new request under a new key")
 
 
 def existing_run(run: str) -> StoreError:

@@ -26,7 +26,7 @@ from sqlalchemy import (
 Key = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
 
-REVISIONS = ("0001", "0002", "0003", "0004")
+REVISIONS = ("0001", "0002", "0003", "0004", "0005")
 """Alembic's revisions, oldest first; the last one is what this version writes (tests compare with migrations/)."""
 
 metadata = MetaData(
@@ -51,10 +51,16 @@ runs = Table(
     Column("session", Key),
     # When a run that was made elsewhere came here, from a bundle or a file; NULL for runs made here.
     Column("imported", Key),
+    # When a server took the run on; NULL for runs that somebody else drives.
+    Column("accepted", Key),
+    # The key under which its request can be sent again, and the digest of that request.
+    Column("request_key", Key),
+    Column("request_digest", Key),
 )
 Index("ix_runs_created", runs.c.created, runs.c.id)
 Index("ix_runs_session", runs.c.session, runs.c.created)
 Index("ix_runs_status", runs.c.status, runs.c.id)
+Index("ix_runs_request_key", runs.c.request_key, unique=True)
 
 jobs = Table(
     "jobs",

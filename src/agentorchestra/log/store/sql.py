@@ -9,12 +9,13 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
+from datetime import UTC, datetime
 
-from sqlalchemy import Connection, bindparam, insert, or_, select, update
+from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event, NewEvent
-from agentorchestra.core.protocols import Owner, RunRecord, Store, Swept
+from agentorchestra.core.protocols import Acceptance, Owner, RunRecord, Store, Swept, UnfinishedRun
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import deletion, histories, rows, writer
 from agentorchestra.log.store.blobs import BlobFiles
@@ -24,6 +25,8 @@ from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, components, jobs, runs
 from agentorchestra.log.store.writer import Writer
 
+_REQUEST = select(runs.c.id, runs.c.request_digest)
+
 
 class SqlStore(Writer, Reader, Store):
     """`core.protocols.Store` over a database, usable from any thread and from several event loops at once.
@@ -31,7 +34,9 @@ class SqlStore(Writer, Reader, Store):
     Reads never see an append before it is durable.
     """
 
-    async def create_run(self, run: str, manifest: RunManifest, events: Sequence[NewEvent]) -> None:
+    async def create_run(
+        self, run: str, manifest: RunManifest, events: Sequence[NewEvent], *, accepted: Acceptance | None = None
+    ) -> None:
         new = rows.encode_append(0, events, None)
         record = RunRecord(
             id=run,
@@ -42,12 +47,14 @@ class SqlStore(Writer, Reader, Store):
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
         )
-        await self._add_run(record, new, epoch=0)
+        await self._add_run(record, new, epoch=0, accepted=accepted)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         await self._add_run(record, rows.encode_import(record, events), epoch=epoch)
 
-    async def _add_run(self, record: RunRecord, new: tuple[Row, ...], *, epoch: int) -> None:
+    async def _add_run(
+        self, record: RunRecord, new: tuple[Row, ...], *, epoch: int, accepted: Acceptance | None = None
+    ) -> None:
         run = record.id
         values = {
             "id": run,
@@ -59,6 +66,9 @@ class SqlStore(Writer, Reader, Store):
             "created": rows.stamp(record.created),
             "session": record.manifest.session,
             "imported": None if record.imported is None else rows.stamp(record.imported),
+            "accepted": None if accepted is None else rows.stamp(accepted.at),
+            "request_key": None if accepted is None else accepted.key,
+            "request_digest": None if accepted is None else accepted.digest,
         }
 
         def create(connection: Connection) -> None:
@@ -69,6 +79,9 @@ class SqlStore(Writer, Reader, Store):
                     raise rows.unknown_run(str(record.parent_run))
             statement = self._insert(runs).on_conflict_do_nothing().returning(runs.c.id)
             if connection.execute(statement, values).first() is None:
+                key = None if accepted is None else accepted.key
+                if key is not None and connection.execute(_REQUEST.where(runs.c.request_key == key)).first():
+                    raise rows.taken_key(key)
                 raise rows.existing_run(run)
             connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": epoch, "lease_until": None})
             self._insert_large(connection, new)
@@ -76,6 +89,60 @@ class SqlStore(Writer, Reader, Store):
                 self._insert_events(connection, [row.checked_values(run, seq) for seq, row in enumerate(new, 1)])
 
         await self._do(Call(run, create, new))
+
+    async def accept(self, run: str, at: datetime) -> None:
+        statement = update(runs).where(runs.c.id == run, runs.c.accepted.is_(None)).values(accepted=rows.stamp(at))
+
+        def note(connection: Connection) -> None:
+            connection.execute(statement)
+
+        await self._do(Call(run, note))
+
+    async def request(self, key: str) -> tuple[str, str] | None:
+        def read(connection: Connection) -> tuple[str, str] | None:
+            found = connection.execute(_REQUEST.where(runs.c.request_key == key)).first()
+            return None if found is None else (found.id, found.request_digest)
+
+        return await self._read(read)
+
+    async def unfinished(
+        self, *, run: str | None = None, accepted: bool | None = None, limit: int | None = None
+    ) -> list[UnfinishedRun]:
+        held = (jobs.c.lease_until > self._now()).label("held")
+        statement = (
+            select(runs.c.id, runs.c.status, runs.c.accepted, jobs.c.owner, jobs.c.lease_until, held)
+            .select_from(runs.join(jobs, jobs.c.run == runs.c.id))
+            .where(runs.c.status.in_((RunStatus.CREATED.value, RunStatus.RUNNING.value)), runs.c.imported.is_(None))
+            .order_by(runs.c.created, runs.c.id)
+            .limit(limit)
+        )
+        if run is not None:
+            statement = statement.where(runs.c.id == run)
+        if accepted is not None:
+            statement = statement.where(runs.c.accepted.is_not(None) if accepted else runs.c.accepted.is_(None))
+
+        def read(connection: Connection) -> list[UnfinishedRun]:
+            return [
+                UnfinishedRun(
+                    found.id,
+                    RunStatus(found.status),
+                    found.accepted is not None,
+                    None if found.owner is None else Owner.model_validate_json(found.owner),
+                    found.owner is not None and bool(found.held),
+                    None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
+                )
+                for found in connection.execute(statement)
+            ]
+
+        return await self._read(read)
+
+    async def count_created(self) -> int:
+        statement = (
+            select(func.count())
+            .select_from(runs)
+            .where(runs.c.status == RunStatus.CREATED.value, runs.c.accepted.is_not(None))
+        )
+        return await self._read(lambda connection: int(connection.execute(statement).scalar_one()))
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
         held = jobs.c.run == run
