@@ -69,7 +69,7 @@ R = TypeVar("R")
 ManagerT = TypeVar("ManagerT", bound="ContextManager[Any]")
 
 FOR_ONE_RUN = 100
-"""Objects that were at hand for one run only whose identities are remembered."""
+"""Objects whose identities are remembered, besides as many as are at hand always."""
 
 
 class Found(BaseModel, frozen=True):
@@ -256,11 +256,12 @@ class ContextManager(Generic[T]):
 
     def _identity(self, name: str, one: T) -> tuple[str, Made | None]:
         """Return the identity of what is at hand, and what it is made of; it is looked at once."""
-        held = self._identities.get((name, id(one)))
+        held = self._identities.pop((name, id(one)), None)
         if held is None or held[0] is not one:
-            if len(self._identities) > len(self._given) + FOR_ONE_RUN:  # so many that were at hand for one run only
-                self._identities.clear()
-            held = self._identities[name, id(one)] = (one, *self._identify(name, one))
+            held = (one, *self._identify(name, one))
+        self._identities[name, id(one)] = held  # the last one now
+        if len(self._identities) > len(self._given) + FOR_ONE_RUN:
+            del self._identities[next(iter(self._identities))]
         return held[1], held[2]
 
     def _identify(self, name: str, one: T, made: Made | None = None) -> tuple[str, Made | None]:
