@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
+import signal
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from agentorchestra.core.errors import SandboxUnavailableError, ToolError
+from agentorchestra.core.errors import JobError, SandboxUnavailableError, ToolError
 from agentorchestra.sandbox import Sandbox, SandboxLimits, Shell, ShellRan, ShellSandbox, ShellState
 from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.shell import Mount
@@ -443,6 +445,44 @@ async def test_memory_and_files_are_limited(safe: Sandbox, folder: Path) -> None
     assert (ran.ending, ran.detail) == ("files", "the folder has more than 300 files and folders")
     ran = await shell.run("head -c 9000000 /dev/zero >large")
     assert ran.exit_code != 0
+    await shell.close()
+
+
+WRITES = "n=0; while :; do n=$((n+1)); head -c 1000000 /dev/zero >f$n; sleep 0.02; done"
+
+
+@pytest.mark.parametrize("how", ["left by a command", "job"])
+async def test_what_runs_in_the_background_stays_under_the_folders_limit(safe: Sandbox, folder: Path, how: str) -> None:
+    assert isinstance(safe, ShellSandbox)
+    outside = folder.with_name("outside")
+    outside.mkdir()
+    process = await asyncio.create_subprocess_exec("bash", "-c", WRITES, cwd=outside, start_new_session=True)
+
+    async def written() -> bool:
+        return (outside / "f20").exists()
+
+    await until(written)  # nobody ends it there
+    os.killpg(process.pid, signal.SIGKILL)
+    await process.wait()
+    shell = await safe.shell(folder, replace(LIMITS, work_bytes=8 * MIB))
+    if how == "job":
+        await shell.start(WRITES)
+    else:
+        assert (await shell.run(f"({WRITES}) & echo over")).stdout == "over\n"
+
+    said = []
+
+    async def ended() -> bool:
+        try:
+            return await shell.jobs() == ()
+        except JobError as error:  # while it was looked at
+            said.append(str(error))
+            return True
+
+    await until(ended)
+    ran = await shell.run("echo again")
+    assert (ran.stdout, ran.jobs) == ("again\n", 0)
+    assert re.search(r"the folder has \d+ MiB; at most 8 are allowed", f"{said} {ran.again}"), ran
     await shell.close()
 
 
