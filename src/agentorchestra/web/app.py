@@ -76,9 +76,6 @@ STATUS_CODES: tuple[tuple[type[AgentOrchestraError], int], ...] = (
 REACH_S = 5.0
 """Time in which the store has to answer, before anything is begun: one that is away is waited for much longer."""
 
-REACHED_S = 0.5
-"""For so long the store counts as there after it has answered."""
-
 RETRY_AFTER_S = 5
 """What a client is told to wait before it sends a request again."""
 
@@ -96,7 +93,6 @@ class WebApp:
         self._ws = ws
         self._queue = RunQueue(ws)
         self._metrics = Metrics()
-        self._reached_until = 0.0
         self._creating = 0  # requests whose runs are being created
         self._closing = asyncio.Event()
         self._max_body_bytes = max_body_bytes
@@ -134,15 +130,11 @@ class WebApp:
         await self._app(scope, receive, send)
 
     async def _reached(self) -> bool:
-        loop = asyncio.get_running_loop()
-        if loop.time() < self._reached_until:
-            return True
         try:
             async with asyncio.timeout(REACH_S):
                 await self._ws.store.request("")
         except (TimeoutError, StoreError):
             return False
-        self._reached_until = loop.time() + REACHED_S
         return True
 
     def stop_streams(self) -> None:

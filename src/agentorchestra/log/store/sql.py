@@ -138,9 +138,7 @@ class SqlStore(Writer, Reader, Store):
         taken_on = _RUNS.accepted.is_not(None)
         # An index has each of these in order: a long queue, or a long history, costs nothing.
         parts = [
-            statement.where(
-                _RUNS.status == one.value, _RUNS.accepted.is_not(None) if taken else _RUNS.accepted.is_(None)
-            )
+            statement.where(_RUNS.status == one.value, taken_on if taken else ~taken_on)
             for one in (RunStatus.RUNNING, RunStatus.CREATED)
             for taken in (True, False)
             if status in (None, one) and accepted in (None, taken)
