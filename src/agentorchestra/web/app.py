@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import logging
 import re
@@ -12,7 +13,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -155,6 +156,8 @@ class WebApp:
         opened_here = not self._ws.is_open
         await self._ws.open()
         self._closing.clear()
+        with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first task is told
+            await self._ws.foresee("What a first task waits for is imported by now.")
         work = asyncio.create_task(self._queue.work(), name="web:queue")
         try:
             yield
@@ -207,20 +210,24 @@ class WebApp:
             body = parsed(data, request, Submission)
             key = _request_key(request)
             accepted = Acceptance(datetime.now(UTC), key, hashlib.sha256(data).hexdigest())
-            repeated = key is not None and await self._ws.store.request(key) is not None
-            if not repeated:
-                await self._need_room()
-            self._creating += 1
-            try:
-                run_id = await self._create(body, accepted)
-            finally:
-                self._creating -= 1
-            (self._metrics.repeated if repeated else self._metrics.accepted).inc()
-            self._queue.wake()
-            brief = await self._brief(run_id) if repeated else {"run_id": run_id, "status": RunStatus.CREATED}
+            known = await self._ws.accepted(accepted)
+            run_id = known or await self._created(body, accepted)
+            brief = {"run_id": run_id, "status": RunStatus.CREATED} if known is None else await self._brief(run_id)
+            (self._metrics.accepted if known is None else self._metrics.repeated).inc()
             here = request.url_for("run", run_id=run_id).path
             answer = {**brief, "url": here, "events": request.url_for("events", run_id=run_id).path}
             return JSONResponse(answer, status_code=202, headers={"Location": here})
+
+    async def _created(self, body: Submission, accepted: Acceptance) -> str:
+        """Create the run of a request, if there is room for it."""
+        await self._need_room()
+        self._creating += 1
+        try:
+            run_id = await self._create(body, accepted)
+        finally:
+            self._creating -= 1
+        self._queue.wake()
+        return run_id
 
     async def _need_room(self) -> None:
         """Refuse a new run where it could not be queued."""
@@ -256,7 +263,7 @@ class WebApp:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
         until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
         found = await self._ws.runs(limit=limit)
-        standings = await self._ws.standings()
+        standings = await self._ws.standings([one.id for one in found])
         return JSONResponse(
             {"runs": [{**_about(one, standings.get(one.id)), "until": until.get(one.id)} for one in found]}
         )
@@ -264,7 +271,7 @@ class WebApp:
     async def _show(self, request: Request) -> Response:
         record = await self._record(request.path_params["run_id"])
         result = await self._ws.result(record.id)
-        standings = await self._ws.standings(record.id)
+        standings = await self._ws.standings([record.id])
         questions = () if record.status in FINAL else await self._ws.questions(record.id)
         return JSONResponse(
             {
@@ -294,14 +301,11 @@ class WebApp:
     # -- the server itself -----------------------------------------------------------------------------------------
 
     async def _standing(self) -> tuple[Counter[str], datetime | None]:
-        """Return how many runs stand how, and when the lease that is prolonged last ends."""
-        unfinished = await self._ws.store.unfinished()
-        found = [standing(one) for one in unfinished]
-        leases = [
-            one.lease_until
-            for one, how in zip(unfinished, found, strict=True)
-            if how == "driven" and one.lease_until is not None
-        ]
+        """Return how many runs stand how, and the end of the lease that ends first."""
+        running = await self._ws.store.unfinished(status=RunStatus.RUNNING)
+        found = Counter(standing(one) for one in running)
+        found["queued"] += await self._ws.store.count_created()
+        leases = [one.lease_until for one in running if one.lease_until is not None]
         return Counter(found), min(leases, default=None)
 
     async def _health(self, request: Request) -> Response:
@@ -323,7 +327,7 @@ class WebApp:
 
     async def _figures(self, request: Request) -> Response:
         counts, _ = await self._standing()
-        every = {name: counts[name] for name in get_args(Standing)}
+        every = {name: counts[name] for name in ("driven", "queued", "abandoned")}
         here = {"driving": self._queue.driving, "refused": len(self._queue.refused), "places": self._queue.places}
         return Response(self._metrics.text(every, here, self._queue.ended), headers={"Content-Type": MEDIA_TYPE})
 

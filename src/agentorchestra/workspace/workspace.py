@@ -458,25 +458,27 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
-        if accepted is None or accepted.key is None:
-            return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
-        known = await self._accepted_before(accepted.key, accepted.digest)
-        if known is not None:
-            return known
         try:
             return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
-        except RequestKeyError:  # the same request came a second time, at the same time
-            known = await self._accepted_before(accepted.key, accepted.digest)
+        except RequestKeyError:
+            known = None if accepted is None else await self.accepted(accepted)
             if known is None:
                 raise
             return known
 
-    async def _accepted_before(self, key: str, digest: str) -> str | None:
-        found = await self.store.request(key)
+    async def accepted(self, request: Acceptance) -> str | None:
+        """Return the run of a request that was accepted before under its key, None where there is none.
+
+        Raises:
+            RequestKeyError: if another request was accepted under the key.
+        """
+        self._need_open()
+        key = request.key
+        found = None if key is None else await self.store.request(key)
         if found is None:
             return None
         run_id, earlier = found
-        if earlier != digest:
+        if earlier != request.digest:
             raise RequestKeyError(
                 f"the key {key!r} was used for another request, which became run {run_id}; send this one under a new "
                 "key, or the earlier one unchanged"
@@ -518,9 +520,12 @@ class Workspace(Generic[Deps]):
         self._need_open()
         await self._driver.enqueue(run_id, budget)
 
-    async def standings(self, run_id: str | None = None) -> dict[str, Standing]:
-        """Return how each run (or this one) stands that is created or running: driven, queued, abandoned, created."""
-        return {one.id: standing(one) for one in await self._parts.store.unfinished(run=run_id)}
+    async def standings(self, runs: Sequence[str] | None = None) -> dict[str, Standing]:
+        """Return how each run stands that is created or running, or those of these 1000 at most.
+
+        It is driven, queued, abandoned, or created and not begun; of other statuses there is nothing to say.
+        """
+        return {one.id: standing(one) for one in await self._parts.store.unfinished(runs=runs)}
 
     async def foresee(self, task: str | RunSpec, **fields: Unpack[RunFields]) -> Foresight:
         """Return the requests that a run's test-time scaling comes to (docs/scaling.md); nothing is asked or written.

@@ -67,6 +67,11 @@ class _Run:
         self.events.extend(row.values(self.id, seq) for seq, row in enumerate(new, first))
         return tuple(range(first, first + len(new)))
 
+    def place(self) -> tuple[bool, bool, str, str]:
+        """Return its place among unfinished runs."""
+        accepted = "" if self.accepted is None else rows.stamp(self.accepted.at)
+        return (self.status is not RunStatus.RUNNING, self.accepted is None, accepted, self.id)
+
     def state(self) -> RunState:
         manifest = RunManifest.model_validate_json(self.manifest)
         created = datetime.fromisoformat(self.created)
@@ -144,7 +149,12 @@ class MemoryStore(Store):
             return None if found is None or found.accepted is None else (found.id, found.accepted.digest)
 
     async def unfinished(
-        self, *, run: str | None = None, accepted: bool | None = None, limit: int | None = None
+        self,
+        *,
+        runs: Sequence[str] | None = None,
+        status: RunStatus | None = None,
+        accepted: bool | None = None,
+        limit: int | None = None,
     ) -> list[UnfinishedRun]:
         with self._use():
             now = datetime.now(UTC)
@@ -157,10 +167,12 @@ class MemoryStore(Store):
                     one.owner is not None and one.lease_until is not None and one.lease_until > now,
                     one.lease_until,
                 )
-                for one in sorted(self._runs.values(), key=lambda one: (one.created, one.id))
-                if one.status in (RunStatus.CREATED, RunStatus.RUNNING) and one.imported is None
+                for one in sorted(self._runs.values(), key=_Run.place)
+                if one.status in ((RunStatus.CREATED, RunStatus.RUNNING) if status is None else (status,))
+                and one.imported is None
+                and (runs is None or one.id in runs)
             ]
-        return [one for one in found if run in (None, one.id) and accepted in (None, one.accepted)][:limit]
+        return [one for one in found if accepted in (None, one.accepted)][:limit]
 
     async def count_created(self) -> int:
         return sum(one.status is RunStatus.CREATED for one in await self.unfinished(accepted=True))
