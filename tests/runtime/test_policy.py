@@ -35,7 +35,7 @@ def _decide(effect: Effect, task: str = "", *, links: set[str] | None = None, fo
     return DefaultPolicy(PolicySettings(allowed_hosts=("docs.example",)), folder=folder).decide(effect, view).action
 
 
-@pytest.mark.parametrize("tags", [(), (Tag.READ,), (Tag.EXECUTE,), (Tag.WRITE,), (Tag.READ, Tag.NETWORK)])
+@pytest.mark.parametrize("tags", [(Tag.READ,), (Tag.EXECUTE,), (Tag.WRITE,), (Tag.READ, Tag.NETWORK)])
 def test_reading_sandboxed_execution_and_writing_inside_are_allowed(tags: tuple[Tag, ...]) -> None:
     assert _decide(_effect(*tags, text="anything from a page")) == "allow"
 

@@ -612,12 +612,12 @@ async def test_a_full_database_says_so_and_stays_usable(tmp_path: Path) -> None:
     await store.open()
     await store.create_run("run_1", manifest(), [])
     await store.create_run("run_2", manifest(), [])
-    drawn, error = await fill(store, "run_1")
+    drawn, error = await fill(store, "run_1", 12_000)  # small events have room in what is left
     assert str(error) == (
         f"no space left for the log in the workspace {tmp_path} (database or disk is full); nothing of this step was "
         "recorded. Free space there, or raise its limit of 1024096 bytes, then resume the run"
     )
-    assert len(drawn) > 50
+    assert len(drawn) > 30
     events = await store.load("run_1")
     assert [event.seq for event in events] == drawn
     with pytest.raises(StoreFullError):
