@@ -35,13 +35,13 @@ def _decide(effect: Effect, task: str = "", *, links: set[str] | None = None, fo
     return DefaultPolicy(PolicySettings(allowed_hosts=("docs.example",)), folder=folder).decide(effect, view).action
 
 
-@pytest.mark.parametrize("tags", [(), (Tag.READ,), (Tag.EXECUTE,), (Tag.WRITE,), (Tag.READ, Tag.NETWORK)])
+@pytest.mark.parametrize("tags", [(Tag.READ,), (Tag.EXECUTE,), (Tag.WRITE,), (Tag.READ, Tag.NETWORK)])
 def test_reading_sandboxed_execution_and_writing_inside_are_allowed(tags: tuple[Tag, ...]) -> None:
     assert _decide(_effect(*tags, text="anything from a page")) == "allow"
 
 
 @pytest.mark.parametrize(
-    "tags", [(Tag.SEND,), (Tag.SPEND,), (Tag.EXECUTE, Tag.NETWORK), (Tag.WRITE, Tag.NETWORK), (Tag.READ, Tag.SEND)]
+    "tags", [(), (Tag.SEND,), (Tag.SPEND,), (Tag.EXECUTE, Tag.NETWORK), (Tag.WRITE, Tag.NETWORK), (Tag.READ, Tag.SEND)]
 )
 def test_sensitive_effects_ask_unless_the_argument_stems_from_the_user(tags: tuple[Tag, ...]) -> None:
     effect = _effect(*tags, to="bob@b.example")
