@@ -41,7 +41,7 @@ def test_reading_sandboxed_execution_and_writing_inside_are_allowed(tags: tuple[
 
 
 @pytest.mark.parametrize(
-    "tags", [(Tag.SEND,), (Tag.SPEND,), (Tag.EXECUTE, Tag.NETWORK), (Tag.WRITE, Tag.NETWORK), (Tag.READ, Tag.SEND)]
+    "tags", [(), (Tag.SEND,), (Tag.SPEND,), (Tag.EXECUTE, Tag.NETWORK), (Tag.WRITE, Tag.NETWORK), (Tag.READ, Tag.SEND)]
 )
 def test_sensitive_effects_ask_unless_the_argument_stems_from_the_user(tags: tuple[Tag, ...]) -> None:
     effect = _effect(*tags, to="bob@b.example")
