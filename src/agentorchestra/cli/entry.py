@@ -16,7 +16,8 @@ from typing import Any
 import click
 
 from agentorchestra.cli.output import OutputError, emit_json, one_line, say
-from agentorchestra.core.errors import AgentOrchestraError, UsageError
+from agentorchestra.core.errors import AgentOrchestraError, ResourceError, UsageError
+from agentorchestra.core.resources import shortage
 
 DEBUG_VARIABLE = "AGENTORCHESTRA_DEBUG"
 USAGE = 2
@@ -75,6 +76,8 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
         return USAGE
     code, sentence = _sentence(exc)
     kind = "Interrupted" if code == CANCELLED else type(exc).__name__
+    if not isinstance(exc, AgentOrchestraError) and shortage(exc):
+        kind = ResourceError.__name__
     status = "cancelled" if code == CANCELLED else "failed"
     say(f"error: {sentence}")
     if hint:
@@ -103,6 +106,8 @@ def _sentence(exc: BaseException) -> tuple[int, str]:
         return FAILED, one_line(str(exc), 2000)
     if isinstance(exc, SystemExit):
         return FAILED, f"the program was ended by a call of sys.exit({exc.code!r}), perhaps in your application"
+    if lacking := shortage(exc):
+        return FAILED, f"{lacking}; allow more of it, and try again"
     return FAILED, (
         f"this is a bug in agentorchestra: {type(exc).__name__}: {one_line(str(exc), 500)}; please report it, "
         f"{DEBUG_VARIABLE}=1 shows the traceback"
