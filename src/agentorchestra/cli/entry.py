@@ -45,6 +45,7 @@ def main(args: Sequence[str] | None = None) -> int:
     debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
     if not debug:
         _quieten()
+    _end_if_a_thread_cannot_begin()
     try:
         from agentorchestra.cli.group import cli
 
@@ -129,6 +130,28 @@ def _prepare_streams() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+_NO_MEMORY = (
+    b"error: this process has too little memory to begin a thread (ulimit -v, or the limit of its container); "
+    b"allow more of it, then resume the run\n"
+)
+
+
+def _end_if_a_thread_cannot_begin() -> None:
+    """End the process where a new thread dies before it has begun: whoever starts it would wait for it for ever.
+
+    What is recorded is durable, and a process that died is proof enough for a resume to take over.
+    """
+    before = sys.unraisablehook
+
+    def unraisable(args: Any) -> None:
+        if isinstance(args.exc_value, MemoryError) and getattr(args.object, "__name__", "") == "_bootstrap":
+            os.write(2, _NO_MEMORY)  # made before: there is no memory for more
+            os._exit(FAILED)
+        before(args)
+
+    sys.unraisablehook = unraisable
 
 
 class OneLine(logging.Handler):
