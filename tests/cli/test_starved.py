@@ -49,11 +49,11 @@ def ended(words: list[str], *, limit: tuple[int, int] | None = None) -> subproce
     """The process once it has ended; one that does not within a minute is a failure."""
     set_limit = None if limit is None else partial(resource.setrlimit, limit[0], (limit[1], limit[1]))
     return subprocess.run(
-        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=60, check=False, preexec_fn=set_limit
+        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False, preexec_fn=set_limit
     )
 
 
-@pytest.mark.parametrize("most", [9, 12, 14, 16, 18, 20])
+@pytest.mark.parametrize("most", [12, 14, 16, 18])
 def test_too_few_descriptors(tmp_path: Path, most: int) -> None:
     done = ended([*RUN, "--workspace", str(tmp_path / "ws")], limit=(resource.RLIMIT_NOFILE, most))
     assert done.returncode == 1, done.stderr
@@ -62,7 +62,7 @@ def test_too_few_descriptors(tmp_path: Path, most: int) -> None:
 
 
 @pytest.mark.parametrize("how", ["refused", "dies"])
-@pytest.mark.parametrize("most", [0, 1, 3, 5])
+@pytest.mark.parametrize("most", [0, 3])
 def test_no_further_thread(tmp_path: Path, how: str, most: int) -> None:
     words = ["run", QUESTION, "--model", "offline", "--workspace", str(tmp_path / "ws")]
     done = ended([sys.executable, "-c", PROGRAM, how, str(most), *words])

@@ -146,7 +146,9 @@ def _end_if_a_thread_cannot_begin() -> None:
     before = sys.unraisablehook
 
     def unraisable(args: Any) -> None:
-        if isinstance(args.exc_value, MemoryError) and getattr(args.object, "__name__", "") == "_bootstrap":
+        if (
+            getattr(args.object, "__name__", "") == "_bootstrap"
+        ):  # of threading.Thread; what it runs is reported otherwise
             os.write(2, _NO_MEMORY)  # made before: there is no memory for more
             os._exit(FAILED)
         before(args)
