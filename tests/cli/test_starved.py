@@ -67,7 +67,11 @@ def test_no_further_thread(tmp_path: Path, how: str, most: int) -> None:
     words = ["run", QUESTION, "--model", "offline", "--workspace", str(tmp_path / "ws")]
     done = ended([sys.executable, "-c", PROGRAM, how, str(most), *words])
     assert done.returncode == 1, done.stderr
-    said = "this process cannot start another thread" if how == "refused" else "too little memory to begin a thread"
+    said = (
+        "this process cannot start another thread"
+        if how == "refused"
+        else "this process has too little memory to begin a thread"
+    )
     assert f"error: {said}" in done.stderr and "ulimit -v" in done.stderr
     assert "bug in agentorchestra" not in done.stderr
 
