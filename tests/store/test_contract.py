@@ -203,8 +203,8 @@ async def test_without_n_an_event_takes_its_sequence(store: Store) -> None:
 async def test_load_gives_the_part_that_was_asked_for(store: Store) -> None:
     run = await new_run(store, "run_1", *(completed(n) for n in range(10)))
 
-    async def part(**bounds: int) -> list[int]:
-        return [event.seq for event in await store.load(run, **bounds)]
+    async def part(after: int = 0, upto: int | None = None) -> list[int]:
+        return [event.seq for event in await store.load(run, after=after, upto=upto)]
 
     assert await part() == list(range(1, 11))
     assert await part(after=3) == [4, 5, 6, 7, 8, 9, 10]

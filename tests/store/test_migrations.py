@@ -196,8 +196,8 @@ async def test_an_older_schema_is_migrated(server: Postgres, schema: str, revisi
     for store in stores:
         assert {run: await store.load(run, verify=True) for run in logs} == logs
     assert await done(stores[0].append("run_1", 0, [completed(2)])) == (4,)
-    found = await stores[0].inspect()
-    assert (found.events, found.unchecked, found.damage) == (6, 5, [])
+    inspected = await stores[0].inspect()
+    assert (inspected.events, inspected.unchecked, inspected.damage) == (6, 5, [])
     for store in stores:
         await store.close()
     assert server.sql(f"select version_num from {old}.alembic_version") == REVISIONS[-1]

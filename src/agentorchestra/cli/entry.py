@@ -17,7 +17,8 @@ from typing import Any
 import click
 
 from agentorchestra.cli.output import OutputError, emit_json, one_line, say
-from agentorchestra.core.errors import AgentOrchestraError, UndeclaredToolWarning, UsageError
+from agentorchestra.core.errors import AgentOrchestraError, ResourceError, UndeclaredToolWarning, UsageError
+from agentorchestra.core.resources import shortage
 
 DEBUG_VARIABLE = "AGENTORCHESTRA_DEBUG"
 USAGE = 2
@@ -45,6 +46,7 @@ def main(args: Sequence[str] | None = None) -> int:
     debug = os.environ.get(DEBUG_VARIABLE, "") not in ("", "0")
     if not debug:
         _quieten()
+    _end_if_a_thread_cannot_begin()
     try:
         from agentorchestra.cli.group import cli
 
@@ -76,6 +78,8 @@ def _report(exc: BaseException, *, as_json: bool) -> int:
         return USAGE
     code, sentence = _sentence(exc)
     kind = "Interrupted" if code == CANCELLED else type(exc).__name__
+    if not isinstance(exc, AgentOrchestraError) and shortage(exc):
+        kind = ResourceError.__name__
     status = "cancelled" if code == CANCELLED else "failed"
     say(f"error: {sentence}")
     if hint:
@@ -104,6 +108,8 @@ def _sentence(exc: BaseException) -> tuple[int, str]:
         return FAILED, one_line(str(exc), 2000)
     if isinstance(exc, SystemExit):
         return FAILED, f"the program was ended by a call of sys.exit({exc.code!r}), perhaps in your application"
+    if lacking := shortage(exc):
+        return FAILED, f"{lacking}; allow more of it, and try again"
     return FAILED, (
         f"this is a bug in agentorchestra: {type(exc).__name__}: {one_line(str(exc), 500)}; please report it, "
         f"{DEBUG_VARIABLE}=1 shows the traceback"
@@ -125,6 +131,30 @@ def _prepare_streams() -> None:
         reconfigure = getattr(stream, "reconfigure", None)
         if reconfigure is not None:
             reconfigure(errors="backslashreplace")
+
+
+_NO_MEMORY = (
+    b"error: this process has too little memory to begin a thread (ulimit -v, or the limit of its container); "
+    b"allow more of it, then resume the run\n"
+)
+
+
+def _end_if_a_thread_cannot_begin() -> None:
+    """End the process where a new thread dies before it has begun: whoever starts it would wait for it for ever.
+
+    What is recorded is durable, and a process that died is proof enough for a resume to take over.
+    """
+    before = sys.unraisablehook
+
+    def unraisable(args: Any) -> None:
+        if (
+            getattr(args.object, "__name__", "") == "_bootstrap"
+        ):  # of threading.Thread; what it runs is reported otherwise
+            os.write(2, _NO_MEMORY)  # made before: there is no memory for more
+            os._exit(FAILED)
+        before(args)
+
+    sys.unraisablehook = unraisable
 
 
 class OneLine(logging.Handler):

@@ -9,11 +9,12 @@
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
     ├── StoreError: WorkspaceNotWritable, WorkspaceNewer, WorkspaceCorrupt, StoreFull, StoreUnavailable, Fenced,
-    │     DuplicateEvent, LogChanged, ComponentConflict
+    │     StoreResource, DuplicateEvent, LogChanged, ComponentConflict
     ├── DoorError: Diverged, BudgetExhausted, Suspended, ConcurrentUse, Replay
     ├── ModelError: ModelAuth, ModelRateLimit, ModelUnavailable, ModelResponse,
     │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
+    ├── Resource
     └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
 Names end in `Error`. Every message names the bad value and what to do next. UndeclaredToolWarning is no error: Python's
@@ -266,6 +267,10 @@ class StoreUnavailableError(StoreError):
     """The database does not answer, does not exist, or does not let this user in."""
 
 
+class StoreResourceError(StoreError):
+    """The process lacks what it needs to read or write the log: descriptors, threads or memory."""
+
+
 class FencedError(StoreError):
     """The epoch of this writer is over: another process drives the run."""
 
@@ -280,6 +285,10 @@ class LogChangedError(StoreError):
 
 class ComponentConflictError(StoreError):
     """Another process wrote to a component's history first; read it again, then try again."""
+
+
+class ResourceError(AgentOrchestraError):
+    """The process lacks descriptors, threads or memory: the run ends here and can be resumed where there is more."""
 
 
 class DoorError(AgentOrchestraError):

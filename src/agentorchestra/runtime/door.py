@@ -38,6 +38,7 @@ from agentorchestra.core.events import EffectCompleted, EffectStarted, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, sha256_text
 from agentorchestra.core.protocols import Handler, Sizing
+from agentorchestra.core.resources import refuse_shortage
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Record, within
@@ -429,11 +430,15 @@ async def _executed(passage: Passage, effect: Effect) -> Outcome:
             await child.spawns.let_finish()
         raise
     except (AgentOrchestraError, ReplayEnd) as exc:
+        if not isinstance(exc, CONTROL):
+            refuse_shortage(exc)
         reported = isinstance(exc, ModelError) and _reports_outage(effect)
         if passage.is_top or (isinstance(exc, CONTROL) and not reported):
             raise
         return failed("error", str(exc), error_type=type(exc).__name__)
     except Exception as exc:  # a handler's bug is the effect's failure, never the run's
+        if not isinstance(exc, MemoryError):  # its own program may have asked for too much
+            refuse_shortage(exc)
         if passage.is_top:
             raise
         return failed("error", f"{effect.name} failed: {type(exc).__name__}: {exc}", error_type=type(exc).__name__)

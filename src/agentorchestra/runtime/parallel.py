@@ -12,6 +12,7 @@ from agentorchestra.core.errors import (
     DivergedError,
     DoorError,
     ModelError,
+    ResourceError,
     StoreError,
     SuspendedError,
 )
@@ -24,11 +25,12 @@ class ReplayEnd(Exception):
     """The recording holds no more of this branch."""
 
 
-CONTROL = (DoorError, ModelError, StoreError, ReplayEnd)
+CONTROL = (DoorError, ModelError, StoreError, ResourceError, ReplayEnd)
 """What concerns the run and not one effect: it goes up through whatever performed it."""
 
 _SEVERITY: tuple[type[BaseException], ...] = (
     StoreError,
+    ResourceError,
     DivergedError,
     ConcurrentUseError,
     ModelError,

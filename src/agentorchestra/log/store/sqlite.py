@@ -21,8 +21,10 @@ from agentorchestra.core.errors import (
     BackupError,
     StoreError,
     StoreFullError,
+    StoreResourceError,
     WorkspaceNotWritableError,
 )
+from agentorchestra.core.resources import descriptor_shortage, shortage
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
 from agentorchestra.log.store.database import READERS, Draw, Operation, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events
@@ -345,6 +347,12 @@ class SqliteStore(SqlStore):
 
     def _meaning(self, exc: BaseException) -> AgentOrchestraError:
         cause: BaseException | None = exc.orig if isinstance(exc, DBAPIError) else exc
+        code = getattr(cause, "sqlite_errorcode", None) or 0
+        lacking = shortage(cause) or (descriptor_shortage() if code & 0xFF == sqlite3.SQLITE_CANTOPEN else "")
+        if lacking:
+            return StoreResourceError(
+                f"{lacking}: the workspace {self.folder} cannot be used; allow more of it, and try again"
+            )
         if isinstance(cause, OSError):
             reason = cause.strerror or str(cause)
             if cause.errno in FULL_ERRNOS:
@@ -352,7 +360,6 @@ class SqliteStore(SqlStore):
             if cause.errno in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EEXIST, errno.ENOENT):
                 return self._not_writable(reason)
         elif isinstance(cause, sqlite3.Error):
-            code = getattr(cause, "sqlite_errorcode", None) or 0
             if code in _FULL_CODES:
                 return self._full(str(cause))
             match code & 0xFF:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
+
+from agentorchestra.core.errors import ResourceError
+from agentorchestra.core.resources import refuse_shortage
+
+T = TypeVar("T")
+
+START_S = 30.0
+"""How long Monty may take to start: it takes a tenth of a second."""
 
 
 @dataclass
@@ -34,8 +43,9 @@ class MontyPool:
         Monty believes for ever that an interpreter is in use whose checkout was cancelled. So who is cancelled does
         not wait for it any longer, and it is given back as soon as it is there.
         """
-        checkout = (await self._started()).checkout(**options)
-        taking = asyncio.ensure_future(checkout.__aenter__())
+        pool = await self._started()
+        checkout = pool.checkout(**options)
+        taking = asyncio.ensure_future(_without_panic(checkout.__aenter__()))
         try:
             return Held(await asyncio.shield(taking), checkout)
         except asyncio.CancelledError:
@@ -50,7 +60,15 @@ class MontyPool:
                 from pydantic_monty import AsyncMonty
 
                 pool = AsyncMonty(max_processes=self._processes)
-                await pool.__aenter__()
+                try:
+                    async with asyncio.timeout(START_S):
+                        await _without_panic(pool.__aenter__())
+                except TimeoutError:
+                    # Where a thread of its runtime cannot be started, Monty waits for it for ever.
+                    raise ResourceError(
+                        f"the interpreter of programs did not start within {START_S:g} s: too little address space "
+                        "(ulimit -v) or too many threads (ulimit -u); allow more of it, then resume the run"
+                    ) from None
                 self._pool = pool
             return self._pool
 
@@ -61,6 +79,17 @@ class MontyPool:
             await asyncio.gather(*self._returning)
             if pool is not None:
                 await pool.__aexit__(None, None, None)
+
+
+async def _without_panic(starting: Awaitable[T]) -> T:
+    """Await what Monty does; where its runtime panics, raise what can be handled."""
+    try:
+        return await starting
+    except (Exception, asyncio.CancelledError):
+        raise
+    except BaseException as exc:
+        refuse_shortage(exc)
+        raise
 
 
 async def _give_back(checkout: Any, taking: asyncio.Future[Any]) -> None:
