@@ -176,8 +176,12 @@ async def _until_over(
     """Wait until all posts are accepted and no run goes on; break the server off when as many as the marks are over."""
     left = list(marks)
     while True:
-        async with http.get(f"{server.address}/health") as answer:
-            now = await answer.json()
+        await asyncio.sleep(0.1)
+        try:
+            async with http.get(f"{server.address}/health") as answer:
+                now = await answer.json()
+        except aiohttp.ClientError:  # a kept connection ended at this moment
+            continue
         accepted = len(found.accepted_s)
         over = accepted - now["queued"] - now["driven"]
         if left and over >= left[0][0]:
@@ -185,7 +189,6 @@ async def _until_over(
             await server.start()
         elif accepted == over == posts:
             return
-        await asyncio.sleep(0.1)
 
 
 async def _check(folder: Path, posts: int, found: Measured) -> None:
