@@ -34,7 +34,6 @@ from agentorchestra.workspace import open_workspace
 
 TOKEN = "token-of-the-benchmark"
 SIGNALS = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
-GOES_ON = ("created", "running")
 
 
 @dataclass
@@ -78,7 +77,7 @@ class Server:
         self.process: asyncio.subprocess.Process | None = None
 
     async def start(self) -> None:
-        """Start it, and return when it listens."""
+        """Start it, and return when it is ready: its address is there earlier."""
         words = ["-m", "agentorchestra", "serve", "--port", str(self.port)]
         with (self.folder / "serve.log").open("ab") as log:
             self.process = await asyncio.create_subprocess_exec(
@@ -93,6 +92,8 @@ class Server:
         async with asyncio.timeout(120):
             if not await self.process.stdout.readline():
                 raise RuntimeError(f"the server did not start: {(self.folder / 'serve.log').read_text()}")
+            async with _client() as http, http.get(f"{self.address}/health") as answer:
+                answer.raise_for_status()
 
     async def end(self, number: signal.Signals) -> None:
         """Send it a signal, and wait for its end."""
@@ -128,9 +129,8 @@ async def measure(
             async with _client() as http:
                 sending = [asyncio.create_task(_post(http, server, n, found)) for n in range(posts)]
                 marks = [(posts * (place + 1) // 4, SIGNALS[one]) for place, one in enumerate(breaks)]
-                await _until_over(http, server, posts, marks)
+                await _until_over(http, server, posts, marks, found)
                 await asyncio.gather(*sending)
-                await _until_over(http, server, posts, [])
             found.wall_s = time.perf_counter() - began
         finally:
             await server.end(signal.SIGTERM)
@@ -171,20 +171,24 @@ async def _post(http: aiohttp.ClientSession, server: Server, number: int, found:
 
 
 async def _until_over(
-    http: aiohttp.ClientSession, server: Server, posts: int, marks: list[tuple[int, signal.Signals]]
+    http: aiohttp.ClientSession, server: Server, posts: int, marks: list[tuple[int, signal.Signals]], found: Measured
 ) -> None:
-    """Wait until no run goes on; break the server off when so many are over as the marks say."""
+    """Wait until all posts are accepted and no run goes on; break the server off when as many as the marks are over."""
     left = list(marks)
     while True:
-        async with http.get(f"{server.address}/runs?limit=1000") as answer:
-            runs = (await answer.json())["runs"]
-        over = sum(one["status"] not in GOES_ON for one in runs)
+        await asyncio.sleep(0.1)
+        try:
+            async with http.get(f"{server.address}/health") as answer:
+                now = await answer.json()
+        except aiohttp.ClientError:  # a kept connection ended at this moment
+            continue
+        accepted = len(found.accepted_s)
+        over = accepted - now["queued"] - now["driven"]
         if left and over >= left[0][0]:
             await server.end(left.pop(0)[1])
             await server.start()
-        elif over == len(runs) and (over >= posts or not marks):
+        elif accepted == over == posts:
             return
-        await asyncio.sleep(0.05)
 
 
 async def _check(folder: Path, posts: int, found: Measured) -> None:
