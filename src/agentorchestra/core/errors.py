@@ -4,7 +4,7 @@
     ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
-    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings,
+    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker,
     │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
@@ -14,7 +14,8 @@
     ├── ModelError: ModelAuth, ModelRateLimit, ModelUnavailable, ModelResponse,
     │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
-    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
+    ├── Cluster: LostLock
+    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat, HandedOn
 
 Names end in `Error`. Every message names the bad value and what to do next.
 """
@@ -235,6 +236,22 @@ class RequestKeyError(UsageError):
 
 class OtherSettingsError(UsageError):
     """A run was made under another preset, application or task folder than the process that is to drive it has."""
+
+
+class OtherWorkerError(UsageError):
+    """A worker or server has another version or other settings than those that work on the same database."""
+
+
+class ClusterError(AgentOrchestraError):
+    """The queue of runs on a database cannot be used."""
+
+
+class LostLockError(ClusterError):
+    """A worker was cut off from the database, and others have taken its runs over: it ends itself."""
+
+
+class HandedOnError(AgentOrchestraError):
+    """A run was stopped between two effects so that another process goes on with it; nothing was written about it."""
 
 
 class StoreError(AgentOrchestraError):

@@ -166,6 +166,39 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
     body_timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
 
 
+class RunLimit(BaseModel, frozen=True, extra="forbid"):
+    """Limits of the runs of one model over all workers of a database.
+
+    Attributes:
+        concurrency: runs at the same time.
+        per_minute: runs that begin, or are taken up again, in a minute.
+    """
+
+    concurrency: int | None = Field(default=None, ge=1)
+    per_minute: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.concurrency is None and self.per_minute is None:
+            raise ValueError("name concurrency, per_minute or both")
+        return self
+
+
+class ClusterSettings(BaseModel, frozen=True, extra="forbid"):
+    """Many workers on one database (docs/cluster.md).
+
+    Attributes:
+        limits: of the runs of single models, by the model's name.
+        hand_on_s: seconds that what is under way has to end when a worker is told to stop; then it is given up, as in
+            a crash.
+        keep_jobs_days: days after which the queue forgets a job that ended; the run itself stays.
+    """
+
+    limits: dict[str, RunLimit] = {}
+    hand_on_s: float = Field(default=20.0, ge=0, allow_inf_nan=False)
+    keep_jobs_days: float = Field(default=7.0, gt=0, allow_inf_nan=False)
+
+
 class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
     """The place and the limits of code that a model wrote.
 
@@ -849,6 +882,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     on_uncertain: OnUncertain = "report"
     policy: PolicySettings = PolicySettings()
     serve: ServeSettings = ServeSettings()
+    cluster: ClusterSettings = ClusterSettings()
     sandbox: SandboxSettings = SandboxSettings()
     folder: FolderSettings = FolderSettings()
     terminal: TerminalSettings = TerminalSettings()

@@ -201,6 +201,24 @@ class LocalEngine:
         if driven is not None:
             await self._look(run, driven)
 
+    async def hand_on(self, *, within_s: float) -> None:
+        """Stop the runs driven here between two effects and release them, so that another process goes on with them.
+
+        Args:
+            within_s: how long the effects under way have to end; then they are given up, as in a crash.
+        """
+        tasks = [driven.task for driven in self._driven.values()]
+        for driven in self._driven.values():
+            if driven.run is not None:
+                driven.run.handing_on = True
+                driven.run.pause()
+        if not tasks:
+            return
+        _, late = await asyncio.wait(tasks, timeout=within_s)
+        for task in late:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
     async def close(self) -> None:
         """Cancel what is driven here and wait until it has been put away."""
         tasks = [driven.task for driven in self._driven.values()]

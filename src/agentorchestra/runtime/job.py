@@ -13,6 +13,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     BudgetExhaustedError,
+    HandedOnError,
     ReplayError,
     ScriptError,
     StoreError,
@@ -57,14 +58,17 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
 
     Raises:
         asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
+        HandedOnError: if the run was handed on; its status stays `running`.
         StoreError: if the log itself fails.
     """
     root: Session[Any] = Session.root(run)
     run.driving_since = run.clock.monotonic()
     try:
         end = await _end_of(run, root, main, owner)
-    except StoreError:
-        # The log refused: what was recorded stays, nothing more can be said in it.
+        if run.handing_on and end.status in (RunStatus.PAUSED, RunStatus.CANCELLED):
+            raise HandedOnError(f"run {run.id} was stopped here; another process goes on with it")
+    except (StoreError, HandedOnError):
+        # The log refused, or another process goes on: what was recorded stays, nothing more is said in it.
         await root.spawns.end()
         await _put_away(run)
         raise

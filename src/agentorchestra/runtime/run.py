@@ -109,6 +109,7 @@ class Run:
         self.wanted: defaultdict[Place, list[Place]] = defaultdict(list)
         self.asking = asyncio.Lock()
         self.pause_asked = asyncio.Event()
+        self.handing_on = False  # this process stops, another one goes on: nothing is written about it
         self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
         # Kinds that a replay does not enter: what they did is in the log, and their code is not here, or not trusted.
