@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import combinations
 from types import TracebackType
 from typing import Any, Self
@@ -17,7 +17,6 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ClusterError, UnknownRunError, UsageError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import RunLimit, Settings
-from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.store import PostgresStore
 from agentorchestra.workspace import Workspace
 
@@ -100,15 +99,15 @@ def queue_name(tags: Sequence[str], model: str = "") -> str:
     return f"runs@{model}" if model else "+".join(("runs", *tags))
 
 
-def queue_of(manifest: RunManifest, settings: Settings) -> tuple[str, int]:
-    """Return the queue that a run belongs to, and its priority.
+def queue_of(labels: Mapping[str, str], model: str, settings: Settings) -> tuple[str, int]:
+    """Return the queue that a run of these labels and this model belongs to, and its priority.
 
     Raises:
         UsageError: for labels that are no tags or no priority, or tags beside a limited model.
     """
-    tags = check_tags(manifest.labels.get(TAGS, "").split(","))
-    priority = check_priority(manifest.labels.get(PRIORITY, str(MIDDLE)))
-    limited = manifest.model if manifest.model in settings.cluster.limits else ""
+    tags = check_tags(labels.get(TAGS, "").split(","))
+    priority = check_priority(labels.get(PRIORITY, str(MIDDLE)))
+    limited = model if model in settings.cluster.limits else ""
     if limited and tags:
         raise UsageError(
             f"runs of the model {limited!r} are limited over all workers (cluster.limits), and cannot ask for workers "
@@ -216,8 +215,8 @@ class Jobs:
         Raises:
             UnknownRunError, UsageError.
         """
-        record = await self._record(run_id)
-        queue, priority = queue_of(record.manifest, self._ws.settings)
+        record = await self.record(run_id)
+        queue, priority = queue_of(record.manifest.labels, record.manifest.model, self._ws.settings)
         if queue not in self._known:
             limit = self._ws.settings.cluster.limits.get(record.manifest.model)
             await self.register({queue: limit}, concurrency=None)
@@ -235,7 +234,8 @@ class Jobs:
         limits = None if budget is None else budget.model_dump(mode="json", exclude_none=True)
         await self._open_client.enqueue_async(options, run_id, resume, limits)
 
-    async def _record(self, run_id: str) -> RunRecord:
+    async def record(self, run_id: str) -> RunRecord:
+        """Return a run; UnknownRunError if there is none."""
         record = await self._store.get_run(run_id)
         if record is None:
             raise UnknownRunError(f"no run {run_id!r} in this workspace; `agentorchestra runs` lists them")

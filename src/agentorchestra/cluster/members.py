@@ -1,13 +1,14 @@
 """Which workers live. Each holds a lock of the database as long as its connection lasts; nothing here is timed.
 
-A worker whose lock is free is dead, or cut off: another one takes its jobs over, and removes its row. Whoever comes back
-and finds its row gone has lost its runs and ends itself. What a driver that is only cut off still writes is refused by
-the log, which goes by epochs.
+A worker whose lock is free is dead, or cut off: another one takes its jobs over, and removes its row. Whoever comes
+back and finds its row gone has lost its runs and ends itself. What a driver that is only cut off still writes is
+refused by the log, which goes by epochs.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import os
 import socket
@@ -34,7 +35,18 @@ QUIET_S = 5.0
 """After the database was away nobody is taken over for so long: the others are just coming back too."""
 
 OWN_SETTINGS = frozenset(
-    {"database", "database_retry_s", "lease_s", "serve", "sandbox", "max_bytes", "app", "terminal", "browser", "computer"}
+    {
+        "app",
+        "browser",
+        "computer",
+        "database",
+        "database_retry_s",
+        "lease_s",
+        "max_bytes",
+        "sandbox",
+        "serve",
+        "terminal",
+    }
 )
 """Settings in which workers may differ: they are about one machine. Runs name their application themselves."""
 
@@ -129,10 +141,8 @@ class Members:
 
     async def leave(self) -> None:
         """Give the lock back."""
-        try:
+        with contextlib.suppress(OSError, psycopg.Error, TimeoutError):  # the server sees the end of the connection
             await self._call(self._leave)
-        except (OSError, psycopg.Error, TimeoutError):
-            pass  # the server sees the end of the connection
         self._thread.shutdown(wait=False)
 
     def _leave(self) -> None:

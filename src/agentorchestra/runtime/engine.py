@@ -114,6 +114,7 @@ class LocalEngine:
         self.owner = this_process()
         self._driven: dict[str, _Driven] = {}
         self._keeper: asyncio.Task[None] | None = None
+        self._handing_on = False
 
     @property
     def driving(self) -> tuple[str, ...]:
@@ -188,6 +189,8 @@ class LocalEngine:
         if driven is not None:
             driven.run = run
             driven.seen = run.ledger.last_seq
+            if self._handing_on:
+                _hand_on(run)
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
         """Ask whoever drives the run to stop it; the request is an event of the log."""
@@ -207,11 +210,11 @@ class LocalEngine:
         Args:
             within_s: how long the effects under way have to end; then they are given up, as in a crash.
         """
+        self._handing_on = True  # also those that were claimed and are about to begin
         tasks = [driven.task for driven in self._driven.values()]
         for driven in self._driven.values():
             if driven.run is not None:
-                driven.run.handing_on = True
-                driven.run.pause()
+                _hand_on(driven.run)
         if not tasks:
             return
         _, late = await asyncio.wait(tasks, timeout=within_s)
@@ -264,6 +267,11 @@ class LocalEngine:
         driven.seen = max(event.seq for event in events)
         if driven.run.on_external([event for event in events if not event.branch]):
             driven.task.cancel()
+
+
+def _hand_on(run: Run) -> None:
+    run.handing_on = True
+    run.pause()
 
 
 def _driven_elsewhere(run: str, job: Job | None) -> str:
