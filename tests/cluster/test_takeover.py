@@ -1,0 +1,52 @@
+"""A worker dies or is told to stop: another one goes on with its runs."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+
+import pytest
+
+from agentorchestra.core.spec import RunStatus
+from tests.chaos.support import KILLED, until
+from tests.cluster.support import Model, Site, stopped
+
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+
+
+async def test_the_runs_of_a_killed_worker_are_taken_over(site: Site, model: Model) -> None:
+    model.hold = {1, 2}
+    first = await site.worker("--concurrency", "4")
+    runs = dict(enumerate(await site.submit([1, 2]), start=1))
+    await until(lambda: model.held == {1: 2, 2: 2}, first)
+    second = await site.worker("--concurrency", "4")
+    assert first.pid in {one.pid for one in (await site.standing()).workers if len(one.runs) == 2}
+    first.kill()
+    model.release.set()
+    runs |= {3: (await site.submit([3]))[0]}
+    await site.reached(RunStatus.COMPLETED, [*runs.values()])
+    await site.whole(runs)
+    assert [await site.begun(run_id) for run_id in runs.values()] == [2, 2, 1]
+    assert [one.pid for one in (await site.standing()).workers] == [second.pid]
+    assert (await asyncio.to_thread(first.wait)) == KILLED
+
+
+async def test_a_worker_that_is_told_to_stop_hands_its_runs_on(site: Site, model: Model) -> None:
+    model.hold = {1}
+    first = await site.worker()
+    runs = dict(enumerate(await site.submit([1]), start=1))
+    await until(lambda: model.held[1] == 2, first)
+    second = await site.worker()
+    stopping = asyncio.create_task(stopped(first, signal.SIGTERM))
+    await asyncio.sleep(0.5)
+    model.release.set()  # what is under way ends, and is paid once
+    code, said = await stopping
+    assert code == 0, said
+    await site.reached(RunStatus.COMPLETED, [*runs.values()])
+    await site.whole(runs)
+    assert await site.begun(runs[1]) == 2
+    events = await site.ws.events(runs[1])
+    assert [event.type for event in events if event.type in ("run_ended", "uncertain")] == ["run_ended"]
+    assert len(model.asked) == len(set(model.asked))
+    assert len({mark for _, mark in model.asked}) == len(model.asked), "what was handed on was asked once"
+    assert second.poll() is None
