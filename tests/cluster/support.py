@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -120,7 +121,9 @@ class Site:
         (folder / "agentorchestra.toml").write_text("\n".join(lines))
 
     async def __aenter__(self) -> Self:
+        sys.modules.pop("app", None)  # that of the last test
         self.ws = open_workspace(self.folder / "ws")
+        assert self.ws.folder == self.folder / "ws"
         await self.ws.open()
         self.jobs = Jobs(self.ws)
         await self.jobs.open()

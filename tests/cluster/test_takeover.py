@@ -11,7 +11,7 @@ from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import KILLED, until
 from tests.cluster.support import Model, Site, stopped
 
-pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+pytestmark = pytest.mark.timeout(240)  # many processes, on a machine that may be busy
 
 
 async def test_the_runs_of_a_killed_worker_are_taken_over(site: Site, model: Model) -> None:
