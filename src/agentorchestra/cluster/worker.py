@@ -6,6 +6,7 @@ import asyncio
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
@@ -166,7 +167,7 @@ class Worker:
         cut_off = not self._stopping.is_set()
         self._stopping.set()
         await self._ws.engine.hand_on(within_s=0.0 if cut_off else self._ws.settings.cluster.hand_on_s)
-        await asyncio.to_thread(DBOS.destroy)
+        await asyncio.to_thread(partial(DBOS.destroy, destroy_registry=True))
         try:
             await self._jobs.put_back(self.id)
         finally:
