@@ -30,7 +30,7 @@ def test_a_run_whose_process_died_is_said_to_be_so() -> None:
     run_id = make_run(dead())
     go_on = f"to go on: agentorchestra resume {run_id}"
     listed = invoke("runs")
-    assert "running (gone)" in listed.stdout
+    assert "  abandoned  " in listed.stdout
     assert go_on in listed.stderr
     shown = invoke("show", run_id)
     assert "running (the process that drove it is gone)" in shown.stdout

@@ -147,6 +147,7 @@ def test_runs_lists_the_newest_first(folder: Folder) -> None:
     assert set(rows[0]) == {
         "run_id",
         "status",
+        "queued",
         "abandoned",
         "created",
         "task",

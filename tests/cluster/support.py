@@ -23,8 +23,12 @@ from agentorchestra.log.ledger import Ledger
 from agentorchestra.testing import LoopbackModelServer, call, decide
 from agentorchestra.workspace import Workspace, open_workspace
 from tests.chaos.support import start
-from tests.chaos.team_case import CLI, PROGRAM
+from tests.chaos.team_case import CLI
 from tests.chaos.team_model import actor_of, answered, digest, steps_of
+
+ASKING, POISONOUS = 91, 92
+FIRST = {ASKING: "confirm", POISONOUS: "poison"}
+"""Runs of these numbers begin with this tool, and then are done."""
 
 _NUMBER = re.compile(r"tide (\d+)")
 
@@ -33,7 +37,11 @@ def answer(body: dict[str, Any]) -> ModelResponse:
     """The next decision of whoever asks; what it says names the run's number and the request that it answers."""
     steps, actor = steps_of(body), actor_of(body)
     number = number_of(body)
-    if actor == "top":
+    if number in FIRST and steps == 0:
+        ways = [[call(FIRST[number])]]
+    elif number in FIRST:
+        ways = [[call("done", answer=f"tide {number} described")]] * 3
+    elif actor == "top":
         ways = [
             [call("team", topic=f"tide {number}")],
             [call("note", x=f"top-{number}"), call("lookup", word="top")],
@@ -105,7 +113,7 @@ class Site:
         self.jobs: Jobs
         self._processes = ExitStack()
         folder.mkdir(parents=True)
-        shutil.copy(PROGRAM, folder / "app.py")
+        shutil.copy(Path(__file__).with_name("program.py"), folder / "app.py")
         lines = [
             'app = "app:workspace"',
             'model = "team"',

@@ -9,7 +9,7 @@ import pytest
 
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import KILLED, until
-from tests.cluster.support import Model, Site, stopped
+from tests.cluster.support import POISONOUS, Model, Site, stopped
 
 pytestmark = pytest.mark.timeout(240)  # many processes, on a machine that may be busy
 
@@ -45,8 +45,21 @@ async def test_a_worker_that_is_told_to_stop_hands_its_runs_on(site: Site, model
     await site.reached(RunStatus.COMPLETED, [*runs.values()])
     await site.whole(runs)
     assert await site.begun(runs[1]) == 2
-    events = await site.ws.events(runs[1])
-    assert [event.type for event in events if event.type in ("run_ended", "uncertain")] == ["run_ended"]
-    assert len(model.asked) == len(set(model.asked))
+    ends = [one.body["status"] for one in await site.ws.events(runs[1]) if one.type == "run_ended"]
+    assert ends == ["running", "completed"]
     assert len({mark for _, mark in model.asked}) == len(model.asked), "what was handed on was asked once"
     assert second.poll() is None
+
+
+@pytest.mark.long
+async def test_a_run_that_ends_its_workers_fails_after_three(site: Site) -> None:
+    poisonous, *good = await site.submit([POISONOUS, 1, 2])
+    for _ in range(3):
+        worker = await site.worker()
+        await asyncio.to_thread(worker.wait)
+    await site.worker()
+    await site.reached(RunStatus.FAILED, [poisonous])
+    await site.reached(RunStatus.COMPLETED, good)
+    result = await site.ws.result(poisonous)
+    assert result.error is not None and result.error.startswith("it ended its driver 3 times")
+    assert await site.begun(poisonous) == 3

@@ -148,13 +148,15 @@ async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:
 
     found = await store.unfinished()
     assert [(one.id, one.status, one.accepted, one.owner, one.held) for one in found] == [
-        ("run_a", RunStatus.CREATED, False, None, False),
         ("run_c", RunStatus.RUNNING, False, owner(), True),
         ("run_b", RunStatus.CREATED, True, None, False),
+        ("run_a", RunStatus.CREATED, False, None, False),
     ]
-    assert [one.id for one in await store.unfinished(limit=2)] == ["run_a", "run_c"]
+    assert [one.id for one in await store.unfinished(limit=2)] == ["run_c", "run_b"]
+    assert [one.id for one in await store.unfinished(status=RunStatus.CREATED)] == ["run_b", "run_a"]
+    assert [one.id for one in await store.unfinished(runs=["run_a", "run_over", "run_x"])] == ["run_a"]
     assert [one.id for one in await store.unfinished(accepted=True)] == ["run_b"]
-    assert [one.id for one in await store.unfinished(accepted=False, limit=1)] == ["run_a"]
+    assert [one.id for one in await store.unfinished(accepted=False, limit=1)] == ["run_c"]
     assert await store.count_created() == 1
 
     await store.accept("run_a", TS)

@@ -188,14 +188,18 @@ async def _parsed(answer: aiohttp.ClientResponse) -> AsyncIterator[SentEvent]:
 
 
 @asynccontextmanager
-async def served(folder: Path, *, serve: ServeSettings | None = None, **options: Any) -> AsyncIterator[Served]:
+async def served(
+    folder: Path, *, serve: ServeSettings | None = None, database: str | None = None, **options: Any
+) -> AsyncIterator[Served]:
     """A server over a workspace of its own, with the tools and the script of this module."""
     gate, outbox = Gate(), Outbox()
     ws: Workspace[Any] = Workspace(
         folder / "ws",
         tools=[consult, read_notes, outbox.send_mail, gate.wait_at_gate],
         models={"scripted": ScriptedModel(script)},
-        settings=Settings(model="scripted", system="react", secrets=("CODEWORD",), serve=serve or ServeSettings()),
+        settings=Settings(
+            model="scripted", system="react", secrets=("CODEWORD",), serve=serve or ServeSettings(), database=database
+        ),
         environ={"CODEWORD": CODEWORD},
     )
     options = {"token": TOKEN, "allowed_hosts": LOOPBACK_HOSTS, **options}

@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal
 import socket
 import urllib.request
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from benchmarks.serve import measure
 
 from tests.cli.support import PACKAGE_PARENT, Folder, wait_until
 from tests.support.web_serve import TOKEN, ask, serving
@@ -38,9 +40,10 @@ def test_it_prints_address_and_token_and_serves_the_application(app: Folder) -> 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.long
-def test_a_signal_cancels_what_runs_and_it_can_be_resumed(app: Folder, number: signal.Signals) -> None:
+def test_a_signal_hands_on_what_runs_and_it_can_be_resumed(app: Folder, number: signal.Signals) -> None:
     app.hold()
-    with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+    env = {"AGENTORCHESTRA_TOKEN": TOKEN, "AGENTORCHESTRA_SERVE__STOP_S": "0.5"}
+    with serving(app, env=env) as (started, address):
         run = ask(address, "/runs", TOKEN, {"task": "PLAN nap"})["run_id"]
         headers = {"Authorization": f"Bearer {TOKEN}"}
         stream = urllib.request.urlopen(urllib.request.Request(f"{address}/runs/{run}/events", headers=headers))
@@ -50,7 +53,7 @@ def test_a_signal_cancels_what_runs_and_it_can_be_resumed(app: Folder, number: s
         with stream:
             assert b"event: end" not in stream.read()
     assert ended.code == 0 and TOKEN not in ended.out + ended.err
-    assert app.assert_readable(run)["result"]["status"] == "cancelled"
+    assert app.assert_readable(run)["result"]["status"] == "running"
     app.let_go()
     resumed = app.run("resume", run, "--json")
     assert resumed.json["status"] == "completed", resumed.err
@@ -71,7 +74,7 @@ def test_a_second_signal_waits_for_no_request(app: Folder) -> None:
             started.interrupt()
             ended = started.end()
     assert ended.code == 0
-    assert app.assert_readable(run)["result"]["status"] == "cancelled"
+    assert app.assert_readable(run)["result"]["status"] == "running"
 
 
 def _listens(port: int) -> bool:
@@ -120,3 +123,104 @@ def test_the_missing_extra_is_named(app: Folder) -> None:
     app.write("sitecustomize.py", "import sys\nsys.modules['uvicorn'] = None\n")
     refused = app.run("serve", env={"PYTHONPATH": f"{app.path}:{PACKAGE_PARENT}"})
     assert refused.code == 2 and 'pip install "agentorchestra[web]"' in refused.error
+
+
+@pytest.mark.parametrize(
+    ("posts", "breaks"),
+    [
+        pytest.param(12, ["term", "kill"], id="few"),
+        pytest.param(200, ["term", "kill"], id="many", marks=[pytest.mark.long, pytest.mark.timeout(600)]),
+    ],
+)
+async def test_of_many_posts_at_once_none_is_lost_or_done_twice(tmp_path: Path, posts: int, breaks: list[str]) -> None:
+    """Clients that post again what is not answered; the server is stopped, killed, and started again meanwhile."""
+    found = await measure(tmp_path, posts=posts, latency_s=0.2, breaks=breaks, max_runs=4 if posts < 100 else None)
+    assert found.wrong == [] and found.statuses == {"completed": posts}
+    assert posts < found.driven <= 2 * posts  # some were begun again, none without need
+    assert "Traceback" not in (tmp_path / "serve.log").read_text()
+
+
+@pytest.mark.long
+async def test_as_many_runs_as_there_are_posts_do_not_wait_for_connections(tmp_path: Path) -> None:
+    """All are driven at the same time, and ask the model at the same time."""
+    found = await measure(tmp_path, posts=200, latency_s=1.0, breaks=[], max_runs=200)
+    assert found.wrong == [] and found.statuses == {"completed": 200}
+    assert found.driven == 200
+
+
+POISON = """
+import os, signal
+from agentorchestra import Workspace, tool
+from agentorchestra.testing import ScriptedModel, call
+
+@tool(effect="read")
+async def crash() -> str:
+    "End the process."
+    os.kill(os.getpid(), signal.SIGKILL)
+
+def workspace():
+    def script(request):
+        return call("crash") if "PLAN crash" in request.messages[1].text else call("done", answer="well")
+    return Workspace(tools=[crash], models={"scripted": ScriptedModel(script)})
+"""
+
+
+@pytest.mark.long
+def test_a_run_that_kills_its_server_is_given_up(app: Folder) -> None:
+    app.write("app.py", POISON)
+    for attempt in range(3):
+        with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+            if attempt == 0:
+                with suppress(OSError):  # it may die before it has answered
+                    ask(address, "/runs", TOKEN, {"task": "PLAN crash"})
+            assert started.process.wait(60) == -signal.SIGKILL
+    (run,) = app.ids()
+    with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+        wait_until(lambda: ask(address, f"/runs/{run}", TOKEN)["status"] == "failed")
+        assert "ended its driver 3 times" in ask(address, f"/runs/{run}", TOKEN)["result"]["error"]
+        other = ask(address, "/runs", TOKEN, {"task": "go"})["run_id"]
+        wait_until(lambda: ask(address, f"/runs/{other}", TOKEN)["status"] == "completed")
+        started.interrupt()
+        assert started.end().code == 0
+
+
+@pytest.mark.long
+def test_a_run_of_a_killed_command_is_abandoned_until_somebody_takes_it_up(app: Folder) -> None:
+    def killed() -> str:
+        (app.path / "slow.txt").unlink(missing_ok=True)
+        with app.start("run", "PLAN nap") as process:
+            wait_until(lambda: (app.path / "slow.txt").exists())
+            process.process.kill()
+        return app.ids()[0]
+
+    app.hold()
+    first, second = killed(), killed()
+    app.let_go()
+    listed = app.run("runs")
+    assert listed.out.count("  abandoned  ") == 2 and "agentorchestra resume --abandoned" in listed.err
+    with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+        about = {one["run_id"]: one for one in ask(address, "/runs", TOKEN)["runs"]}
+        assert about[first]["abandoned"] and not about[first]["queued"]
+        started.interrupt()
+        assert started.end().code == 0
+    taken = app.run("resume", "--abandoned", "--json")
+    assert taken.code == 0 and [one["status"] for one in taken.json] == ["completed"] * 2
+    assert app.run("resume", "--abandoned").out == "no run is abandoned\n"
+    app.hold()
+    third = killed()
+    app.let_go()
+    with serving(app, "--take-up", "all", env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
+        wait_until(lambda: ask(address, f"/runs/{third}", TOKEN)["status"] == "completed")
+        started.interrupt()
+        assert started.end().code == 0
+    assert {first, second, third} == {*app.ids()}
+
+
+def test_options_of_resume_that_exclude_each_other(app: Folder) -> None:
+    for words, sentence in (
+        (("--due", "--abandoned"), "name a RUN, or give --due or --abandoned, one of the three"),
+        ((), "name a RUN, or give --due or --abandoned, one of the three"),
+        (("--abandoned", "--pin"), "--abandoned takes runs as they were left; for other limits or --pin name a RUN"),
+    ):
+        refused = app.run("resume", *words)
+        assert refused.code == 2 and refused.error.endswith(sentence)

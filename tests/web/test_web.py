@@ -11,8 +11,10 @@ from typing import Any
 import aiohttp
 import pytest
 
+from agentorchestra.core.events import RunEnded
+from agentorchestra.core.settings import ServeSettings
 from agentorchestra.testing import ScriptedModel
-from agentorchestra.web import driver
+from agentorchestra.web import queue
 from agentorchestra.workspace import Workspace
 from tests.web.support import CODEWORD, SentEvent, consult, script, served
 
@@ -253,7 +255,7 @@ async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_p
 async def test_an_answer_and_the_look_for_due_runs_at_the_same_moment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(driver, "DUE_S", 0.0005)
+    monkeypatch.setattr(queue, "POLL_S", 0.0005)
     async with served(tmp_path) as web:
         for colour in ("blue", "red", "green"):
             run_id = await web.submit("PLAN ask")
@@ -373,7 +375,7 @@ async def test_questions_can_be_denied_from_the_start(tmp_path: Path) -> None:
         assert web.outbox.sent == []
 
 
-async def test_the_end_of_the_server_stops_runs_that_can_be_resumed(tmp_path: Path) -> None:
+async def test_the_end_of_the_server_hands_runs_on_to_the_next_one(tmp_path: Path) -> None:
     kinds: list[str] = []
     reads = asyncio.Event()
 
@@ -383,7 +385,7 @@ async def test_the_end_of_the_server_stops_runs_that_can_be_resumed(tmp_path: Pa
                 kinds.append(event.kind)
                 reads.set()
 
-    async with served(tmp_path) as web:
+    async with served(tmp_path, serve=ServeSettings(stop_s=0)) as web:
         run_id = await web.submit("PLAN gate")
         await web.gate.reached()
         reading = asyncio.create_task(stay())
@@ -393,7 +395,8 @@ async def test_the_end_of_the_server_stops_runs_that_can_be_resumed(tmp_path: Pa
         assert "run_ended" not in kinds and "end" not in kinds
     assert not web.ws.is_open
     async with served(tmp_path) as web:
-        assert (await web.get(f"/runs/{run_id}"))["status"] == "cancelled"
-        web.gate.open.set()
-        await web.post(f"/runs/{run_id}/resume")
-        await web.until(run_id, "completed")
+        web.gate.open.set()  # nobody asks for it: it goes on by itself
+        found = await web.until(run_id, "completed")
+        assert found["result"]["answer"] == "The tools said: the gate is open"
+        ends = [one.data.status for one in await web.ws.events(run_id) if isinstance(one.data, RunEnded)]
+        assert ends == ["running", "completed"]

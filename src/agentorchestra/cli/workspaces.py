@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 from agentorchestra.cli.options import mcp_files, preset_name
 from agentorchestra.core.errors import AgentOrchestraError, NoWorkspaceError, UnknownRunError
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import UNTESTED, RunResult, RunStatus
-from agentorchestra.runtime.engine import is_dead
+from agentorchestra.core.spec import UNTESTED, RunResult
 from agentorchestra.workspace import DEFAULT_FOLDER, Workspace, load_app, load_settings, open_workspace
 
 if TYPE_CHECKING:
@@ -130,11 +129,8 @@ async def verdict_on(workspace: Workspace[Any], result: RunResult) -> TaskVerdic
 
 
 async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
-    """Return True if a run is recorded as running while the process that drove it is provably gone."""
-    if record.status is not RunStatus.RUNNING:
-        return False
-    job = await workspace.store.job(record.id)
-    return job is not None and job.owner is not None and is_dead(job.owner)
+    """Return True if nobody drives a run any more that is recorded as running, and no server goes on with it."""
+    return (await workspace.standings([record.id])).get(record.id) == "abandoned"
 
 
 async def find_run(workspace: Workspace[Any], name: str) -> RunRecord:

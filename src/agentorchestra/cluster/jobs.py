@@ -13,10 +13,10 @@ from typing import Any, Self
 import sqlalchemy
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions, WorkflowStatus
 
-from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import ClusterError, UnknownRunError, UsageError
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import RunLimit, Settings
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import PostgresStore
 from agentorchestra.workspace import Workspace
 
@@ -204,13 +204,13 @@ class Jobs:
                 application_name=NAME,
             )
 
-    async def submit(self, run_id: str, *, resume: bool = False, budget: Budget | None = None) -> None:
-        """Queue the job to drive a run; nothing happens where it is queued or driven already.
+    async def submit(self, run_id: str) -> None:
+        """Queue the job to drive a run that goes on by itself; nothing happens where it is queued or driven already.
+
+        A run that stopped (paused, cancelled, failed, out of budget) is queued after `Workspace.enqueue`.
 
         Args:
             run_id: the run; its labels name its tags and its priority.
-            resume: also if it was paused, cancelled or failed.
-            budget: other limits from here on, with `resume`.
 
         Raises:
             UnknownRunError, UsageError.
@@ -221,7 +221,7 @@ class Jobs:
             limit = self._ws.settings.cluster.limits.get(record.manifest.model)
             await self.register({queue: limit}, concurrency=None)
             self._known.add(queue)
-        first = record.status == "created" and not resume
+        first = record.status is RunStatus.CREATED
         options: EnqueueOptions = {
             "workflow_name": DRIVE,
             "queue_name": queue,
@@ -231,8 +231,7 @@ class Jobs:
             "priority": priority,
             "app_version": FORMAT,
         }
-        limits = None if budget is None else budget.model_dump(mode="json", exclude_none=True)
-        await self._open_client.enqueue_async(options, run_id, resume, limits)
+        await self._open_client.enqueue_async(options, run_id)
 
     async def record(self, run_id: str) -> RunRecord:
         """Return a run; UnknownRunError if there is none."""
@@ -241,18 +240,11 @@ class Jobs:
             raise UnknownRunError(f"no run {run_id!r} in this workspace; `agentorchestra runs` lists them")
         return record
 
-    async def known(self, runs: Sequence[str]) -> set[str]:
-        """Return those of these runs that were ever queued."""
-        if not runs:
-            return set()
-        found = await self._open_client.list_workflows_async(
-            workflow_ids=[*runs], load_input=False, load_output=False, application_name=NAME
-        )
-        return {one.workflow_id for one in found}
-
     async def under_way(self, *, limit: int | None = None) -> list[WorkflowStatus]:
         """Return the jobs that are queued or at work, in the order they came."""
-        return await self._open_client.list_workflows_async(status=UNDER_WAY, application_name=NAME, limit=limit)
+        return await self._open_client.list_workflows_async(
+            status=UNDER_WAY, application_name=NAME, limit=limit, load_input=False, load_output=False
+        )
 
     async def ended(self, *, limit: int) -> list[WorkflowStatus]:
         """Return the last jobs that ended, newest first."""

@@ -21,20 +21,19 @@ from agentorchestra.cluster.jobs import (
     dbos_schema,
     engine_of,
     queues_of,
+    run_of,
 )
 from agentorchestra.cluster.members import LOOK_S, Members, digests
-from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     FencedError,
-    HandedOnError,
     StoreError,
     StoreUnavailableError,
     UsageError,
 )
-from agentorchestra.core.spec import FINAL, RunResult, RunStatus
-from agentorchestra.runtime.waits import GOES_ON, end_undriven, requested
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.runtime.waits import end_undriven, requested, standing
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.catalog import distribution
 
@@ -51,9 +50,6 @@ _DUE_S = 1.0
 
 _TIDY_S = 600.0
 """Time between looks for jobs that can be forgotten."""
-
-_LATE_S = 10.0
-"""After how long a run that was accepted and is not queued is: whoever accepted it died in between."""
 
 
 class Worker:
@@ -88,6 +84,7 @@ class Worker:
         }
         schema = dbos_schema(self._store)
         self._members = Members(self._store, schema, about, lease_s=ws.settings.lease_s)
+        self._seen: set[str] = set()  # unfinished runs that are known to have a job
         self._stopping = asyncio.Event()
         self._present = asyncio.Event()  # the database answers
 
@@ -131,8 +128,8 @@ class Worker:
             DBOS(config=config)
 
             @DBOS.workflow(name=DRIVE, max_recovery_attempts=None)
-            async def drive(run_id: str, resume: bool, budget: dict[str, Any] | None) -> dict[str, Any]:
-                return await self._job(run_id, resume, budget)
+            async def drive(run_id: str) -> dict[str, str]:
+                return await self._job(run_id)
 
             DBOS.listen_queues(list(queues))
             DBOS.launch()  # inside this loop: jobs are coroutines of it
@@ -166,7 +163,7 @@ class Worker:
         # Whoever was cut off has nothing to hand on: others drive its runs.
         cut_off = not self._stopping.is_set()
         self._stopping.set()
-        await self._ws.engine.hand_on(within_s=0.0 if cut_off else self._ws.settings.cluster.hand_on_s)
+        await self._hand_on(0.0 if cut_off else self._ws.settings.cluster.hand_on_s)
         await asyncio.to_thread(partial(DBOS.destroy, destroy_registry=True))
         try:
             await self._jobs.put_back(self.id)
@@ -174,20 +171,33 @@ class Worker:
             await self._members.leave()
             await self._jobs.close()
 
+    async def _hand_on(self, within_s: float) -> None:
+        """Let effects under way end, for so many seconds; their runs stay `running`, for the next driver."""
+        engine, loop = self._ws.engine, asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while engine.driving and loop.time() < deadline:
+            for run_id in engine.driving:
+                engine.leave(run_id)
+            await asyncio.sleep(0.05)
+        for run_id in engine.driving:
+            engine.leave(run_id)
+        await engine.close()
+
     # -- one job ---------------------------------------------------------------------------------------------------
 
-    async def _job(self, run_id: str, resume: bool, budget: dict[str, Any] | None) -> dict[str, Any]:
+    async def _job(self, run_id: str) -> dict[str, str]:
         """Drive a run to its end or to where it waits: the body of the workflow. It has no steps."""
         job = DBOS.workflow_id
         assert job is not None
         while not self._stopping.is_set():
             try:
-                return {"status": await self._drive(run_id, resume, budget)}
+                status = await self._drive(run_id)
+                if status is not RunStatus.RUNNING:
+                    return {"status": status.value}
+                break  # handed on: this worker stops
             except FencedError:
                 # Its last driver is not provably dead: the lease decides. Or somebody drives it by hand.
                 await self._pause(_AGAIN_S)
-            except HandedOnError:
-                break
             except StoreUnavailableError as exc:
                 logger.warning("run %s waits for its database: %s", run_id, exc)
                 await self._pause(_AGAIN_S)
@@ -199,23 +209,17 @@ class Worker:
         await asyncio.Event().wait()  # it is another worker's now; this body ends with the process
         raise AssertionError("unreachable")
 
-    async def _drive(self, run_id: str, resume: bool, budget: dict[str, Any] | None) -> str:
+    async def _drive(self, run_id: str) -> RunStatus:
         ws = self._ws
         status = (await self._jobs.record(run_id)).status
-        if status in FINAL or (status not in GOES_ON and not resume):
-            return status.value
         if status is RunStatus.RUNNING:
             # Asked while nobody drove it: its driver is dead, or handed it on.
             asked = await requested(ws.store, run_id)
             if asked is not None:
                 if not await end_undriven(ws.store, ws.engine, SystemClock(), run_id, asked):
                     raise FencedError(f"run {run_id} is driven by somebody else")
-                return asked.value
-        if status in (RunStatus.CREATED, RunStatus.RUNNING) and not resume:
-            result: RunResult = await ws.take_up(run_id)
-        else:
-            result = await ws.resume(run_id, budget=None if budget is None else Budget(**budget))
-        return result.status.value
+                return asked
+        return (await ws.take_up(run_id)).status  # one that is over, or was stopped by somebody, stays as it is
 
     async def _pause(self, seconds: float) -> None:
         try:
@@ -246,7 +250,7 @@ class Worker:
 
     async def _take_up_due(self) -> None:
         """Queue waiting runs that can go on, and what was accepted and not queued; one worker does it for all."""
-        tidied = swept = 0.0
+        tidied = 0.0
         refused: set[str] = set()
         loop = asyncio.get_running_loop()
         while True:
@@ -254,11 +258,7 @@ class Worker:
             if not self._present.is_set() or not await self._members.leads():
                 continue
             try:
-                due = await self._ws.due()
-                if loop.time() - swept > _LATE_S:
-                    swept = loop.time()
-                    due = [*due, *await self._unqueued()]
-                for run_id in due:
+                for run_id in [*await self._ws.due(), *await self._unqueued()]:
                     if run_id not in refused:
                         await self._queue(run_id, refused)
                 if loop.time() - tidied > _TIDY_S:
@@ -271,20 +271,20 @@ class Worker:
     async def _queue(self, run_id: str, refused: set[str]) -> None:
         try:
             await self._jobs.submit(run_id)
+            self._seen.add(run_id)
         except UsageError as exc:
             refused.add(run_id)  # once is enough
             logger.warning("run %s is due and cannot be queued: %s", run_id, exc)
 
     async def _unqueued(self) -> list[str]:
-        created = [
-            one.id for one in await self._ws.store.unfinished(accepted=True, limit=1000) if one.status == "created"
-        ]
-        if not created:
+        """Return the runs that a server in front took on: it leaves them to the workers."""
+        found = await self._ws.store.unfinished(accepted=True)
+        taken_on = [one.id for one in found if one.id not in self._seen and standing(one) == "queued"]
+        self._seen &= {one.id for one in found}
+        if not taken_on:
             return []
-        before = datetime.now(UTC) - timedelta(seconds=_LATE_S)
-        known = await self._jobs.known(created)
-        missing = [run_id for run_id in created if run_id not in known]
-        return [run_id for run_id in missing if (await self._jobs.record(run_id)).created < before]
+        self._seen |= {run_of(one.workflow_id) for one in await self._jobs.under_way()}
+        return [run_id for run_id in taken_on if run_id not in self._seen]
 
 
 __all__ = ["CONCURRENCY", "Worker"]

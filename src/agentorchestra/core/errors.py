@@ -15,7 +15,7 @@
     │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
     ├── Cluster: LostLock
-    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat, HandedOn
+    └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
 Names end in `Error`. Every message names the bad value and what to do next.
 """
@@ -223,11 +223,15 @@ class WorkspaceStateError(UsageError):
 
 
 class HttpRequestError(UsageError):
-    """A request to the HTTP interface is malformed, too large or comes at the wrong time; `status` is the answer's."""
+    """A request to the HTTP interface is malformed, too large or comes at the wrong time.
 
-    def __init__(self, message: str, *, status: int = 400) -> None:
+    `status` is the answer's; after `retry_after_s` seconds it may be sent again.
+    """
+
+    def __init__(self, message: str, *, status: int = 400, retry_after_s: int | None = None) -> None:
         super().__init__(message)
         self.status = status
+        self.retry_after_s = retry_after_s
 
 
 class RequestKeyError(UsageError):
@@ -248,10 +252,6 @@ class ClusterError(AgentOrchestraError):
 
 class LostLockError(ClusterError):
     """A worker was cut off from the database, and others have taken its runs over: it ends itself."""
-
-
-class HandedOnError(AgentOrchestraError):
-    """A run was stopped between two effects so that another process goes on with it; nothing was written about it."""
 
 
 class StoreError(AgentOrchestraError):

@@ -410,10 +410,21 @@ class Store(Protocol):
     async def request(self, key: str) -> tuple[str, str] | None:
         """Return the run that was accepted under a key and the digest of its request; None where there is none."""
 
-    async def unfinished(self, *, accepted: bool | None = None, limit: int | None = None) -> list[UnfinishedRun]:
-        """Return the runs that are created or running, oldest first.
+    async def unfinished(
+        self,
+        *,
+        runs: Sequence[str] | None = None,
+        status: RunStatus | None = None,
+        accepted: bool | None = None,
+        limit: int | None = None,
+    ) -> list[UnfinishedRun]:
+        """Return the runs that are running or created; not those that came from elsewhere.
+
+        Those that are running come first, then the others; of both those that a server took on, as they were taken on.
 
         Args:
+            runs: only these, 1000 at most.
+            status: only those that are `running`, or `created`.
             accepted: only those that a server took on, or only the others.
             limit: at most so many.
         """

@@ -159,11 +159,21 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
         max_connections: that are open at the same time, followed streams of events among them.
         header_timeout_s: seconds until the head of a request has come, from the connection or from its first byte on.
         body_timeout_s: seconds until its body has come.
+        max_runs: runs that are driven at the same time; None for eight for each core, 0 where workers drive them all
+            (docs/cluster.md).
+        max_queued: runs that wait for their beginning; further ones are refused until there is room.
+        stop_s: seconds in which effects under way may end when the server stops.
+        take_up: which runs it goes on with: those that a server `accepted`, or `all`, those that a command line began
+            and abandoned too.
     """
 
     max_connections: int = Field(default=200, ge=1)
     header_timeout_s: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     body_timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
+    max_runs: int | None = Field(default=None, ge=0)
+    max_queued: int = Field(default=1000, ge=1)
+    stop_s: float = Field(default=10.0, ge=0, allow_inf_nan=False)
+    take_up: Literal["accepted", "all"] = "accepted"
 
 
 class RunLimit(BaseModel, frozen=True, extra="forbid"):

@@ -49,7 +49,7 @@ class RunStatus(StrEnum):
 FINAL = frozenset({RunStatus.COMPLETED, RunStatus.PARTIAL, RunStatus.BLOCKED})
 """Statuses a resume returns as they are; every other one can be driven on."""
 
-UNTESTED = frozenset({RunStatus.WAITING, RunStatus.PAUSED, RunStatus.CANCELLED})
+UNTESTED = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING, RunStatus.PAUSED, RunStatus.CANCELLED})
 """Statuses in which the tests of a task's folder are not run."""
 
 EXIT_CODES: dict[RunStatus, int] = {RunStatus.COMPLETED: 0, RunStatus.FAILED: 1, RunStatus.CANCELLED: 130}

@@ -99,6 +99,7 @@ class _Driven:
     run: Run | None = None
     seen: int = 0
     lost: bool = False
+    leaving: bool = False
 
 
 class LocalEngine:
@@ -114,7 +115,6 @@ class LocalEngine:
         self.owner = this_process()
         self._driven: dict[str, _Driven] = {}
         self._keeper: asyncio.Task[None] | None = None
-        self._handing_on = False
 
     @property
     def driving(self) -> tuple[str, ...]:
@@ -189,8 +189,16 @@ class LocalEngine:
         if driven is not None:
             driven.run = run
             driven.seen = run.ledger.last_seq
-            if self._handing_on:
-                _hand_on(run)
+            if driven.leaving:
+                run.leave()
+
+    def leave(self, run: str) -> None:
+        """Have a run that is driven here begin no further effect, and stay `running` for who takes it up next."""
+        driven = self._driven.get(run)
+        if driven is not None:
+            driven.leaving = True
+            if driven.run is not None:
+                driven.run.leave()
 
     async def cancel(self, run: str, *, reason: str = "", by: str = "") -> None:
         """Ask whoever drives the run to stop it; the request is an event of the log."""
@@ -203,24 +211,6 @@ class LocalEngine:
         driven = self._driven.get(run)
         if driven is not None:
             await self._look(run, driven)
-
-    async def hand_on(self, *, within_s: float) -> None:
-        """Stop the runs driven here between two effects and release them, so that another process goes on with them.
-
-        Args:
-            within_s: how long the effects under way have to end; then they are given up, as in a crash.
-        """
-        self._handing_on = True  # also those that were claimed and are about to begin
-        tasks = [driven.task for driven in self._driven.values()]
-        for driven in self._driven.values():
-            if driven.run is not None:
-                _hand_on(driven.run)
-        if not tasks:
-            return
-        _, late = await asyncio.wait(tasks, timeout=within_s)
-        for task in late:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
 
     async def close(self) -> None:
         """Cancel what is driven here and wait until it has been put away."""
@@ -267,11 +257,6 @@ class LocalEngine:
         driven.seen = max(event.seq for event in events)
         if driven.run.on_external([event for event in events if not event.branch]):
             driven.task.cancel()
-
-
-def _hand_on(run: Run) -> None:
-    run.handing_on = True
-    run.pause()
 
 
 def _driven_elsewhere(run: str, job: Job | None) -> str:

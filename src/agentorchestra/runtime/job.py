@@ -13,7 +13,6 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     BudgetExhaustedError,
-    HandedOnError,
     ReplayError,
     ScriptError,
     StoreError,
@@ -28,6 +27,9 @@ from agentorchestra.runtime.parallel import ReplayEnd
 from agentorchestra.runtime.run import PAUSED, Run, observe, open_questions, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.worlds import bring_to_disk
+
+HANDED_ON = "the process that drove it stopped, and handed it on"
+"""Says so of a run that stays `running` without a driver."""
 
 Main = Callable[[Session[Any]], Awaitable[AgentResult]]
 """Performs the top agent on the root session."""
@@ -58,17 +60,14 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
 
     Raises:
         asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
-        HandedOnError: if the run was handed on; its status stays `running`.
         StoreError: if the log itself fails.
     """
     root: Session[Any] = Session.root(run)
     run.driving_since = run.clock.monotonic()
     try:
         end = await _end_of(run, root, main, owner)
-        if run.handing_on and end.status in (RunStatus.PAUSED, RunStatus.CANCELLED):
-            raise HandedOnError(f"run {run.id} was stopped here; another process goes on with it")
-    except (StoreError, HandedOnError):
-        # The log refused, or another process goes on: what was recorded stays, nothing more is said in it.
+    except StoreError:
+        # The log refused: what was recorded stays, nothing more can be said in it.
         await root.spawns.end()
         await _put_away(run)
         raise
@@ -130,19 +129,21 @@ async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None)
         else:  # not the run's own limit: something in an agent or system took too long
             end.fail(exc, f"the system failed: {type(exc).__name__}: {exc}")
     except SuspendedError as exc:
-        end.status, end.error = (RunStatus.PAUSED, PAUSED) if run.pausing else (RunStatus.WAITING, str(exc))
-        end.waiting, end.until = list(exc.waiting_for), exc.until
+        if run.leaving and not run.ledger.pause_requested:
+            end.status, end.error = RunStatus.RUNNING, HANDED_ON
+        else:
+            end.status, end.error = (RunStatus.PAUSED, PAUSED) if run.pausing else (RunStatus.WAITING, str(exc))
+            end.waiting, end.until = list(exc.waiting_for), exc.until
     except BudgetExhaustedError as exc:
         end.status = RunStatus.TIMED_OUT if exc.resource == "active_s" else RunStatus.BUDGET_EXHAUSTED
         end.error = str(exc)
         observe(run.append(run.body(BudgetExhausted(resource=exc.resource, message=str(exc)))))
     except asyncio.CancelledError as exc:
         how = "cancelled on request" if run.ledger.cancel_requested else "cancelled"
-        end.status, end.cancelled, end.error = (
-            RunStatus.CANCELLED,
-            exc,
-            f"{how}; `agentorchestra resume` goes on from here",
-        )
+        end.status, end.cancelled = RunStatus.CANCELLED, exc
+        end.error = f"{how}; `agentorchestra resume` goes on from here"
+        if run.leaving and not run.ledger.cancel_requested:
+            end.status, end.error = RunStatus.RUNNING, HANDED_ON
     except StoreError:
         raise
     except AgentOrchestraError as exc:

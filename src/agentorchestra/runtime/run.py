@@ -109,7 +109,7 @@ class Run:
         self.wanted: defaultdict[Place, list[Place]] = defaultdict(list)
         self.asking = asyncio.Lock()
         self.pause_asked = asyncio.Event()
-        self.handing_on = False  # this process stops, another one goes on: nothing is written about it
+        self.leaving = False  # its process stops, and hands it on
         self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
         # Kinds that a replay does not enter: what they did is in the log, and their code is not here, or not trusted.
@@ -151,6 +151,11 @@ class Run:
         """Begin no further effect; whoever only waits stops waiting."""
         self.pause_asked.set()
         self.mail.suspend()
+
+    def leave(self) -> None:
+        """Begin no further effect; the run stays `running`, for the process that takes it up next."""
+        self.leaving = True
+        self.pause()
 
     def active_s(self) -> float:
         """Return the seconds this run has been driven, over all its jobs."""

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Literal
 
 from agentorchestra.core.clock import Clock
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import FencedError
 from agentorchestra.core.events import Event, RunEnded, new_event
-from agentorchestra.core.protocols import Store
+from agentorchestra.core.protocols import Store, UnfinishedRun
 from agentorchestra.core.spec import FINAL, RunStatus
 from agentorchestra.log.ledger import Ledger
-from agentorchestra.runtime.engine import LocalEngine
+from agentorchestra.runtime.engine import LocalEngine, is_dead
 from agentorchestra.runtime.run import PAUSED, active_seconds, open_questions, wait_for
 
 GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
@@ -19,6 +20,13 @@ GOES_ON = frozenset({RunStatus.CREATED, RunStatus.RUNNING, RunStatus.WAITING})
 
 MOST_LOST = 3
 """Jobs in a row that may end with their process and without progress, until nobody takes the run up any more."""
+
+Standing = Literal["driven", "queued", "abandoned", "created"]
+"""How a run stands that is created or running.
+
+`driven`: a process holds it. `queued`: a server took it on, and it waits for a place at a server. `abandoned`: whoever
+drove it is gone, and it goes on when somebody resumes it. `created`: whoever made it has not begun.
+"""
 
 _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
 _SENTENCES = {RunStatus.PAUSED: PAUSED, RunStatus.CANCELLED: "cancelled on request"}
@@ -33,6 +41,15 @@ def last_end(events: list[Event]) -> RunEnded | None:
         if isinstance(data, RunEnded):
             return data
     return None
+
+
+def standing(run: UnfinishedRun) -> Standing:
+    """Return how a created or running run stands: whether somebody drives it, will, or does not any more."""
+    if run.owner is not None and run.held and not is_dead(run.owner):
+        return "driven"
+    if run.accepted:
+        return "queued"
+    return "created" if run.status is RunStatus.CREATED else "abandoned"
 
 
 async def end_undriven(

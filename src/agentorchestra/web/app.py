@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import hashlib
 import logging
+import re
 import tempfile
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -29,12 +34,11 @@ from agentorchestra.core.errors import (
     UsageError,
     WorkspaceStateError,
 )
-from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.protocols import Acceptance, RunRecord
 from agentorchestra.core.settings import ServeSettings
 from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.evolution.canary import check_canaries
-from agentorchestra.runtime.engine import is_dead
-from agentorchestra.runtime.waits import GOES_ON
+from agentorchestra.runtime.waits import GOES_ON, Standing, standing
 from agentorchestra.web.bodies import (
     AnswerBody,
     ApproveBody,
@@ -45,11 +49,14 @@ from agentorchestra.web.bodies import (
     SentFile,
     Submission,
     TellBody,
+    parsed,
     read_body,
+    read_bytes,
 )
-from agentorchestra.web.driver import Driver
 from agentorchestra.web.follow import stream
 from agentorchestra.web.guard import Guard, problem
+from agentorchestra.web.metrics import MEDIA_TYPE, Metrics
+from agentorchestra.web.queue import RunQueue
 from agentorchestra.workspace import Workspace
 
 logger = logging.getLogger("agentorchestra.web")
@@ -66,8 +73,15 @@ STATUS_CODES: tuple[tuple[type[AgentOrchestraError], int], ...] = (
 )
 """The first class that fits gives the status; HttpRequestError has its own."""
 
+REACH_S = 5.0
+"""Time in which the store has to answer, before anything is begun: one that is away is waited for much longer."""
+
+RETRY_AFTER_S = 5
+"""What a client is told to wait before it sends a request again."""
+
 _BY = "web"
 _MOST_RUNS = 1000
+_KEY = re.compile(r"[!-~]{1,200}")
 
 
 class WebApp:
@@ -77,7 +91,9 @@ class WebApp:
         self, ws: Workspace[Any], *, token: str | None, allowed_hosts: Collection[str], max_body_bytes: int
     ) -> None:
         self._ws = ws
-        self._driver = Driver(ws)
+        self._queue = RunQueue(ws)
+        self._metrics = Metrics()
+        self._creating = 0  # requests whose runs are being created
         self._closing = asyncio.Event()
         self._max_body_bytes = max_body_bytes
         self._app = Starlette(
@@ -107,28 +123,47 @@ class WebApp:
             sentence = "the workspace is not open: the server has to run the lifespan of this application"
             await problem(sentence, 503, kind="WorkspaceStateError")(scope, receive, send)
             return
+        if scope["type"] == "http" and not await self._reached():
+            sentence = f"the store did not answer within {REACH_S:g} s; nothing was done: send the request again"
+            await problem(sentence, 503, kind="StoreUnavailableError", headers=_RETRY)(scope, receive, send)
+            return
         await self._app(scope, receive, send)
+
+    async def _reached(self) -> bool:
+        try:
+            async with asyncio.timeout(REACH_S):
+                await self._ws.store.request("")
+        except (TimeoutError, StoreError):
+            return False
+        return True
 
     def stop_streams(self) -> None:
         """End the streams of events: a server that is about to stop would wait for them."""
         self._closing.set()
 
-    async def close(self) -> None:
-        """End the streams, cancel the runs driven here: the end of the lifespan, but for the workspace."""
+    def stop(self, *, now: bool = False) -> None:
+        """Begin to stop: streams end, no run is begun, those under way stop before their next effect, or `now`."""
         self._closing.set()
-        await self._driver.close()
+        self._queue.stop(now=now)
+
+    async def close(self) -> None:
+        """End the streams, hand on the runs driven here: the end of the lifespan, but for the workspace."""
+        self._closing.set()
+        await self._queue.close()
 
     @asynccontextmanager
     async def _lifespan(self, app: Starlette) -> AsyncIterator[None]:
         opened_here = not self._ws.is_open
         await self._ws.open()
         self._closing.clear()
-        due = asyncio.create_task(self._driver.take_up_due(), name="web:due")
+        with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first task is told
+            await self._ws.foresee("What a first task waits for is imported by now.")
+        work = asyncio.create_task(self._queue.work(), name="web:queue")
         try:
             yield
         finally:
-            due.cancel()
-            await asyncio.gather(due, return_exceptions=True)
+            work.cancel()
+            await asyncio.gather(work, return_exceptions=True)
             await self.close()
             if opened_here:
                 # A scripted model of the application may have steps left for the next process.
@@ -149,7 +184,9 @@ class WebApp:
             self._order("tell", TellBody, self._tell),
             self._order("pause", ReasonBody, self._pause),
             self._order("cancel", ReasonBody, lambda run, body: ws.cancel(run, reason=body.reason, by=_BY)),
-            self._order("resume", ResumeBody, lambda run, body: self._driver.begin(run, budget=body.budget)),
+            self._order("resume", ResumeBody, lambda run, body: ws.enqueue(run, budget=body.budget)),
+            Route("/health", self._health, methods=["GET"]),
+            Route("/metrics", self._figures, methods=["GET"]),
         ]
 
     def _order(self, name: str, model: type[B], obey: Callable[[str, B], Awaitable[Question | None]]) -> Route:
@@ -159,10 +196,8 @@ class WebApp:
             body = await self._body(request, model)
             run_id = request.path_params["run_id"]
             question = await obey(run_id, body)
-            answered = {}
-            if question is not None:
-                await self._driver.go_on(run_id, question)
-                answered = {"question": question.key}
+            answered = {} if question is None else {"question": question.key}
+            self._queue.wake(run_id)
             return JSONResponse({**await self._brief(run_id), **answered}, status_code=202)
 
         return Route(f"/runs/{{run_id}}/{name}", endpoint, methods=["POST"])
@@ -170,19 +205,57 @@ class WebApp:
     # -- runs ------------------------------------------------------------------------------------------------------
 
     async def _submit(self, request: Request) -> Response:
-        body = await self._body(request, Submission)
+        data = await read_bytes(request, self._max_body_bytes, self.limits.body_timeout_s)
+        with self._metrics.answered.time():
+            body = parsed(data, request, Submission)
+            key = _request_key(request)
+            accepted = Acceptance(datetime.now(UTC), key, hashlib.sha256(data).hexdigest())
+            known = await self._ws.accepted(accepted)
+            run_id = known or await self._created(body, accepted)
+            brief = {"run_id": run_id, "status": RunStatus.CREATED} if known is None else await self._brief(run_id)
+            (self._metrics.accepted if known is None else self._metrics.repeated).inc()
+            here = request.url_for("run", run_id=run_id).path
+            answer = {**brief, "url": here, "events": request.url_for("events", run_id=run_id).path}
+            return JSONResponse(answer, status_code=202, headers={"Location": here})
+
+    async def _created(self, body: Submission, accepted: Acceptance) -> str:
+        """Create the run of a request, if there is room for it."""
+        await self._need_room()
+        self._creating += 1
+        try:
+            run_id = await self._create(body, accepted)
+        finally:
+            self._creating -= 1
+        self._queue.wake()
+        return run_id
+
+    async def _need_room(self) -> None:
+        """Refuse a new run where it could not be queued."""
+        if self._queue.stopping:
+            raise HttpRequestError(
+                "the server is about to stop; send the request again", status=503, retry_after_s=RETRY_AFTER_S
+            )
+        most = self.limits.max_queued
+        if await self._ws.store.count_created() + self._creating >= most:
+            self._metrics.turned_away.inc()
+            raise HttpRequestError(
+                f"{most} runs wait for their beginning, which is the most; send the request again later, or set "
+                "serve.max_queued",
+                status=429,
+                retry_after_s=RETRY_AFTER_S,
+            )
+
+    async def _create(self, body: Submission, accepted: Acceptance) -> str:
+        await check_canaries(self._ws)
+        if not body.files:
+            return await self._ws.create(body.spec(()), accepted=accepted)
         with tempfile.TemporaryDirectory(prefix="agentorchestra-upload-") as folder:
             paths = [await asyncio.to_thread(_write, Path(folder), one) for one in body.files]
-            await check_canaries(self._ws)
             try:
-                run_id = await self._ws.create(body.spec(paths), temporary_files=True)
+                return await self._ws.create(body.spec(paths), temporary_files=True, accepted=accepted)
             except FileInputError as exc:
                 # The sentence names the file as it was sent, not where it lay here.
                 raise FileInputError(str(exc).replace(f"{folder}/", "")) from None
-        await self._driver.begin(run_id)
-        here = request.url_for("run", run_id=run_id).path
-        answer = {**await self._brief(run_id), "url": here, "events": request.url_for("events", run_id=run_id).path}
-        return JSONResponse(answer, status_code=202, headers={"Location": here})
 
     async def _list(self, request: Request) -> Response:
         limit = _number(request.query_params.get("limit"), "limit", _MOST_RUNS)
@@ -190,18 +263,20 @@ class WebApp:
             raise HttpRequestError(f"limit is {limit}; it is from 1 to {_MOST_RUNS}", status=422)
         until = {run: time.isoformat() for run, time in (await self._ws.waiting_until()).items()}
         found = await self._ws.runs(limit=limit)
-        return JSONResponse({"runs": [{**_about(one), "until": until.get(one.id)} for one in found]})
+        standings = await self._ws.standings([one.id for one in found])
+        return JSONResponse(
+            {"runs": [{**_about(one, standings.get(one.id)), "until": until.get(one.id)} for one in found]}
+        )
 
     async def _show(self, request: Request) -> Response:
         record = await self._record(request.path_params["run_id"])
         result = await self._ws.result(record.id)
-        # Abandoned: the process that drove it is provably gone; it goes on only by a resume.
-        job = await self._ws.store.job(record.id) if record.status == "running" else None
+        standings = await self._ws.standings([record.id])
         questions = () if record.status in FINAL else await self._ws.questions(record.id)
         return JSONResponse(
             {
-                **_about(record),
-                "abandoned": job is not None and job.owner is not None and is_dead(job.owner),
+                **_about(record, standings.get(record.id)),
+                "refused": self._queue.refused.get(record.id) if record.id in standings else None,
                 "result": result.model_dump(mode="json"),
                 "questions": [one.model_dump(mode="json") for one in questions],
             }
@@ -222,6 +297,39 @@ class WebApp:
             media_type="text/event-stream",
             headers={"X-Accel-Buffering": "no"},
         )
+
+    # -- the server itself -----------------------------------------------------------------------------------------
+
+    async def _standing(self) -> tuple[Counter[str], datetime | None]:
+        """Return how many runs stand how, and the end of the lease that ends first."""
+        running = await self._ws.store.unfinished(status=RunStatus.RUNNING)
+        found = Counter(standing(one) for one in running)
+        found["queued"] += await self._ws.store.count_created()
+        leases = [one.lease_until for one in running if one.lease_until is not None]
+        return Counter(found), min(leases, default=None)
+
+    async def _health(self, request: Request) -> Response:
+        counts, oldest = await self._standing()
+        ready = not self._queue.stopping
+        return JSONResponse(
+            {
+                "ready": ready,
+                "places": self._queue.places,
+                "driving": self._queue.driving,
+                "driven": counts["driven"],
+                "queued": counts["queued"],
+                "refused": len(self._queue.refused),
+                "abandoned": counts["abandoned"],
+                "oldest_lease": None if oldest is None else oldest.isoformat(),
+            },
+            status_code=200 if ready else 503,
+        )
+
+    async def _figures(self, request: Request) -> Response:
+        counts, _ = await self._standing()
+        every = {name: counts[name] for name in ("driven", "queued", "abandoned")}
+        here = {"driving": self._queue.driving, "refused": len(self._queue.refused), "places": self._queue.places}
+        return Response(self._metrics.text(every, here, self._queue.ended), headers={"Content-Type": MEDIA_TYPE})
 
     # -- orders ----------------------------------------------------------------------------------------------------
 
@@ -256,11 +364,13 @@ class WebApp:
         return {"run_id": run_id, "status": (await self._ws.result(run_id)).status}
 
 
-def _about(record: RunRecord) -> dict[str, Any]:
+def _about(record: RunRecord, how: Standing | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
         "status": record.status,
+        "queued": how == "queued",
+        "abandoned": how == "abandoned",
         "created": record.created.isoformat(),
         "last_event": record.next_seq - 1,
         "task": manifest.task,
@@ -283,6 +393,15 @@ def _write(folder: Path, sent: SentFile) -> Path:
     return path
 
 
+def _request_key(request: Request) -> str | None:
+    key = request.headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
+        raise HttpRequestError(
+            f"the Idempotency-Key {key[:80]!r} is none; send 1 to 200 letters, digits or signs without spaces"
+        )
+    return key
+
+
 def _number(text: str | None, what: str, default: int) -> int:
     if text is None or not text.strip():
         return default
@@ -291,6 +410,8 @@ def _number(text: str | None, what: str, default: int) -> int:
     return int(text)
 
 
+_RETRY = {"Retry-After": str(RETRY_AFTER_S)}
+
 # -- errors ------------------------------------------------------------------------------------------------------------
 
 
@@ -298,7 +419,11 @@ async def _refused(request: Request, exc: Exception) -> Response:
     by_class = next(code for cls, code in STATUS_CODES if isinstance(exc, cls))
     code = exc.status if isinstance(exc, HttpRequestError) else by_class
     # Of a body that was given up the rest is not waited for.
-    headers = {"Connection": "close"} if code == 408 else None
+    headers = {"Connection": "close"} if code == 408 else {}
+    if isinstance(exc, HttpRequestError) and exc.retry_after_s is not None:
+        headers["Retry-After"] = str(exc.retry_after_s)
+    elif code == 503:
+        headers |= _RETRY
     return problem(str(exc), code, kind=type(exc).__name__, headers=headers)
 
 

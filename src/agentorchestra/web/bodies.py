@@ -132,15 +132,31 @@ async def read_body(request: Request, model: type[B], most_bytes: int, timeout_s
     """Return the body of a request; an empty one is an empty object.
 
     Raises:
-        HttpRequestError: too slow (408), too large (413), not JSON (415), malformed (400), or an object that does not
-            fit (422).
+        HttpRequestError: see `read_bytes` and `parsed`.
+    """
+    return parsed(await read_bytes(request, most_bytes, timeout_s), request, model)
+
+
+async def read_bytes(request: Request, most_bytes: int, timeout_s: float) -> bytes:
+    """Return the bytes of a body.
+
+    Raises:
+        HttpRequestError: too slow (408), too large (413), cut off (400).
     """
     try:
         async with asyncio.timeout(timeout_s):
-            data = await _bytes(request, most_bytes)
+            return await _bytes(request, most_bytes)
     except TimeoutError:
         sentence = f"the body was not there after {timeout_s:g} s; send it faster, or set serve.body_timeout_s"
         raise HttpRequestError(sentence, status=408) from None
+
+
+def parsed(data: bytes, request: Request, model: type[B]) -> B:
+    """Return what the bytes of a body say.
+
+    Raises:
+        HttpRequestError: not JSON (415), malformed (400), or an object that does not fit (422).
+    """
     kind = request.headers.get("content-type", "")
     if data and kind.partition(";")[0].strip().lower() != "application/json":
         raise HttpRequestError(

@@ -131,13 +131,13 @@ def uvicorn_server(app: WebApp) -> uvicorn.Server:
 
 
 async def serve(app: WebApp, listener: socket.socket) -> None:
-    """Answer requests until SIGINT, SIGTERM or SIGHUP; a second one does not wait for requests under way."""
+    """Answer requests until SIGINT, SIGTERM or SIGHUP; a second one waits neither for requests nor for effects."""
     server = uvicorn_server(app)
 
     def stop() -> None:
         server.force_exit = server.should_exit
         server.should_exit = True
-        app.stop_streams()
+        app.stop(now=server.force_exit)
 
     loop = asyncio.get_running_loop()
     for one in _SIGNALS:

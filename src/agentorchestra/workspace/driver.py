@@ -25,9 +25,9 @@ from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
-from agentorchestra.runtime.run import Run, current_budget, open_questions, wait_for
+from agentorchestra.runtime.run import Run, active_seconds, current_budget, open_questions, wait_for
 from agentorchestra.runtime.session import Session
-from agentorchestra.runtime.waits import MOST_LOST, end_undriven, lost_drivers, not_yet, requested
+from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, requested
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
@@ -77,13 +77,15 @@ class RunDriver:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
         return job.make_result(run_id, record.manifest, ended, run)
 
-    async def take_up(self, run_id: str) -> RunResult:
-        """Drive a run that is created or running and that nobody drives; see Workspace.take_up."""
+    async def take_up(self, run_id: str, *, accept: bool) -> RunResult:
+        """Drive a run that goes on by itself and that nobody drives; see Workspace.take_up."""
         parts = self._parts
         record = await parts.record(run_id)
-        if record.status not in (RunStatus.CREATED, RunStatus.RUNNING):
+        if record.status not in GOES_ON:
             return await self.result(run_id)
         self._check_settings(record)
+        if accept and record.accepted is None:
+            await parts.store.accept(run_id, parts.clock.now())
         lost = lost_drivers(await parts.store.load(run_id))
         if lost >= MOST_LOST:
             error = (
@@ -93,6 +95,27 @@ class RunDriver:
             await end_undriven(parts.store, parts.engine, parts.clock, run_id, RunStatus.FAILED, error=error)
             return await self.result(run_id)
         return await self.resume(run_id, RunObjects())
+
+    async def enqueue(self, run_id: str, budget: Budget | None) -> None:
+        """Let a run that stopped go on in the queue; see Workspace.enqueue."""
+        parts, now = self._parts, self._parts.clock.now()
+        record = await parts.record(run_id)
+        if record.status in FINAL:
+            return
+        epoch = await parts.engine.claim(run_id)
+        try:
+            events = await parts.store.load(run_id)
+            if budget is not None:
+                events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
+            before = last_end(events) or RunEnded(status=RunStatus.RUNNING, active_s=0.0)
+            cleared: dict[str, Any] = {"error": None, "error_type": None, "waiting_for": [], "until": None}
+            ended = before.model_copy(
+                update={"status": RunStatus.RUNNING, "active_s": round(active_seconds(events), 3), **cleared}
+            )
+            await wait_for(parts.store.append(run_id, epoch, [new_event(ended, ts=now)], status=RunStatus.RUNNING))
+            await parts.store.accept(run_id, now)
+        finally:
+            await parts.engine.release(run_id, epoch)
 
     def _check_settings(self, record: RunRecord) -> None:
         """Raise OtherSettingsError if this process would drive a run with other things than it was made with."""

@@ -45,7 +45,15 @@ from agentorchestra.log.store.pages import selected_events
 from agentorchestra.models.token_sources import SourceTokens, tokens_by_source
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.runtime.run import Asker, Run, open_questions
-from agentorchestra.runtime.waits import GOES_ON, actors, due_runs, end_undriven, waiting_until
+from agentorchestra.runtime.waits import (
+    GOES_ON,
+    Standing,
+    actors,
+    due_runs,
+    end_undriven,
+    standing,
+    waiting_until,
+)
 from agentorchestra.sandbox import Sandbox, Shell
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
@@ -450,36 +458,42 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
-        if accepted is None or accepted.key is None:
-            return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
-        known = await self._accepted_before(accepted.key, accepted.digest)
-        if known is not None:
-            return known
         try:
             return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
-        except RequestKeyError:  # the same request came a second time, at the same time
-            known = await self._accepted_before(accepted.key, accepted.digest)
+        except RequestKeyError:
+            known = None if accepted is None else await self.accepted(accepted)
             if known is None:
                 raise
             return known
 
-    async def _accepted_before(self, key: str, digest: str) -> str | None:
-        found = await self.store.request(key)
+    async def accepted(self, request: Acceptance) -> str | None:
+        """Return the run of a request that was accepted before under its key, None where there is none.
+
+        Raises:
+            RequestKeyError: if another request was accepted under the key.
+        """
+        self._need_open()
+        key = request.key
+        found = None if key is None else await self.store.request(key)
         if found is None:
             return None
         run_id, earlier = found
-        if earlier != digest:
+        if earlier != request.digest:
             raise RequestKeyError(
                 f"the key {key!r} was used for another request, which became run {run_id}; send this one under a new "
                 "key, or the earlier one unchanged"
             )
         return run_id
 
-    async def take_up(self, run_id: str) -> RunResult:
-        """Drive a run that is created or running by its id, to its end or to where it waits, as a server does.
+    async def take_up(self, run_id: str, *, accept: bool = False) -> RunResult:
+        """Drive a run that is created, running or waiting by its id, to its end or to where it waits, as a server does.
 
-        A run that ended the process that drove it several times in a row, without progress, fails instead (a
-        `resume` that a person asks for still tries it again). A run of any other status stays as it is.
+        A run that ended the process that drove it several times in a row, without progress, fails instead (a `resume`
+        that a person asks for still tries it again). A run of any other status stays as it is.
+
+        Args:
+            run_id: the run.
+            accept: it is a server's from here on: the next one goes on with it after a crash.
 
         Returns:
             Its result, as `resume` gives it.
@@ -491,7 +505,27 @@ class Workspace(Generic[Deps]):
             UnknownRunError, UnknownComponentError: as `resume`.
         """
         self._need_open()
-        return await self._driver.take_up(run_id)
+        return await self._driver.take_up(run_id, accept=accept)
+
+    async def enqueue(self, run_id: str, *, budget: Budget | None = None) -> None:
+        """Put a run that stopped, and that nobody drives, into the queue: it is `running`, and `take_up` drives it.
+
+        Args:
+            run_id: the run; one that is over stays as it is.
+            budget: other limits from here on.
+
+        Raises:
+            FencedError: if a process drives it.
+        """
+        self._need_open()
+        await self._driver.enqueue(run_id, budget)
+
+    async def standings(self, runs: Sequence[str] | None = None) -> dict[str, Standing]:
+        """Return how each run stands that is created or running, or those of these 1000 at most.
+
+        It is driven, queued, abandoned, or created and not begun; of other statuses there is nothing to say.
+        """
+        return {one.id: standing(one) for one in await self._parts.store.unfinished(runs=runs)}
 
     async def foresee(self, task: str | RunSpec, **fields: Unpack[RunFields]) -> Foresight:
         """Return the requests that a run's test-time scaling comes to (docs/scaling.md); nothing is asked or written.

@@ -135,7 +135,8 @@ async def submit(
     async with opened(folder) as workspace, Jobs(workspace) as jobs:
         if again is not None:
             run_id = (await find_run(workspace, again)).id
-            await jobs.submit(run_id, resume=True, budget=budget)
+            await workspace.enqueue(run_id, budget=budget)
+            await jobs.submit(run_id)
         else:
             spec = RunSpec(
                 task=task_on_stdin() if task == "-" else task or "",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,10 +33,11 @@ from agentorchestra.cli.output import (
 from agentorchestra.cli.workspaces import exists, opened, opened_run, task_folder_of, verdict_on
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import AgentOrchestraError, FencedError, TaskFolderError, UsageError
+from agentorchestra.core.spec import RunResult
 from agentorchestra.workspace import Workspace
 
 AT_ONCE = 8
-"""Runs that `--due` drives at the same time."""
+"""Runs that `--due` and `--abandoned` drive at the same time."""
 
 
 @async_command(
@@ -47,21 +48,24 @@ Examples:
   agentorchestra resume last --timeout-s 600 --json
   agentorchestra resume last --pin
   agentorchestra resume --due
+  agentorchestra resume --abandoned
 
 \b
-Exit codes: as for `agentorchestra run`; with --due 0, or 1 if one of them could not go on.""",
+Exit codes: as for `agentorchestra run`; with --due and --abandoned 0, or 1 if one of them could not go on.""",
 )
 @click.argument("run", metavar="[RUN]", type=WORDS, required=False)
 @click.option("--due", is_flag=True, help="All waiting runs whose time has come, or whose answer or mail is there.")
+@click.option("--abandoned", is_flag=True, help="All runs whose process is gone, but those that a server goes on with.")
 @budget_options
 @pin_option
 @unsafe_option
-@json_option("one object with the result; a list of them with --due")
+@json_option("one object with the result; a list of them with --due or --abandoned")
 @mcp_option
 @workspace_option
 async def resume(
     run: str | None,
     due: bool,
+    abandoned: bool,
     budget_usd: float | None,
     timeout_s: float | None,
     pin: bool,
@@ -75,9 +79,11 @@ async def resume(
     all of it, what is already spent included. A run that has ended prints its result again, one that waits for a time
     says until when.
     """
-    if due == (run is not None):
-        raise UsageError("name a RUN or give --due, one of the two")
+    if due + abandoned + (run is not None) != 1:
+        raise UsageError("name a RUN, or give --due or --abandoned, one of the three")
     budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
+    if abandoned and (pin or budget != Budget()):
+        raise UsageError("--abandoned takes runs as they were left; for other limits or --pin name a RUN")
 
     if unsafe_local:
         warn_unsafe()
@@ -95,11 +101,20 @@ async def resume(
             )
             verdict = await verdict_on(workspace, result)
         return print_result(result, folder, as_json=as_json, verdict=verdict)
+
+    async def go_on(workspace: Workspace[Any], run_id: str) -> RunResult:
+        if abandoned:
+            return await workspace.take_up(run_id)
+        return await workspace.resume(run_id, budget=budget, pin=pin)
+
     results: list[dict[str, Any]] = []
     failed = False
     if exists(folder):
         async with opened(folder, unsafe_local=unsafe_local) as workspace:
-            waiting = await workspace.due()
+            if abandoned:
+                waiting = [one for one, how in (await workspace.standings()).items() if how == "abandoned"]
+            else:
+                waiting = await workspace.due()
             # How a workspace has to be opened for each of them: with which preset, on which task's machine.
             needs = {
                 one.id: (one.manifest.preset, str(task_folder_of(one) or ""))
@@ -107,7 +122,7 @@ async def resume(
                 if one.id in waiting
             }
             own = [run_id for run_id in waiting if needs[run_id] == (workspace.settings.preset, "")]
-            failed = await _resume_all(workspace, own, results, budget=budget, pin=pin, as_json=as_json)
+            failed = await _resume_all(workspace, own, results, go_on=go_on, as_json=as_json)
         for preset, task in sorted({needs[run_id] for run_id in waiting if run_id not in own}):
             those = [run_id for run_id in waiting if needs[run_id] == (preset, task)]
             task_folder = Path(task) if task else None
@@ -115,7 +130,7 @@ async def resume(
                 async with opened(
                     folder, unsafe_local=unsafe_local, preset=preset, task_folder=task_folder
                 ) as workspace:
-                    if await _resume_all(workspace, those, results, budget=budget, pin=pin, as_json=as_json):
+                    if await _resume_all(workspace, those, results, go_on=go_on, as_json=as_json):
                         failed = True
             except TaskFolderError as exc:
                 failed = True
@@ -123,7 +138,7 @@ async def resume(
     if as_json:
         emit_json(results)
     elif not results and not failed:
-        emit("no run is due")
+        emit("no run is abandoned" if abandoned else "no run is due")
     return 1 if failed else 0
 
 
@@ -132,19 +147,18 @@ async def _resume_all(
     runs: Sequence[str],
     results: list[dict[str, Any]],
     *,
-    budget: Budget,
-    pin: bool,
+    go_on: Callable[[Workspace[Any], str], Awaitable[RunResult]],
     as_json: bool,
 ) -> bool:
     """Drive runs, a few at a time; whether one of them could not go on."""
     places = asyncio.Semaphore(AT_ONCE)
     failed = False
 
-    async def go_on(run_id: str) -> None:
+    async def one(run_id: str) -> None:
         nonlocal failed
         async with places:
             try:
-                result = await workspace.resume(run_id, budget=budget, pin=pin)
+                result = await go_on(workspace, run_id)
             except FencedError:
                 return  # another process was faster, it goes on there
             except AgentOrchestraError as exc:
@@ -158,5 +172,5 @@ async def _resume_all(
         if verdict is not None and not as_json:
             emit(verdict_line(verdict))
 
-    await asyncio.gather(*(go_on(run_id) for run_id in runs))
+    await asyncio.gather(*(one(run_id) for run_id in runs))
     return failed

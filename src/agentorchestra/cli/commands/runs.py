@@ -11,8 +11,9 @@ import click
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import WORDS, json_option, workspace_option
 from agentorchestra.cli.output import clean, command, emit, emit_json, local_time, one_line, say
-from agentorchestra.cli.workspaces import abandoned, exists, opened
+from agentorchestra.cli.workspaces import exists, opened
 from agentorchestra.core.protocols import RunRecord
+from agentorchestra.runtime.waits import Standing
 
 
 @async_command(
@@ -32,25 +33,29 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read.""",
 async def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) -> int:
     """List the runs of the workspace, newest first: id, status, start, system, model, task.
 
-    "running (gone)" is a run whose process died: nobody drives it until it is resumed.
+    "abandoned" is a run whose process died: nobody drives it until it is resumed. "queued" is one that a server took
+    on, and that waits for a place there, or for the next server.
     """
     records: list[RunRecord] = []
-    gone: set[str] = set()
+    standings: dict[str, Standing] = {}
     until: dict[str, datetime] = {}
     if exists(folder):
         async with opened(folder, app=False) as workspace:
             records = await workspace.runs(limit=limit if session is None else None)
             if session is not None:
                 records = [one for one in records if one.manifest.session == session][:limit]
-            gone = {one.id for one in records if await abandoned(workspace, one)}
+            standings = await workspace.standings()
             until = await workspace.waiting_until()
     if as_json:
-        emit_json([_row(one, gone=one.id in gone, until=until.get(one.id)) for one in records])
+        emit_json([_row(one, standings.get(one.id), until=until.get(one.id)) for one in records])
     elif records:
-        emit(clean("\n".join(_line(one, gone=one.id in gone, until=until.get(one.id)) for one in records)))
-        for one in records:
-            if one.id in gone:
-                say(f"the process that drove {one.id} is gone; to go on: {command('resume', one.id, folder)}")
+        emit(clean("\n".join(_line(one, standings.get(one.id), until=until.get(one.id)) for one in records)))
+        gone = [one.id for one in records if standings.get(one.id) == "abandoned"]
+        if len(gone) == 1:
+            say(f"the process that drove {gone[0]} is gone; to go on: {command('resume', gone[0], folder)}")
+        elif gone:
+            on = command("resume", "--abandoned", folder)
+            say(f"the processes that drove {len(gone)} runs are gone; to go on: {on}")
     elif session is not None:
         say(f"no runs of the session {session!r} in {folder}")
     else:
@@ -58,12 +63,13 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
     return 0
 
 
-def _row(record: RunRecord, *, gone: bool, until: datetime | None) -> dict[str, Any]:
+def _row(record: RunRecord, how: Standing | None, *, until: datetime | None) -> dict[str, Any]:
     manifest = record.manifest
     return {
         "run_id": record.id,
         "status": record.status.value,
-        "abandoned": gone,
+        "queued": how == "queued",
+        "abandoned": how == "abandoned",
         "until": None if until is None else until.isoformat(),
         "created": record.created.isoformat(),
         "task": manifest.task,
@@ -76,9 +82,9 @@ def _row(record: RunRecord, *, gone: bool, until: datetime | None) -> dict[str, 
     }
 
 
-def _line(record: RunRecord, *, gone: bool, until: datetime | None) -> str:
+def _line(record: RunRecord, how: Standing | None, *, until: datetime | None) -> str:
     manifest = record.manifest
-    status = f"{record.status.value} (gone)" if gone else record.status.value
+    status = how if how in ("queued", "abandoned") else record.status.value
     created = record.created.astimezone().strftime("%Y-%m-%d %H:%M:%S")
     line = f"{record.id}  {status:<16}  {created}  {manifest.system}  {manifest.model}  {one_line(manifest.task, 60)}"
     return line if until is None else f"{line}  (until {local_time(until)})"

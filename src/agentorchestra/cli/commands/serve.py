@@ -49,14 +49,22 @@ Exit codes: 0 when it was stopped; 1 if the workspace cannot be opened;
     multiple=True,
     help="A further name this server is called by (the Host header of requests); may be repeated.",
 )
+@click.option(
+    "--take-up",
+    type=click.Choice(["accepted", "all"]),
+    help="Go on with the runs that a server accepted, or with all that are abandoned.  "
+    "[default: the setting serve.take_up: accepted]",
+)
 @preset_option
 @mcp_option
 @workspace_option
-def serve(host: str, port: int, token: str | None, allow_hosts: tuple[str, ...], folder: Path) -> int:
+def serve(
+    host: str, port: int, token: str | None, allow_hosts: tuple[str, ...], take_up: str | None, folder: Path
+) -> int:
     """Answer HTTP requests on this machine until Ctrl-C; docs/web.md has the requests.
 
-    Runs that are submitted are driven in this process. When it stops they are cancelled, and can be resumed. The first
-    line on stdout is the address, the second the token, if it was made here.
+    Runs that are submitted are queued and driven in this process, some at a time. When it stops, the next server goes
+    on with them. The first line on stdout is the address, the second the token, if it was made here.
     """
     from agentorchestra.web import LOOPBACK_HOSTS, asgi, missing_extra
 
@@ -76,6 +84,9 @@ def serve(host: str, port: int, token: str | None, allow_hosts: tuple[str, ...],
 
     async def work() -> None:
         async with opened(folder) as workspace:
+            if take_up is not None:
+                serving = workspace.settings.serve.model_copy(update={"take_up": take_up})
+                workspace.settings = workspace.settings.model_copy(update={"serve": serving})
             app = asgi(workspace, token=token, allowed_hosts=(*LOOPBACK_HOSTS, host, *allow_hosts))
             with bind(host, port) as listener:
                 emit(address_of(listener))

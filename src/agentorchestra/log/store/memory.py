@@ -67,6 +67,11 @@ class _Run:
         self.events.extend(row.values(self.id, seq) for seq, row in enumerate(new, first))
         return tuple(range(first, first + len(new)))
 
+    def place(self) -> tuple[bool, bool, str, str]:
+        """Return its place among unfinished runs."""
+        accepted = "" if self.accepted is None else rows.stamp(self.accepted.at)
+        return (self.status is not RunStatus.RUNNING, self.accepted is None, accepted, self.id)
+
     def state(self) -> RunState:
         manifest = RunManifest.model_validate_json(self.manifest)
         created = datetime.fromisoformat(self.created)
@@ -143,20 +148,29 @@ class MemoryStore(Store):
             found = self._under(key)
             return None if found is None or found.accepted is None else (found.id, found.accepted.digest)
 
-    async def unfinished(self, *, accepted: bool | None = None, limit: int | None = None) -> list[UnfinishedRun]:
+    async def unfinished(
+        self,
+        *,
+        runs: Sequence[str] | None = None,
+        status: RunStatus | None = None,
+        accepted: bool | None = None,
+        limit: int | None = None,
+    ) -> list[UnfinishedRun]:
         with self._use():
             now = datetime.now(UTC)
             found = [
                 UnfinishedRun(
-                    run.id,
-                    run.status,
-                    run.accepted is not None,
-                    run.owner,
-                    run.owner is not None and run.lease_until is not None and run.lease_until > now,
-                    run.lease_until,
+                    one.id,
+                    one.status,
+                    one.accepted is not None,
+                    one.owner,
+                    one.owner is not None and one.lease_until is not None and one.lease_until > now,
+                    one.lease_until,
                 )
-                for run in sorted(self._runs.values(), key=lambda run: (run.created, run.id))
-                if run.status in (RunStatus.CREATED, RunStatus.RUNNING)
+                for one in sorted(self._runs.values(), key=_Run.place)
+                if one.status in ((RunStatus.CREATED, RunStatus.RUNNING) if status is None else (status,))
+                and one.imported is None
+                and (runs is None or one.id in runs)
             ]
         return [one for one in found if accepted in (None, one.accepted)][:limit]
 

@@ -60,6 +60,7 @@ runs = Table(
 Index("ix_runs_created", runs.c.created, runs.c.id)
 Index("ix_runs_session", runs.c.session, runs.c.created)
 Index("ix_runs_status", runs.c.status, runs.c.id)
+Index("ix_runs_accepted", runs.c.status, runs.c.accepted, runs.c.id)
 Index("ix_runs_request_key", runs.c.request_key, unique=True)
 
 jobs = Table(

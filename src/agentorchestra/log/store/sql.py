@@ -10,6 +10,7 @@ import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
+from typing import Any
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
@@ -25,7 +26,25 @@ from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, components, jobs, runs
 from agentorchestra.log.store.writer import Writer
 
-_REQUEST = select(runs.c.id, runs.c.request_digest)
+_RUNS = runs.c
+_REQUEST = select(_RUNS.id, _RUNS.request_digest)
+_UNFINISHED = (
+    select(_RUNS.id, _RUNS.status, _RUNS.accepted, jobs.c.owner, jobs.c.lease_until)
+    .select_from(runs.join(jobs, jobs.c.run == _RUNS.id))
+    .where(_RUNS.imported.is_(None))
+    .order_by(_RUNS.accepted, _RUNS.id)
+)
+
+
+def _unfinished(found: Any) -> UnfinishedRun:
+    return UnfinishedRun(
+        found.id,
+        RunStatus(found.status),
+        found.accepted is not None,
+        None if found.owner is None else Owner.model_validate_json(found.owner),
+        found.owner is not None and bool(found.held),
+        None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
+    )
 
 
 class SqlStore(Writer, Reader, Store):
@@ -79,7 +98,7 @@ class SqlStore(Writer, Reader, Store):
                     raise rows.unknown_run(str(record.parent_run))
             statement = self._insert(runs).on_conflict_do_nothing().returning(runs.c.id)
             if connection.execute(statement, values).first() is None:
-                key = values["request_key"]
+                key = None if accepted is None else accepted.key
                 if key is not None and connection.execute(_REQUEST.where(runs.c.request_key == key)).first():
                     raise rows.taken_key(key)
                 raise rows.existing_run(run)
@@ -105,30 +124,32 @@ class SqlStore(Writer, Reader, Store):
 
         return await self._read(read)
 
-    async def unfinished(self, *, accepted: bool | None = None, limit: int | None = None) -> list[UnfinishedRun]:
-        held = (jobs.c.lease_until > self._now()).label("held")
-        statement = (
-            select(runs.c.id, runs.c.status, runs.c.accepted, jobs.c.owner, jobs.c.lease_until, held)
-            .select_from(runs.join(jobs, jobs.c.run == runs.c.id))
-            .where(runs.c.status.in_((RunStatus.CREATED.value, RunStatus.RUNNING.value)))
-            .order_by(runs.c.created, runs.c.id)
-            .limit(limit)
-        )
-        if accepted is not None:
-            statement = statement.where(runs.c.accepted.is_not(None) if accepted else runs.c.accepted.is_(None))
+    async def unfinished(
+        self,
+        *,
+        runs: Sequence[str] | None = None,
+        status: RunStatus | None = None,
+        accepted: bool | None = None,
+        limit: int | None = None,
+    ) -> list[UnfinishedRun]:
+        statement = _UNFINISHED.add_columns((jobs.c.lease_until > self._now()).label("held"))
+        if runs is not None:
+            statement = statement.where(_RUNS.id.in_(runs))
+        taken_on = _RUNS.accepted.is_not(None)
+        # An index has each of these in order: a long queue, or a long history, costs nothing.
+        parts = [
+            statement.where(_RUNS.status == one.value, taken_on if taken else ~taken_on)
+            for one in (RunStatus.RUNNING, RunStatus.CREATED)
+            for taken in (True, False)
+            if status in (None, one) and accepted in (None, taken)
+        ]
 
         def read(connection: Connection) -> list[UnfinishedRun]:
-            return [
-                UnfinishedRun(
-                    found.id,
-                    RunStatus(found.status),
-                    found.accepted is not None,
-                    None if found.owner is None else Owner.model_validate_json(found.owner),
-                    found.owner is not None and bool(found.held),
-                    None if found.lease_until is None else datetime.fromtimestamp(found.lease_until, UTC),
-                )
-                for found in connection.execute(statement)
-            ]
+            found: list[UnfinishedRun] = []
+            for part in parts:
+                left = None if limit is None else limit - len(found)
+                found += [_unfinished(row) for row in connection.execute(part.limit(left))]
+            return found
 
         return await self._read(read)
 

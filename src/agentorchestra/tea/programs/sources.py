@@ -64,9 +64,12 @@ def symbol_of(one: Tool[..., Any]) -> str:
     """Return the name by which a tool is found in its module, whatever it is called now; "" where it is not."""
     function = inspect.unwrap(one)
     module = sys.modules.get(getattr(function, "__module__", "") or "")
-    names = {key: value for key, value in vars(module).items() if _is(value, function)} if module is not None else {}
-    if one.name in names or not names:
-        return one.name if names else ""
+    if module is not None and _is(vars(module).get(one.name), function):
+        return one.name  # most tools are; what follows looks at all names of the module
+    known = vars(module).items() if module is not None else ()
+    names = {key: value for key, value in known if value is function or (type(value) is Tool and _is(value, function))}
+    if not names:
+        return ""
     said = [value.name for value in names.values() if isinstance(value, Tool)]
     return one.name if one.name in said else next(iter(names))
 

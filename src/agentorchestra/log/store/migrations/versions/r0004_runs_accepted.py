@@ -16,4 +16,5 @@ def upgrade() -> None:
     """Add the columns; runs of earlier versions were taken on by nobody."""
     for name in ("accepted", "request_key", "request_digest"):
         op.add_column("runs", sa.Column(name, KEY))
+    op.create_index("ix_runs_accepted", "runs", ["status", "accepted", "id"])
     op.create_index("ix_runs_request_key", "runs", ["request_key"], unique=True)
