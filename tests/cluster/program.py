@@ -12,7 +12,7 @@ from tests.chaos.team_program import Deps, lookup, note, team
 HERE = Path(__file__).parent
 
 
-@tool
+@tool(effect="composite")
 async def confirm(ctx: RunContext[Deps]) -> str:
     """Ask whether it may go on."""
     return await ctx.ask("Go on?")

@@ -179,7 +179,10 @@ class Site:
         """Wait until runs have a status; the time limit of the test is the only one."""
         left = [*runs]
         while left:
-            left = [run_id for run_id in left if await self.status(run_id) is not status]
+            found = {run_id: await self.status(run_id) for run_id in left}
+            for run_id, one in found.items():
+                assert one is not RunStatus.FAILED or one is status, (await self.ws.result(run_id)).error
+            left = [run_id for run_id, one in found.items() if one is not status]
             await asyncio.sleep(0.1)
 
     async def begun(self, run_id: str) -> int:
