@@ -194,8 +194,11 @@ class Site:
         path = self.folder / "notes.txt"
         return Counter(line.split()[1] for line in path.read_text().splitlines()) if path.exists() else Counter()
 
-    async def whole(self, runs: dict[int, str]) -> None:
-        """Each run came to its answer; nothing was lost or doubled, nothing recorded was asked again."""
+    async def whole(self, runs: dict[int, str], *, uncertain: bool = False) -> None:
+        """Each run came to its answer; nothing was lost or doubled, nothing recorded was asked again.
+
+        With `uncertain` a worker may have died between a note and its record: the agent was told so.
+        """
         asked: dict[str, list[float]] = {}
         for at, mark in self.model.asked:
             asked.setdefault(mark, []).append(at)
@@ -212,7 +215,11 @@ class Site:
                     mark = answered(record.outcome.value)
                     assert [at for at in asked[mark] if at > ends[str(key)]] == [], (run_id, key)
         wanted = {f"{side}-{number}" for number in runs for side in ("left", "right", "top")}
-        assert self.notes() == Counter(wanted)
+        noted = self.notes()
+        assert set(noted.values()) <= {1}, noted
+        missing = wanted - set(noted)
+        assert not missing or uncertain, missing
+        assert len(missing) <= 8 and not set(noted) - wanted, missing
 
 
 def _end(process: subprocess.Popen[str]) -> None:
