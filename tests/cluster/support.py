@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from agentorchestra.cluster import Jobs, Standing, standing
 from agentorchestra.core.effects import EffectKind
@@ -212,7 +212,7 @@ class Site:
             ends = {event.span: event.ts.timestamp() for event in events if event.type == "completed"}
             for key, record in Ledger.of(events).records.items():
                 if record.kind is EffectKind.REQUEST_MODEL and record.outcome is not None:
-                    mark = answered(record.outcome.value)
+                    mark = answered(cast("dict[str, Any]", record.outcome.value))
                     assert [at for at in asked[mark] if at > ends[str(key)]] == [], (run_id, key)
         wanted = {f"{side}-{number}" for number in runs for side in ("left", "right", "top")}
         noted = self.notes()

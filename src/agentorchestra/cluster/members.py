@@ -16,7 +16,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
@@ -24,6 +24,8 @@ from agentorchestra.core.errors import LostLockError, OtherWorkerError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import Settings
 from agentorchestra.log.store import PostgresStore
+
+T = TypeVar("T")
 
 LOOK_S = 0.25
 """Time between two looks at the others' locks."""
@@ -221,7 +223,7 @@ class Members:
 
     # -- the connection --------------------------------------------------------------------------------------------
 
-    async def _call(self, work: Callable[[], Any]) -> Any:
+    async def _call(self, work: Callable[[], T]) -> T:
         async with asyncio.timeout(ANSWER_S * 4):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
 
