@@ -1,4 +1,4 @@
-"""What workers on one PostgreSQL do: runs and effects in a second, how soon a dead one is followed, how long runs queue.
+"""What workers on one PostgreSQL do: runs and effects in a second, how soon a dead one is followed, how runs queue.
 
     python -m benchmarks.cluster [--parts rate,takeover,queue] [--runs 60] [--queued 100,1000,10000] [--times 3]
 
