@@ -124,6 +124,8 @@ async def queue(folder: str, server: Postgres, queued: int, times: int) -> list[
         client.destroy()
         engine.dispose()
         await there.worker("--concurrency", "4")
+        warm = await there.submit([900], **{"queue.priority": "1"})
+        await there.reached(RunStatus.COMPLETED, warm)
         found = []
         for number in range(2, 2 + times):
             (run_id,) = await there.submit([number], **{"queue.priority": "1"})
