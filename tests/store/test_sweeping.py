@@ -17,7 +17,7 @@ from tests.postgres import Postgres
 from tests.store.support import TS, answered, completed, created, done, manifest, owner, told
 
 from agentorchestra.core.errors import StoreError, UnknownRunError
-from agentorchestra.core.protocols import Store
+from agentorchestra.core.protocols import Acceptance, Store
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import PostgresStore, SqliteStore, deletion, writer
 from agentorchestra.log.store.rows import INLINE_BYTES
@@ -71,6 +71,7 @@ async def test_runs_that_somebody_needs_are_kept(store: Store) -> None:
         await store.create_run(f"run_{name}", manifest(), [])
     fork = manifest(created=TS + timedelta(seconds=1), parent_run="run_parent", fork_seq=0)
     await store.create_run("run_fork", fork, [])
+    await store.create_run("run_queued", manifest(), [], accepted=Acceptance(TS))
     assert await store.claim("run_driven", owner(), lease_s=3600) == 1
     assert await store.claim("run_over", owner(), lease_s=0) == 1
     await done(store.append("run_waiting", 0, [answered()], status=RunStatus.WAITING))

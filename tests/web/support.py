@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import aiohttp
+from pydantic import SecretStr
 
 from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest
@@ -198,7 +199,11 @@ async def served(
         tools=[consult, read_notes, outbox.send_mail, gate.wait_at_gate],
         models={"scripted": ScriptedModel(script)},
         settings=Settings(
-            model="scripted", system="react", secrets=("CODEWORD",), serve=serve or ServeSettings(), database=database
+            model="scripted",
+            system="react",
+            secrets=("CODEWORD",),
+            serve=serve or ServeSettings(stop_s=0.2),
+            database=None if database is None else SecretStr(database),
         ),
         environ={"CODEWORD": CODEWORD},
     )

@@ -50,7 +50,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
     folder.write("agentorchestra.toml", 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n')
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
     blocks = re.findall(r"^```sh\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 5
+    assert len(blocks) == 7
     environment = {**clean_environment(), "AGENTORCHESTRA_TOKEN": TOKEN}
     environment["PATH"] = f"{Path(sys.executable).parent}:{environment['PATH']}"
     with serving(folder, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (_, address):
@@ -60,12 +60,14 @@ def test_the_examples_run(tmp_path: Path) -> None:
             ["bash", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
         )
     assert done.returncode == 0, done.stdout + done.stderr
-    _, submitted, status, events, booked = done.stdout.split("----\n")
+    _, submitted, again, status, events, booked, figures = done.stdout.split("----\n")
+    assert len(re.findall(r'"run_id":"run_\w+"', again)) == 2 and len(set(re.findall(r"run_\w{26}", again))) == 1
+    assert '"ready":true' in figures and 'agentorchestra_runs{standing="queued"} 0.0' in figures
     assert '"run_id":"run_' in submitted
     assert '"task":"How much did General Electric invest in 1946?"' in status and '"team":"finance"' in status
     whole, _, rest = events.partition("event: end")
     assert re.findall(r"^id: (\d+)$", whole, re.MULTILINE)[:4] == ["1", "2", "3", "4"]
     assert re.findall(r"^id: (\d+)$", rest, re.MULTILINE)[0] == "4"
     assert '"status": "completed"' in booked
-    (table, _) = folder.ids()
+    (table, *_) = folder.ids()
     assert folder.assert_readable(table)["result"]["answer"] == "A table near the station: For six."

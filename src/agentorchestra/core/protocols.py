@@ -334,7 +334,7 @@ class RunState(NamedTuple):
     created: datetime
     ended: datetime  # the time of its last event; of its creation where it has none
     parent_run: str | None
-    driven: bool  # whether a process holds a lease on it
+    driven: bool  # whether a process holds a lease on it, or a server goes on with it
 
 
 class Acceptance(NamedTuple):
@@ -510,7 +510,7 @@ class Store(Protocol):
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
         """Delete runs with their events, forks before what they were forked from; return those that were deleted.
 
-        Never those that are driven, wait or are paused, nor those that another run was forked from.
+        Never those that are driven or queued, wait or are paused, nor those that another run was forked from.
         """
 
     async def sweep_blobs(self, *, grace_s: float, dry_run: bool = False) -> Swept:

@@ -30,8 +30,8 @@ def asgi(
 ) -> WebApp:
     """Return an ASGI application over a workspace: submit, status, events, answers, cancellation (docs/web.md).
 
-    Its lifespan opens the workspace if it is not open, drives the runs that are submitted, and cancels those that are
-    under way when the server stops; they can be resumed.
+    Its lifespan opens the workspace if it is not open and drives the runs of its queue, some at a time. Those that are
+    under way when the server stops are handed on to the next one.
 
     Args:
         ws: the workspace.

@@ -14,7 +14,6 @@ from collections import Counter
 from typing import Any
 
 from agentorchestra.core.errors import AgentOrchestraError, FencedError, StoreError
-from agentorchestra.core.spec import RunStatus
 from agentorchestra.runtime.waits import standing
 from agentorchestra.workspace import Workspace
 
@@ -156,7 +155,6 @@ class RunQueue:
             logger.warning("run %s stopped, and is tried again: %s", run_id, exc)
             return
         if exc is not None:
-            self.ended[RunStatus.FAILED.value] += 1
             self.refused[run_id] = str(exc) if isinstance(exc, AgentOrchestraError) else f"{type(exc).__name__}: {exc}"
             if isinstance(exc, AgentOrchestraError):
                 logger.warning("run %s cannot go on here: %s", run_id, exc)

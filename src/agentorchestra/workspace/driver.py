@@ -72,8 +72,8 @@ class RunDriver:
         events = await self._parts.store.load(run_id)
         services = self._handlers.for_run(self._equipper.base())
         run = Run(services, run_id, record.manifest, events, epoch=None, mode="replay")
-        ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
-        if not isinstance(ended, RunEnded) or ended.status != record.status:
+        ended = last_end(events)
+        if ended is None or ended.status != record.status:
             ended = RunEnded(status=record.status, active_s=round(run.active_s(), 3))
         return job.make_result(run_id, record.manifest, ended, run)
 

@@ -49,7 +49,8 @@ def run_states(connection: Connection, now: ColumnElement[float]) -> list[RunSta
 
 
 def _driven(now: ColumnElement[float]) -> ColumnElement[bool]:
-    return jobs.c.owner.is_not(None) & (jobs.c.lease_until > now)
+    queued = runs.c.accepted.is_not(None) & runs.c.status.in_((RunStatus.CREATED.value, RunStatus.RUNNING.value))
+    return or_(jobs.c.owner.is_not(None) & (jobs.c.lease_until > now), queued)
 
 
 def delete_runs(connection: Connection, wanted: Sequence[str], now: ColumnElement[float]) -> list[str]:

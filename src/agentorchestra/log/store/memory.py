@@ -76,7 +76,9 @@ class _Run:
         manifest = RunManifest.model_validate_json(self.manifest)
         created = datetime.fromisoformat(self.created)
         ended = datetime.fromisoformat(self.events[-1][_TS]) if self.events else created
-        driven = self.owner is not None and self.lease_until is not None and self.lease_until > datetime.now(UTC)
+        held = self.owner is not None and self.lease_until is not None and self.lease_until > datetime.now(UTC)
+        queued = self.accepted is not None and self.status in (RunStatus.CREATED, RunStatus.RUNNING)
+        driven = held or queued
         return RunState(self.id, self.status, created, ended, manifest.parent_run, driven)
 
     def record(self) -> RunRecord:
