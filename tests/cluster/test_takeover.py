@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from pathlib import Path
 
 import pytest
 
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import KILLED, until
 from tests.cluster.support import POISONOUS, Model, Site, stopped
+from tests.postgres import Postgres
 
 pytestmark = pytest.mark.timeout(240)  # many processes, on a machine that may be busy
 
@@ -49,6 +51,24 @@ async def test_a_worker_that_is_told_to_stop_hands_its_runs_on(site: Site, model
     assert ends == ["running", "completed"]
     assert len({mark for _, mark in model.asked}) == len(model.asked), "what was handed on was asked once"
     assert second.poll() is None
+
+
+async def test_what_takes_too_long_is_given_up_and_done_elsewhere(
+    tmp_path: Path, model: Model, database_server: Postgres
+) -> None:
+    model.hold = {1}
+    settings = ("lease_s = 86400", "cluster.hand_on_s = 0.2")
+    async with Site(tmp_path / "site", model, database_server.url, "given_up", settings) as site:
+        first = await site.worker()
+        runs = dict(enumerate(await site.submit([1]), start=1))
+        await until(lambda: model.held[1] == 2, first)
+        await site.worker()
+        model.hold = set()
+        code, said = await stopped(first)  # its two requests are still under way
+        assert code == 0, said
+        await site.reached(RunStatus.COMPLETED, [*runs.values()])
+        await site.whole(runs)
+        assert await site.begun(runs[1]) == 2
 
 
 @pytest.mark.long

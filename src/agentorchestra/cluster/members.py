@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
-from agentorchestra.core.errors import LostLockError, OtherWorkerError
+from agentorchestra.core.errors import LostLockError, OtherWorkerError, StoreError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import Settings
 from agentorchestra.log.store import PostgresStore
@@ -164,11 +164,7 @@ class Members:
             LostLockError: if this one counts as dead with the others.
             ConnectionError: while the database is away; ask again.
         """
-        try:
-            return await self._call(self._dead)
-        except (psycopg.OperationalError, psycopg.InterfaceError, TimeoutError) as exc:
-            self._drop()
-            raise ConnectionError(str(exc)) from None
+        return await self._asked(self._dead)
 
     def _dead(self) -> list[Member]:
         away = self._connection is None
@@ -196,8 +192,12 @@ class Members:
         return found
 
     async def bury(self, member: Member) -> None:
-        """Remove a dead member whose jobs are queued again."""
-        await self._call(lambda: self._bury(member.id))
+        """Remove a dead member whose jobs are queued again.
+
+        Raises:
+            ConnectionError: if the database is away; it is dead still when that is back.
+        """
+        await self._asked(lambda: self._bury(member.id))
 
     def _bury(self, member: str) -> None:
         connection = self._connected()
@@ -226,6 +226,13 @@ class Members:
     async def _call(self, work: Callable[[], T]) -> T:
         async with asyncio.timeout(ANSWER_S * 4):
             return await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    async def _asked(self, work: Callable[[], T]) -> T:
+        try:
+            return await self._call(work)
+        except (psycopg.OperationalError, psycopg.InterfaceError, StoreError, TimeoutError) as exc:
+            self._drop()
+            raise ConnectionError(str(exc)) from None
 
     def _connected(self) -> psycopg.Connection[Any]:
         if self._connection is not None:

@@ -105,12 +105,17 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
         queues=dict(sorted(Counter(str(one.queue_name) for one in queued).items())),
         statuses=dict(sorted(statuses.items())),
         refused=tuple(
-            Refused(run_id=run_of(one.workflow_id), **{name: one.output[name] for name in ("error", "error_type")})
-            for one in ended
-            if isinstance(one.output, dict) and "error" in one.output
+            Refused(run_id=run_of(one.workflow_id), **said) for one in ended if (said := _error(one)) is not None
         )[:most],
     )
 
 
 def _order(job: WorkflowStatus) -> tuple[int, int]:
     return (job.priority or 0, job.created_at or 0)
+
+
+def _error(job: WorkflowStatus) -> dict[str, str] | None:
+    """Return why a job did not drive its run: what the worker said, or a bug that DBOS noted."""
+    if isinstance(job.output, dict) and "error" in job.output:
+        return {"error": str(job.output["error"]), "error_type": str(job.output["error_type"])}
+    return None if job.error is None else {"error": str(job.error), "error_type": type(job.error).__name__}
