@@ -37,6 +37,7 @@ def test_a_database_that_is_not_there_is_named(tmp_path: Path) -> None:
     assert "cannot connect to the database postgresql://somebody@127.0.0.1:1/nothing" in err
 
 
+@pytest.mark.long
 async def test_what_is_submitted_is_shown(site: Site) -> None:
     there = ("--workspace", site.folder / "ws")
     for words, sentence in (

@@ -53,6 +53,7 @@ async def test_a_worker_that_is_told_to_stop_hands_its_runs_on(site: Site, model
     assert second.poll() is None
 
 
+@pytest.mark.long
 async def test_what_takes_too_long_is_given_up_and_done_elsewhere(
     tmp_path: Path, model: Model, database_server: Postgres
 ) -> None:

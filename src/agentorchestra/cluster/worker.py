@@ -33,7 +33,7 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.runtime.waits import end_undriven, requested, standing
+from agentorchestra.runtime.waits import end_undriven, lost_drivers, requested, standing
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.catalog import distribution
 
@@ -84,6 +84,9 @@ class Worker:
         }
         schema = dbos_schema(self._store)
         self._members = Members(self._store, schema, about, lease_s=ws.settings.lease_s)
+        # Runs whose last driver ended without progress, until they make some: one of them may have ended it, and the
+        # others are not to be counted as guilty with it.
+        self._suspects = asyncio.Lock()
         self._seen: set[str] = set()  # unfinished runs that are known to have a job
         self._stopping = asyncio.Event()
         self._present = asyncio.Event()  # the database answers
@@ -219,7 +222,14 @@ class Worker:
                 if not await end_undriven(ws.store, ws.engine, SystemClock(), run_id, asked):
                     raise FencedError(f"run {run_id} is driven by somebody else")
                 return asked
-        return (await ws.take_up(run_id)).status  # one that is over, or was stopped by somebody, stays as it is
+        # One that is over, or was stopped by somebody, stays as it is.
+        if not lost_drivers(await ws.store.load(run_id)):
+            return (await ws.take_up(run_id)).status
+        async with self._suspects:
+            driving = asyncio.create_task(ws.take_up(run_id), name=f"cluster:{run_id}")
+            while not driving.done() and lost_drivers(await ws.store.load(run_id)):
+                await asyncio.wait({driving}, timeout=_AGAIN_S)
+        return (await driving).status
 
     async def _pause(self, seconds: float) -> None:
         try:
