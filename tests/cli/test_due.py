@@ -98,7 +98,7 @@ def test_one_that_cannot_go_on_does_not_hold_up_the_others(app: Folder) -> None:
 @pytest.mark.parametrize("words", [[], ["last", "--due"]])
 def test_one_run_or_all_that_are_due(app: Folder, words: list[str]) -> None:
     wrong = app.run("resume", *words)
-    assert (wrong.code, "name a RUN or give --due, one of the two" in wrong.error) == (2, True)
+    assert (wrong.code, "name a RUN, or give --due or --abandoned, one of the three" in wrong.error) == (2, True)
 
 
 @pytest.mark.long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
+import importlib
 import logging
 import re
 import tempfile
@@ -38,6 +39,7 @@ from agentorchestra.core.protocols import Acceptance, RunRecord
 from agentorchestra.core.settings import ServeSettings
 from agentorchestra.core.spec import FINAL, Question, RunStatus
 from agentorchestra.evolution.canary import check_canaries
+from agentorchestra.models.openai import PydanticAIClient
 from agentorchestra.runtime.waits import GOES_ON, Standing, standing
 from agentorchestra.web.bodies import (
     AnswerBody,
@@ -156,8 +158,7 @@ class WebApp:
         opened_here = not self._ws.is_open
         await self._ws.open()
         self._closing.clear()
-        with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first task is told
-            await self._ws.foresee("What a first task waits for is imported by now.")
+        await self._warm()
         work = asyncio.create_task(self._queue.work(), name="web:queue")
         try:
             yield
@@ -168,6 +169,13 @@ class WebApp:
             if opened_here:
                 # A scripted model of the application may have steps left for the next process.
                 await self._ws.close(verify=False)
+
+    async def _warm(self) -> None:
+        """Import now what the first run would import: requests would wait for it."""
+        with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first task is told
+            await self._ws.foresee("What does a first task need?")
+            if isinstance(self._ws.models.client(self._ws.settings.model), PydanticAIClient):
+                await asyncio.to_thread(importlib.import_module, "agentorchestra.models.wire")
 
     def _routes(self) -> list[Route]:
         ws = self._ws
