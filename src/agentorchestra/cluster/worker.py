@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import importlib
 import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
@@ -33,6 +35,7 @@ from agentorchestra.core.errors import (
     UsageError,
 )
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.models.openai import PydanticAIClient
 from agentorchestra.runtime.waits import end_undriven, lost_drivers, requested, standing
 from agentorchestra.workspace import Workspace
 from agentorchestra.workspace.catalog import distribution
@@ -114,6 +117,7 @@ class Worker:
         engine = engine_of(self._store)
         try:
             await self._members.join()
+            await self._warm()
             queues = queues_of(self.tags, self._ws.settings)
             await self._jobs.register(queues, concurrency=self._concurrency)
             config: DBOSConfig = {
@@ -143,6 +147,13 @@ class Worker:
         finally:
             await self._end()
             engine.dispose()
+
+    async def _warm(self) -> None:
+        """Import now what the first run would import: whoever takes runs over has no time for it."""
+        with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first run is told
+            await self._ws.foresee("What does a first task need?")
+            if isinstance(self._ws.models.client(self._ws.settings.model), PydanticAIClient):
+                await asyncio.to_thread(importlib.import_module, "agentorchestra.models.wire")
 
     async def _work(self) -> None:
         loops = [
