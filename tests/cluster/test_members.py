@@ -12,6 +12,7 @@ from agentorchestra.cluster.members import Members, digests, members_of
 from agentorchestra.core.errors import LostLockError, OtherWorkerError
 from agentorchestra.core.settings import Settings
 from agentorchestra.log.store import PostgresStore
+from tests.chaos.support import until
 from tests.postgres import Postgres
 
 _NUMBERS = itertools.count(1)
@@ -77,6 +78,7 @@ async def test_whoever_is_gone_is_taken_over_by_one(store: PostgresStore, monkey
         await one.join()
     assert await looked(first) == []
     await gone._call(gone._drop)  # as the end of its process does
+    await until(lambda: [one.alive for one in members_of(store, store.schema)].count(True) == 2)  # the server saw it
     assert await looked(first) == [gone.id]
     assert await looked(second) == [], "another one has it"
     await first.bury((await first._call(first._look))[0])
