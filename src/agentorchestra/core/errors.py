@@ -4,7 +4,7 @@
     ├── UsageError: EmptyTask, FileInput (UnseenScan, UnheardRecording), UnknownModel, UnknownSystem, UnknownRun,
     │     UnknownComponent, MissingKey, MissingExtra, Settings, App, Budget, ToolDefinition, Prompt, Answer, Fork,
     │     Bundle, Pin, ComponentName, Version, Lifecycle, NotAllowed, Manifest, Source, Transformation, Mcp,
-    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings,
+    │     WorkspaceState, HttpRequest, RequestKey, OtherSettings, OtherWorker,
     │     SandboxUnavailable, Image, SystemDefinition, Evaluation,
     │     TaskFolder, Evidence, PolicyFile, RunUnderWay,
     │     Proposal (LostPlaceholder, Growth, Unloadable, SchemaChange, Rights, Overlap)
@@ -15,6 +15,7 @@
     │     ModelRequest (ModelContext, ModelSchema, ModelMedia), Script
     ├── ToolError: Web, Edit (AmbiguousText, NotText, Patch, Undo), EnvironmentLost, Job, Keys
     ├── Resource
+    ├── Cluster: LostLock
     └── Invocation, ProgramEnded, AgentFailed, Output, EventFormat
 
 Names end in `Error`. Every message names the bad value and what to do next. UndeclaredToolWarning is no error: Python's
@@ -241,6 +242,18 @@ class RequestKeyError(UsageError):
 
 class OtherSettingsError(UsageError):
     """A run was made under another preset, application or task folder than the process that is to drive it has."""
+
+
+class OtherWorkerError(UsageError):
+    """A worker or server has another version or other settings than those that work on the same database."""
+
+
+class ClusterError(AgentOrchestraError):
+    """The queue of runs on a database cannot be used."""
+
+
+class LostLockError(ClusterError):
+    """A worker was cut off from the database, and others have taken its runs over: it ends itself."""
 
 
 class StoreError(AgentOrchestraError):

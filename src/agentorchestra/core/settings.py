@@ -159,7 +159,8 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
         max_connections: that are open at the same time, followed streams of events among them.
         header_timeout_s: seconds until the head of a request has come, from the connection or from its first byte on.
         body_timeout_s: seconds until its body has come.
-        max_runs: runs that are driven at the same time; None for eight for each core.
+        max_runs: runs that are driven at the same time; None for eight for each core, 0 where workers drive them all
+            (docs/cluster.md).
         max_queued: runs that wait for their beginning; further ones are refused until there is room.
         stop_s: seconds in which effects under way may end when the server stops.
         take_up: which runs it goes on with: those that a server `accepted`, or `all`, those that a command line began
@@ -169,10 +170,43 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
     max_connections: int = Field(default=200, ge=1)
     header_timeout_s: float = Field(default=10.0, gt=0, allow_inf_nan=False)
     body_timeout_s: float = Field(default=60.0, gt=0, allow_inf_nan=False)
-    max_runs: int | None = Field(default=None, ge=1)
+    max_runs: int | None = Field(default=None, ge=0)
     max_queued: int = Field(default=1000, ge=1)
     stop_s: float = Field(default=10.0, ge=0, allow_inf_nan=False)
     take_up: Literal["accepted", "all"] = "accepted"
+
+
+class RunLimit(BaseModel, frozen=True, extra="forbid"):
+    """Limits of the runs of one model over all workers of a database.
+
+    Attributes:
+        concurrency: runs at the same time.
+        per_minute: runs that begin, or are taken up again, in a minute.
+    """
+
+    concurrency: int | None = Field(default=None, ge=1)
+    per_minute: int | None = Field(default=None, ge=1)
+
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if self.concurrency is None and self.per_minute is None:
+            raise ValueError("name concurrency, per_minute or both")
+        return self
+
+
+class ClusterSettings(BaseModel, frozen=True, extra="forbid"):
+    """Many workers on one database (docs/cluster.md).
+
+    Attributes:
+        limits: of the runs of single models, by the model's name.
+        hand_on_s: seconds that what is under way has to end when a worker is told to stop; then it is given up, as in
+            a crash.
+        keep_jobs_days: days after which the queue forgets a job that ended; the run itself stays.
+    """
+
+    limits: dict[str, RunLimit] = {}
+    hand_on_s: float = Field(default=20.0, ge=0, allow_inf_nan=False)
+    keep_jobs_days: float = Field(default=7.0, gt=0, allow_inf_nan=False)
 
 
 class SandboxSettings(BaseModel, frozen=True, extra="forbid"):
@@ -858,6 +892,7 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     on_uncertain: OnUncertain = "report"
     policy: PolicySettings = PolicySettings()
     serve: ServeSettings = ServeSettings()
+    cluster: ClusterSettings = ClusterSettings()
     sandbox: SandboxSettings = SandboxSettings()
     folder: FolderSettings = FolderSettings()
     terminal: TerminalSettings = TerminalSettings()

@@ -49,7 +49,8 @@ class RunQueue:
     @property
     def places(self) -> int:
         """How many runs may be driven here at the same time."""
-        return self._ws.settings.serve.max_runs or RUNS_PER_CORE * len(os.sched_getaffinity(0))
+        most = self._ws.settings.serve.max_runs
+        return RUNS_PER_CORE * len(os.sched_getaffinity(0)) if most is None else most
 
     @property
     def driving(self) -> int:

@@ -132,7 +132,8 @@ class PostgresStore(SqlStore):
 
     # --- connections -----------------------------------------------------------------------------
 
-    def _connect(self) -> Any:
+    def connect(self) -> Any:
+        """Return a new connection (psycopg), with this store's time limits; whoever asks for it closes it."""
         given = self._driver.conninfo.conninfo_to_dict(self.address.url)
         added = {name: value for name, value in _CONNECTION.items() if name not in given}
         if str(given.get("host", "")).startswith("/"):
@@ -147,7 +148,7 @@ class PostgresStore(SqlStore):
         return connection
 
     def _connect_writer(self) -> Any:
-        connection = self._connect()
+        connection = self.connect()
         with closed_on_error(connection):
             # What `off` acknowledges may be lost; what is stronger than `on` is the server's choice.
             if connection.execute("SHOW synchronous_commit").fetchone()[0] == "off":
@@ -160,7 +161,7 @@ class PostgresStore(SqlStore):
         return connection
 
     def _connect_reader(self) -> Any:
-        connection = self._connect()
+        connection = self.connect()
         with closed_on_error(connection):
             connection.execute("SET default_transaction_read_only TO on")
             connection.commit()

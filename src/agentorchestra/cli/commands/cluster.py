@@ -1,0 +1,266 @@
+"""`agentorchestra submit`, `worker` and `status`: runs of many machines."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import os
+import signal
+from datetime import UTC, datetime
+from pathlib import Path
+
+import click
+
+from agentorchestra.cli.driver import async_command
+from agentorchestra.cli.entry import OneLine
+from agentorchestra.cli.options import (
+    WORDS,
+    Pair,
+    budget_options,
+    file_option,
+    json_option,
+    mcp_option,
+    model_option,
+    once_each,
+    preset_option,
+    role_option,
+    task_on_stdin,
+    unsafe_option,
+    warn_unsafe,
+    workspace_option,
+)
+from agentorchestra.cli.output import clean, emit, emit_json, plural, say
+from agentorchestra.cli.start import ROLES
+from agentorchestra.cli.workspaces import find_run, opened
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.protocols import Acceptance
+from agentorchestra.core.spec import RunSpec
+
+_DATABASE = "AGENTORCHESTRA_DATABASE"
+
+
+def _use(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None:
+        os.environ[_DATABASE] = value  # where the settings look for it
+
+
+database_option = click.option(
+    "--database",
+    metavar="URL",
+    type=WORDS,
+    expose_value=False,
+    callback=_use,
+    help="postgresql://user@host:5432/name. Others on this machine can see arguments: keep a password in PGPASSWORD, "
+    ".pgpass or the settings.  [default: from the settings]",
+)
+
+
+@async_command(
+    epilog="""\b
+Examples:
+  agentorchestra submit "What is the notice period?" --file contract.pdf
+  agentorchestra submit "Check the site" --tag browser --priority 2
+  agentorchestra submit --again run_01K9
+  run=$(agentorchestra submit "How many?" --file data.csv)
+  agentorchestra tail "$run"
+
+\b
+Needs the extra `cluster` and a database: docs/cluster.md.
+Exit codes: 0 when it is queued; 2 wrong usage; 1 if the database cannot be used."""
+)
+@click.argument("task", metavar="[TASK]", type=WORDS, required=False)
+@click.option("--again", metavar="RUN", type=WORDS, help="Queue a run that stopped, to go on with it.")
+@file_option
+@click.option("--system", metavar="NAME", type=WORDS, help="How agents work on it.  [default: from the settings]")
+@model_option
+@role_option(", ".join(ROLES))
+@click.option("--session", metavar="S", type=WORDS, help="The session the task belongs to.")
+@click.option(
+    "--environment",
+    "environments",
+    multiple=True,
+    metavar="NAME",
+    type=WORDS,
+    help="An environment that the top agent works in; may be repeated.",
+)
+@click.option("--max-steps", metavar="N", type=click.IntRange(min=1), help="Decisions of the top agent.")
+@budget_options
+@click.option("--tag", "tags", multiple=True, metavar="TAG", type=WORDS, help="What its worker must have, e.g. gpu.")
+@click.option("--priority", metavar="N", type=click.IntRange(1, 9), help="1 is the first, 9 the last.  [default: 5]")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    metavar="NAME=VALUE",
+    type=Pair("name=value"),
+    callback=once_each,
+    help="For your own order.",
+)
+@json_option("one object with the run's id")
+@preset_option
+@mcp_option
+@database_option
+@workspace_option
+async def submit(
+    task: str | None,
+    again: str | None,
+    files: tuple[Path, ...],
+    system: str | None,
+    model: str | None,
+    roles: tuple[tuple[str, str], ...],
+    session: str | None,
+    environments: tuple[str, ...],
+    max_steps: int | None,
+    budget_usd: float | None,
+    timeout_s: float | None,
+    tags: tuple[str, ...],
+    priority: int | None,
+    labels: tuple[tuple[str, str], ...],
+    as_json: bool,
+    folder: Path,
+) -> int:
+    """Queue TASK for the workers of the database, and print the id of its run; a TASK of - is read from stdin."""
+    from agentorchestra.cluster import Jobs
+    from agentorchestra.cluster.jobs import PRIORITY, TAGS, check_tags, queue_of
+
+    if (task is None) == (again is None):
+        raise UsageError("give a TASK or --again RUN, one of the two")
+    budget = Budget(cost_usd=budget_usd, active_s=timeout_s)
+    own = dict(labels)
+    if tags:
+        own[TAGS] = ",".join(check_tags(tags))
+    if priority is not None:
+        own[PRIORITY] = str(priority)
+    async with opened(folder) as workspace, Jobs(workspace) as jobs:
+        if again is not None:
+            run_id = (await find_run(workspace, again)).id
+            await workspace.enqueue(run_id, budget=budget)
+            await jobs.submit(run_id)
+        else:
+            spec = RunSpec(
+                task=task_on_stdin() if task == "-" else task or "",
+                files=files,
+                system=system,
+                model=model,
+                roles=dict(roles),
+                session=session,
+                environments=environments,
+                max_steps=max_steps,
+                budget=budget,
+                labels=own,
+            )
+            queue_of(
+                spec.labels, spec.model or workspace.settings.model, workspace.settings
+            )  # refused before it is made
+            run_id = await workspace.create(spec, accepted=Acceptance(datetime.now(UTC)))
+            await jobs.submit(run_id)
+    if as_json:
+        emit_json({"run_id": run_id})
+    else:
+        emit(run_id)
+    return 0
+
+
+@click.command(
+    epilog="""\b
+Examples:
+  agentorchestra worker
+  agentorchestra worker --concurrency 16 --tags browser,gpu
+
+\b
+Needs the extra `cluster` and a database: docs/cluster.md.
+Exit codes: 0 when it was stopped (Ctrl-C, SIGTERM); 1 if it lost its lock or the
+database cannot be used; 2 wrong usage (other workers of another version, other settings)."""
+)
+@click.option(
+    "--concurrency",
+    metavar="N",
+    type=click.IntRange(1, 1000),
+    default=8,
+    show_default=True,
+    help="Runs at the same time, of each queue; the same for all workers of a database.",
+)
+@click.option("--tags", metavar="A,B", type=WORDS, default="", help="What this machine has: runs may ask for it.")
+@unsafe_option
+@preset_option
+@mcp_option
+@database_option
+@workspace_option
+def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int:
+    """Drive the runs that are queued in the database, until Ctrl-C or SIGTERM.
+
+    When it is told to stop, what is under way ends within `cluster.hand_on_s` seconds, and other workers go on with its
+    runs. When it dies, they do too.
+    """
+    from agentorchestra.cluster import Worker
+
+    if unsafe_local:
+        warn_unsafe()
+
+    async def work() -> None:
+        async with opened(folder, unsafe_local=unsafe_local) as workspace:
+            made = Worker(workspace, concurrency=concurrency, tags=tags.split(","))
+            loop = asyncio.get_running_loop()
+            for one in (signal.SIGINT, signal.SIGTERM):
+                loop.add_signal_handler(one, made.stop)
+            started = asyncio.Event()
+            running = asyncio.create_task(made.run(started))
+            waiting = asyncio.create_task(started.wait())
+            await asyncio.wait({running, waiting}, return_when=asyncio.FIRST_COMPLETED)
+            waiting.cancel()
+            if started.is_set():
+                emit(f"worker {made.id}")
+                say(f"driving runs of {workspace.folder}; Ctrl-C stops it")
+            await running
+
+    loggers = [logging.getLogger(name) for name in ("agentorchestra.cluster", "dbos")]
+    handler = OneLine()
+    for logger in loggers:
+        logger.addHandler(handler)
+    try:
+        asyncio.run(work())
+    finally:
+        for logger in loggers:
+            logger.removeHandler(handler)
+    return 0
+
+
+@async_command(
+    epilog="""\b
+Examples:
+  agentorchestra status
+  agentorchestra status --json | jq .queues
+
+\b
+Needs the extra `cluster` and a database: docs/cluster.md.
+Exit codes: 0; 1 if the database cannot be used; 2 wrong usage."""
+)
+@json_option("one object with workers, queues and runs")
+@database_option
+@workspace_option
+async def status(as_json: bool, folder: Path) -> int:
+    """Show the workers of the database, what is queued, and how its runs stand."""
+    from agentorchestra.cluster import Jobs, standing
+
+    async with opened(folder, app=False) as workspace, Jobs(workspace) as jobs:
+        found = await standing(workspace, jobs)
+    if as_json:
+        emit_json(found.model_dump(mode="json"))
+        return 0
+    emit(plural(sum(one.alive for one in found.workers), "worker"))
+    for one in found.workers:
+        what = f"{one.kind} {one.host}:{one.pid} {one.version}"
+        tagged = f", tags {', '.join(one.tags)}" if one.tags else ""
+        gone = "" if one.alive else ", gone: its runs are about to be taken over"
+        emit(clean(f"  {what}: {plural(len(one.runs), 'run')} of {one.concurrency} a queue{tagged}{gone}"))
+    emit(f"{plural(sum(found.queues.values()), 'run')} queued")
+    for queue, count in found.queues.items():
+        emit(clean(f"  {queue}: {count}"))
+    emit("runs: " + (", ".join(f"{count} {name}" for name, count in found.statuses.items()) or "none"))
+    for refused in found.refused:
+        emit(clean(f"{refused.run_id} could not be driven: {refused.error}"))
+    return 0
+
+
+__all__ = ["status", "submit", "worker"]

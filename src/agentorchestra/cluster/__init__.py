@@ -1,0 +1,41 @@
+"""The cluster room: runs are queued on PostgreSQL and driven by workers on any number of machines.
+
+Needs the extra `cluster`; importing this module does not.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from agentorchestra.core.errors import MissingExtraError
+
+if TYPE_CHECKING:
+    from agentorchestra.cluster.jobs import Jobs
+    from agentorchestra.cluster.status import Standing, standing
+    from agentorchestra.cluster.worker import Worker
+
+_PLACES = {"Jobs": "jobs", "Worker": "worker", "Standing": "status", "standing": "status"}
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for when it is first used.
+
+    Raises:
+        MissingExtraError: if the extra `cluster` is not installed.
+    """
+    if name not in _PLACES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    try:
+        return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+    except ModuleNotFoundError as exc:
+        if (exc.name or "").startswith("agentorchestra"):
+            raise
+        raise MissingExtraError(
+            f"queues and workers need the package {(exc.name or '').partition('.')[0]}, which is not installed; "
+            'run: pip install "agentorchestra[cluster]"'
+        ) from None
+
+
+__all__ = ["Jobs", "Standing", "Worker", "standing"]

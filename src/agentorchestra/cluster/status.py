@@ -1,0 +1,121 @@
+"""How the queue, the workers and the jobs of a database stand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from datetime import UTC, datetime
+from typing import Any
+
+from dbos import WorkflowStatus
+from pydantic import BaseModel
+
+from agentorchestra.cluster.jobs import Jobs, database_of, dbos_schema, run_of
+from agentorchestra.cluster.members import members_of
+from agentorchestra.workspace import Workspace
+
+
+class WorkerStanding(BaseModel, frozen=True):
+    """A worker.
+
+    Attributes:
+        alive: whether it holds its lock; a dead one is gone as soon as another worker has taken its runs over.
+        runs: that it has taken.
+    """
+
+    id: str
+    kind: str
+    host: str
+    pid: int
+    version: str
+    concurrency: int | None
+    tags: tuple[str, ...]
+    since_s: float
+    alive: bool
+    runs: tuple[str, ...]
+
+
+class QueuedRun(BaseModel, frozen=True):
+    """A run whose job is queued."""
+
+    run_id: str
+    queue: str
+    priority: int
+    waiting_s: float
+
+
+class Refused(BaseModel, frozen=True):
+    """A run that no worker could drive; `agentorchestra submit --again RUN` queues it once more."""
+
+    run_id: str
+    error: str
+    error_type: str
+
+
+class Standing(BaseModel, frozen=True):
+    """What `agentorchestra status` shows.
+
+    Attributes:
+        queued: in the order in which they are taken, the first of them.
+        queues: how many runs are queued, by queue.
+        statuses: how many runs there are, by status.
+        refused: the last jobs that could not drive their run.
+    """
+
+    workers: tuple[WorkerStanding, ...]
+    queued: tuple[QueuedRun, ...]
+    queues: dict[str, int]
+    statuses: dict[str, int]
+    refused: tuple[Refused, ...]
+
+
+async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standing:
+    """Return how everything stands; `most` runs of the queue by name."""
+    store = database_of(ws)
+    members = await asyncio.to_thread(members_of, store, dbos_schema(store))
+    under_way = await jobs.under_way()
+    queued = sorted((one for one in under_way if one.status == "ENQUEUED"), key=_order)
+    now = datetime.now(UTC).timestamp() * 1000
+    ended = await jobs.ended(limit=200)
+    statuses = Counter(state.status.value for state in await ws.store.run_states())
+    return Standing(
+        workers=tuple(
+            WorkerStanding(
+                id=one.id,
+                since_s=round(one.since_s, 1),
+                alive=one.alive,
+                runs=tuple(
+                    run_of(job.workflow_id)
+                    for job in under_way
+                    if job.status == "PENDING" and job.executor_id == one.id
+                ),
+                **{name: one.about[name] for name in ("kind", "host", "pid", "version", "concurrency", "tags")},
+            )
+            for one in members
+        ),
+        queued=tuple(
+            QueuedRun(
+                run_id=run_of(one.workflow_id),
+                queue=str(one.queue_name),
+                priority=one.priority or 0,
+                waiting_s=round(max(0.0, now - (one.created_at or now)) / 1000, 1),
+            )
+            for one in queued[:most]
+        ),
+        queues=dict(sorted(Counter(str(one.queue_name) for one in queued).items())),
+        statuses=dict(sorted(statuses.items())),
+        refused=tuple(
+            Refused(run_id=run_of(one.workflow_id), **said) for one in ended if (said := _error(one)) is not None
+        )[:most],
+    )
+
+
+def _order(job: WorkflowStatus) -> tuple[int, int]:
+    return (job.priority or 0, job.created_at or 0)
+
+
+def _error(job: WorkflowStatus) -> dict[str, str] | None:
+    """Return why a job did not drive its run: what the worker said, or a bug that DBOS noted."""
+    if isinstance(job.output, dict) and "error" in job.output:
+        return {"error": str(job.output["error"]), "error_type": str(job.output["error_type"])}
+    return None if job.error is None else {"error": str(job.error), "error_type": type(job.error).__name__}

@@ -1,0 +1,311 @@
+"""A worker: it takes jobs from the queues and drives their runs, and takes over the jobs of workers that died."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import importlib
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from functools import partial
+from typing import Any
+
+from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
+
+from agentorchestra.cluster.jobs import (
+    DRIVE,
+    FORMAT,
+    NAME,
+    Jobs,
+    check_tags,
+    database_of,
+    dbos_schema,
+    engine_of,
+    queues_of,
+    run_of,
+)
+from agentorchestra.cluster.members import LOOK_S, Members, digests
+from agentorchestra.core.clock import SystemClock
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    FencedError,
+    StoreError,
+    StoreUnavailableError,
+    UsageError,
+)
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.models.openai import PydanticAIClient
+from agentorchestra.runtime.waits import end_undriven, lost_drivers, requested, standing
+from agentorchestra.workspace import Workspace
+from agentorchestra.workspace.catalog import distribution
+
+logger = logging.getLogger("agentorchestra.cluster")
+
+CONCURRENCY = 8
+"""Runs that a worker drives at the same time, of each queue."""
+
+_AGAIN_S = 0.3
+"""Time between attempts to claim a run whose last driver may still be alive."""
+
+_DUE_S = 1.0
+"""Time between looks for waiting runs that can go on."""
+
+_TIDY_S = 600.0
+"""Time between looks for jobs that can be forgotten."""
+
+
+class Worker:
+    """Drives runs of a workspace that lies in a database; one in a process.
+
+    Args:
+        ws: open.
+        concurrency: runs at the same time, of each queue.
+        tags: what this machine has (`gpu`, `browser`): it drives runs that need nothing else.
+        version: of the package.
+    """
+
+    def __init__(
+        self,
+        ws: Workspace[Any],
+        *,
+        concurrency: int = CONCURRENCY,
+        tags: Sequence[str] = (),
+        version: str | None = None,
+    ) -> None:
+        self._ws = ws
+        self._store = database_of(ws)
+        self._concurrency = concurrency
+        self.tags = check_tags(tags)
+        self._jobs = Jobs(ws)
+        about = {
+            "kind": "worker",
+            "version": distribution() if version is None else version,
+            "concurrency": concurrency,
+            "tags": list(self.tags),
+            "settings": digests(ws.settings),
+        }
+        schema = dbos_schema(self._store)
+        self._members = Members(self._store, schema, about, lease_s=ws.settings.lease_s)
+        # Runs whose last driver ended without progress, until they make some: one of them may have ended it, and the
+        # others are not to be counted as guilty with it.
+        self._suspects = asyncio.Lock()
+        self._seen: set[str] = set()  # unfinished runs that are known to have a job
+        self._stopping = asyncio.Event()
+        self._present = asyncio.Event()  # the database answers
+
+    @property
+    def id(self) -> str:
+        """The worker, as the queue knows it."""
+        return self._members.id
+
+    def stop(self) -> None:
+        """Begin no further run, hand on those that are under way, then end `run`."""
+        self._stopping.set()
+
+    async def run(self, started: asyncio.Event | None = None) -> None:
+        """Drive runs until `stop`.
+
+        Args:
+            started: is set when this worker takes jobs.
+
+        Raises:
+            OtherWorkerError: if the workers that are there have another version or other settings.
+            LostLockError: if it was cut off from the database and others have taken its runs over.
+        """
+        await self._jobs.open()
+        engine = engine_of(self._store)
+        try:
+            await self._members.join()
+            await self._warm()
+            queues = queues_of(self.tags, self._ws.settings)
+            await self._jobs.register(queues, concurrency=self._concurrency)
+            config: DBOSConfig = {
+                "name": NAME,
+                "system_database_url": "postgresql://given/by-engine",
+                "system_database_engine": engine,
+                "dbos_system_schema": dbos_schema(self._store),
+                "executor_id": self.id,
+                "application_version": FORMAT,
+                "serializer": DBOSPortableJSONSerializer(),
+                "run_migrations": False,
+                "enable_otlp": False,
+                "log_level": "WARNING",
+            }
+            DBOS(config=config)
+
+            @DBOS.workflow(name=DRIVE, max_recovery_attempts=None)
+            async def drive(run_id: str) -> dict[str, str]:
+                return await self._job(run_id)
+
+            DBOS.listen_queues(list(queues))
+            DBOS.launch()  # inside this loop: jobs are coroutines of it
+            self._present.set()
+            if started is not None:
+                started.set()
+            await self._work()
+        finally:
+            await self._end()
+            engine.dispose()
+
+    async def _warm(self) -> None:
+        """Import now what the first run would import: whoever takes runs over has no time for it."""
+        with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first run is told
+            await self._ws.foresee("What does a first task need?")
+            if isinstance(self._ws.models.client(self._ws.settings.model), PydanticAIClient):
+                await asyncio.to_thread(importlib.import_module, "agentorchestra.models.wire")
+
+    async def _work(self) -> None:
+        loops = [
+            asyncio.create_task(one, name=f"cluster:{name}")
+            for name, one in (
+                ("members", self._watch()),
+                ("due", self._take_up_due()),
+                ("stop", self._stopping.wait()),
+            )
+        ]
+        try:
+            done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+            for one in done:
+                one.result()
+        finally:
+            for one in loops:
+                one.cancel()
+            await asyncio.gather(*loops, return_exceptions=True)
+
+    async def _end(self) -> None:
+        # Whoever was cut off has nothing to hand on: others drive its runs.
+        cut_off = not self._stopping.is_set()
+        self._stopping.set()
+        await self._hand_on(0.0 if cut_off else self._ws.settings.cluster.hand_on_s)
+        await asyncio.to_thread(partial(DBOS.destroy, destroy_registry=True))
+        try:
+            await self._jobs.put_back(self.id)
+        finally:
+            await self._members.leave()
+            await self._jobs.close()
+
+    async def _hand_on(self, within_s: float) -> None:
+        """Let effects under way end, for so many seconds; their runs stay `running`, for the next driver."""
+        engine, loop = self._ws.engine, asyncio.get_running_loop()
+        deadline = loop.time() + within_s
+        while engine.driving and loop.time() < deadline:
+            for run_id in engine.driving:
+                engine.leave(run_id)
+            await asyncio.sleep(0.05)
+        for run_id in engine.driving:
+            engine.leave(run_id)
+        await engine.close()
+
+    # -- one job ---------------------------------------------------------------------------------------------------
+
+    async def _job(self, run_id: str) -> dict[str, str]:
+        """Drive a run to its end or to where it waits: the body of the workflow. It has no steps."""
+        job = DBOS.workflow_id
+        assert job is not None
+        while not self._stopping.is_set():
+            try:
+                status = await self._drive(run_id)
+                if status is not RunStatus.RUNNING:
+                    return {"status": status.value}
+                break  # handed on: this worker stops
+            except FencedError:
+                # Its last driver is not provably dead: the lease decides. Or somebody drives it by hand.
+                await self._pause(_AGAIN_S)
+            except StoreUnavailableError as exc:
+                logger.warning("run %s waits for its database: %s", run_id, exc)
+                await self._pause(_AGAIN_S)
+                await self._present.wait()
+            except AgentOrchestraError as exc:
+                logger.warning("run %s cannot go on here: %s", run_id, exc)
+                return {"error": str(exc), "error_type": type(exc).__name__}
+        await self._jobs.put_back(self.id, job=job)
+        await asyncio.Event().wait()  # it is another worker's now; this body ends with the process
+        raise AssertionError("unreachable")
+
+    async def _drive(self, run_id: str) -> RunStatus:
+        ws = self._ws
+        status = (await self._jobs.record(run_id)).status
+        if status is RunStatus.RUNNING:
+            # Asked while nobody drove it: its driver is dead, or handed it on.
+            asked = await requested(ws.store, run_id)
+            if asked is not None:
+                if not await end_undriven(ws.store, ws.engine, SystemClock(), run_id, asked):
+                    raise FencedError(f"run {run_id} is driven by somebody else")
+                return asked
+        # One that is over, or was stopped by somebody, stays as it is.
+        if not lost_drivers(await ws.store.load(run_id)):
+            return (await ws.take_up(run_id)).status
+        async with self._suspects:
+            driving = asyncio.create_task(ws.take_up(run_id), name=f"cluster:{run_id}")
+            while not driving.done() and lost_drivers(await ws.store.load(run_id)):
+                await asyncio.wait({driving}, timeout=_AGAIN_S)
+        return (await driving).status
+
+    async def _pause(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        except TimeoutError:
+            pass
+
+    # -- the others ------------------------------------------------------------------------------------------------
+
+    async def _watch(self) -> None:
+        """Take over the jobs of dead workers, for ever."""
+        while True:
+            await asyncio.sleep(LOOK_S)
+            try:
+                for member in await self._members.dead():
+                    runs = await self._jobs.put_back(member.id)
+                    await self._members.bury(member)
+                    logger.warning("%s is gone; %d of its runs are queued again", member.name, len(runs))
+            except ConnectionError as exc:
+                if self._present.is_set():
+                    self._present.clear()
+                    logger.warning("the queue's database does not answer (%s); trying again", exc)
+            else:
+                if not self._present.is_set():
+                    self._present.set()
+                    logger.warning("the queue's database answers again")
+
+    async def _take_up_due(self) -> None:
+        """Queue waiting runs that can go on, and what was accepted and not queued; one worker does it for all."""
+        tidied = 0.0
+        refused: set[str] = set()
+        loop = asyncio.get_running_loop()
+        while True:
+            await asyncio.sleep(_DUE_S)
+            if not self._present.is_set() or not await self._members.leads():
+                continue
+            try:
+                for run_id in [*await self._ws.due(), *await self._unqueued()]:
+                    if run_id not in refused:
+                        await self._queue(run_id, refused)
+                if loop.time() - tidied > _TIDY_S:
+                    tidied = loop.time()
+                    days = self._ws.settings.cluster.keep_jobs_days
+                    await self._jobs.forget((datetime.now(UTC) - timedelta(days=days)).isoformat())
+            except StoreError as exc:
+                logger.warning("which runs are due cannot be seen: %s", exc)
+
+    async def _queue(self, run_id: str, refused: set[str]) -> None:
+        try:
+            await self._jobs.submit(run_id)
+            self._seen.add(run_id)
+        except UsageError as exc:
+            refused.add(run_id)  # once is enough
+            logger.warning("run %s is due and cannot be queued: %s", run_id, exc)
+
+    async def _unqueued(self) -> list[str]:
+        """Return the runs that a server in front took on: it leaves them to the workers."""
+        found = await self._ws.store.unfinished(accepted=True)
+        taken_on = [one.id for one in found if one.id not in self._seen and standing(one) == "queued"]
+        self._seen &= {one.id for one in found}
+        if not taken_on:
+            return []
+        self._seen |= {run_of(one.workflow_id) for one in await self._jobs.under_way()}
+        return [run_id for run_id in taken_on if run_id not in self._seen]
+
+
+__all__ = ["CONCURRENCY", "Worker"]

@@ -1,0 +1,155 @@
+"""Many runs while workers die and the database is restarted; a worker that is cut off."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import urllib.request
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+
+from agentorchestra.core.spec import RunStatus
+from tests.chaos.support import until
+from tests.cluster.support import Model, Site
+from tests.postgres import Postgres, postgres
+
+pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
+
+TOKEN = "a-token-of-the-tests-000"
+
+
+class Proxy:
+    """Between a worker and its database; it can be cut, so that the server sees an end and the worker nothing."""
+
+    def __init__(self, port: int) -> None:
+        self._to = port
+        self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
+        self._cut = False
+        self.port = 0
+
+    @asynccontextmanager
+    async def running(self) -> AsyncIterator[None]:
+        """Listen."""
+        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        self.port = server.sockets[0].getsockname()[1]
+        try:
+            yield
+        finally:
+            self.cut()
+            for down, _ in self._pairs:
+                down.close()
+            server.close()
+
+    def cut(self) -> None:
+        """Close what leads to the server, and be silent to the worker."""
+        self._cut = True
+        for _, up in self._pairs:
+            up.close()
+
+    def heal(self) -> None:
+        """Let it connect again."""
+        self._cut = False
+        for down, _ in self._pairs:
+            down.close()
+        self._pairs.clear()
+
+    async def _accept(self, reader: asyncio.StreamReader, down: asyncio.StreamWriter) -> None:
+        if self._cut:
+            self._pairs.append((down, down))
+            return
+        upward, up = await asyncio.open_connection("127.0.0.1", self._to)
+        self._pairs.append((down, up))
+        await asyncio.gather(self._pump(reader, up), self._pump(upward, down))
+
+    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while data := await reader.read(65536):
+                writer.write(data)
+                await writer.drain()
+        except OSError:
+            pass
+        if not self._cut:
+            writer.close()
+
+
+@pytest.mark.long
+async def test_a_worker_that_is_cut_off_writes_nothing_more(
+    tmp_path: Path, model: Model, database_server: Postgres
+) -> None:
+    model.hold = {1}
+    proxy = Proxy(database_server.port)
+    settings = ("lease_s = 3", "database_retry_s = 60")
+    async with proxy.running(), Site(tmp_path / "site", model, database_server.url, "cut", settings) as site:
+        through = database_server.tcp().replace(f":{database_server.port}/", f":{proxy.port}/")
+        first = await site.worker(environ={"AGENTORCHESTRA_DATABASE": through})
+        runs = dict(enumerate(await site.submit([1]), start=1))
+        await until(lambda: model.held[1] == 2, first)
+        second = await site.worker()
+        model.hold = set()
+        proxy.cut()
+        await site.reached(RunStatus.COMPLETED, [runs[1]])  # on the second worker, when the lease is over
+        before = await site.ws.events(runs[1])
+        model.release.set()  # now the first one has its answers too
+        proxy.heal()
+        _, said = await asyncio.to_thread(first.communicate)
+        assert first.returncode == 1, said
+        assert "cut off from the database and its runs were taken over by others" in said
+        assert await site.ws.events(runs[1]) == before
+        assert second.poll() is None
+        assert site.notes() == {"left-1": 1, "right-1": 1, "top-1": 1}
+
+
+def post(address: str, number: int) -> str:
+    """Submit a run to a server."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    body = json.dumps({"task": f"Describe tide {number}."}).encode()
+    with urllib.request.urlopen(urllib.request.Request(f"{address}/runs", body, headers), timeout=60) as answer:
+        return str(json.load(answer)["run_id"])
+
+
+async def server(site: Site) -> str:
+    """A server in front, which drives nothing; its address."""
+    process = site.process("serve", "--port", "0", environ={**os.environ, "AGENTORCHESTRA_TOKEN": TOKEN})
+    assert process.stdout is not None
+    return (await asyncio.to_thread(process.stdout.readline)).strip()
+
+
+async def completed(site: Site, runs: dict[int, str], count: int) -> None:
+    """Wait until so many have their answer."""
+    done: set[str] = set()
+    while len(done) < count:
+        await asyncio.sleep(0.1)
+        done |= {one for one in runs.values() if one not in done and await site.status(one) is RunStatus.COMPLETED}
+
+
+@pytest.mark.parametrize("count", [pytest.param(6, marks=pytest.mark.long), pytest.param(60, marks=pytest.mark.long)])
+async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int) -> None:
+    rng = random.Random(count)
+    with postgres() as own:
+        async with (
+            Model(delay_s=0.2) as model,
+            Site(tmp_path / "site", model, own.url, "many", ("[serve]", "max_runs = 0")) as site,
+        ):
+            servers = [await server(site), await server(site)]
+            workers = [await site.worker("--concurrency", "8") for _ in range(2)]
+            runs = {}
+            for number in range(1, count + 1):
+                runs[number] = await asyncio.to_thread(post, servers[number % 2], number)
+
+            await completed(site, runs, count // 5)
+            workers.pop(rng.randrange(2)).kill()
+            workers.append(await site.worker("--concurrency", "8"))
+            await completed(site, runs, count // 2)
+            await asyncio.to_thread(own.stop)
+            await asyncio.sleep(2)
+            await asyncio.to_thread(own.start)
+            await site.reached(RunStatus.COMPLETED, [*runs.values()])
+            assert [one.poll() for one in workers] == [None, None]
+            standing = await site.standing()
+            assert (standing.queues, standing.statuses) == ({}, {"completed": count})
+            await site.whole(runs, uncertain=True)
