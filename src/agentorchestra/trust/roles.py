@@ -179,6 +179,16 @@ def from_trusted_field(leaf: Leaf, effect: Effect, trusted: Iterable[tuple[str, 
     return False
 
 
+def name_words(name: str) -> frozenset[str]:
+    """Return the words in the name of an argument or a field, each without the ending of its plural."""
+    return frozenset(_stem(one) for one in _parts(name))
+
+
+def of_kind(leaf: Leaf, effect: Effect, kind: str) -> bool:
+    """Return True if an argument is of a kind by its name: `amount`, `receiver`, `day`, ..."""
+    return _KINDS[kind] in _argument(leaf, effect).kinds
+
+
 class _Argument(NamedTuple):
     """What is known of an argument: its words, its kinds, whether it is a plain name of a thing (`id`)."""
 

@@ -1,0 +1,96 @@
+"""The request for a plan: what the user's words call for (trust/plan.py). It shows these words and tools, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from agentorchestra.agents.requests import request_settings, role_of
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.policy import PLAN
+from agentorchestra.runtime.session import Session
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.prompts.prompt import Prompt
+from agentorchestra.trust.plan import SCHEMA
+
+ROLE = "policy"
+MOST_DESCRIBED = 200
+"""Characters of the description of a tool or an argument that are shown."""
+
+
+def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: str) -> Effect | None:
+    """Return the request for a plan; None where the run's model cannot state one.
+
+    Args:
+        session: a branch of the run for it alone.
+        words: the user's: the task, the session's earlier tasks, what was said since.
+        problem: why the last reply was of no use, "" for the first request.
+    """
+    role = role_of(ROLE, session)
+    model = role.model or session.model
+    try:
+        client = kit.models.client(model)
+    except UsageError:
+        return None
+    if not getattr(client, "states_plans", True):
+        return None
+    _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
+    settings = settings.model_copy(update={"output_schema": SCHEMA})
+    tools = shown_tools(kit.tools[name] for name in session.manifest.tools if name in kit.tools)
+    earlier = [one.task for one in session.manifest.earlier]
+    now = [words[0], *words[1 + len(earlier) :]]
+    messages = plan_messages(kit.prompts.get(PLAN), tools, now, earlier=earlier, problem=problem)
+    return Effect(
+        kind=EffectKind.REQUEST_MODEL,
+        component=f"{model}@1.0.0",
+        content_hash=profile_hash,
+        arguments={"tools": sorted(tools)},
+        request=ModelRequest(model=model, messages=messages, settings=settings),
+        mode=Mode.REPEATABLE,
+        role=ROLE,
+        purpose=PLAN,
+        provenance=(Provenance(kind="task", trust=Trust.USER),),
+    )
+
+
+def plan_messages(
+    prompt: Prompt, tools: Mapping[str, str], words: Sequence[str], *, earlier: Sequence[str] = (), problem: str = ""
+) -> tuple[Message, ...]:
+    """Return the messages of a request for a plan."""
+    rules, said = prompt.messages(tools=[*tools.values()], earlier=earlier, words=words, problem=problem)
+    return system_message(rules), Message(role="user", content=(TextBlock(text=said, trust=Trust.USER),))
+
+
+def shown_tools(tools: Iterator[Tool[..., Any]]) -> dict[str, str]:
+    """Return the lines that describe tools, by name; without those whose words come from outside."""
+    return {one.name: _line(one.schema, one.tags) for one in tools if one.schema.trust is not Trust.UNTRUSTED}
+
+
+def _line(schema: ToolSchema, tags: frozenset[Tag]) -> str:
+    """Return a tool as a line: `pay(to: string, amount: number = 1) [spend] Pay somebody.`"""
+    required = schema.parameters.get("required", ())
+    given = ", ".join(
+        f"{name}{'' if name in required else '?'}: {_type(one)}"
+        for name, one in schema.parameters.get("properties", {}).items()
+    )
+    touches = f" [{', '.join(sorted(tag.value for tag in tags))}]" if tags else ""
+    return f"- {schema.name}({given}){touches} {_short(schema.description)}".rstrip()
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    kinds = [schema, *(one for key in ("anyOf", "oneOf") for one in schema.get(key, ()))]
+    listed = next((one["enum"] for one in kinds if "enum" in one), None)
+    names = [str(one["type"]) for one in kinds if "type" in one and one["type"] != "null"]
+    said = " | ".join(map(str, listed)) if listed else " or ".join(names) or "any"
+    what = _short(str(schema.get("description", "")))
+    return f"{said} ({what})" if what else said
+
+
+def _short(text: str) -> str:
+    said = " ".join(text.split())
+    return said if len(said) <= MOST_DESCRIBED else f"{said[: MOST_DESCRIBED - 1]}…"

@@ -1,0 +1,487 @@
+"""The plan: what the user's words call for, stated before anything was read, and whether a call lies inside of it.
+
+A model states the plan from the user's words alone (`runtime/planning.py` asks for it). Its words authorise nothing:
+what is compared here is the tool, the number of its calls, and for each argument whether the value stands where the plan
+says. A value of which somebody could get something (a receiver, an account, an address, an amount) has to be the only one
+of its shape there, or the only one of the field that the plan names, or of a record that names what the user named.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from pydantic import JsonValue, ValidationError
+
+from agentorchestra.core.content import Trust, text_of
+from agentorchestra.core.effects import BLOCKS, Effect, EffectKind, Outcome, Tag
+from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedUse, PolicyView
+from agentorchestra.trust.addresses import links_in, plain_links_in
+from agentorchestra.trust.arguments import Leaf, harmless
+from agentorchestra.trust.roles import name_words, of_kind
+from agentorchestra.trust.words import as_decimal, fold, number_of, numbers_in, words_of
+
+MOST_RESULTS = 200
+"""Results of one tool that are searched, the newest."""
+
+LONGEST_LABEL = 40
+
+_BRANCH = "/0.plan-"
+_FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
+_LABELLED = re.compile(
+    rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*[:：=]\s*(?P<text>.+)"
+)
+_MAILBOX = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_ACCOUNT = re.compile(r"(?<![\w@.:/-])(?=(?:[A-Z]*\d){5})[A-Z0-9]{2,4}(?:[ -]?[A-Z0-9]{2,30}){1,8}(?![\w@])")
+_PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
+
+_DESTINATIONS = frozenset(
+    "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member guest "
+    "contact beneficiary whom host url uri link site website endpoint webhook domain path folder directory command cmd "
+    "code script program sql channel phone number password secret token key server remote branch repository permission "
+    "empfänger konto adresse destinataire compte adresse destinatario cuenta dirección".split()
+)
+"""Words in the names of arguments that say where something goes, or what is carried out."""
+
+_IDENTIFIERS = frozenset({"id", "ids", "uid", "uuid", "ref", "index"})
+
+SCHEMA: dict[str, Any] = {
+    "title": PLAN,
+    "type": "object",
+    "properties": {
+        "uses": {
+            "type": "array",
+            "items": {
+                "type": "object",
+                "properties": {
+                    "tool": {"type": "string"},
+                    "times": {"type": "integer"},
+                    "arguments": {
+                        "type": "array",
+                        "items": {
+                            "type": "object",
+                            "properties": {
+                                "argument": {"type": "string"},
+                                "sources": {
+                                    "type": "array",
+                                    "items": {
+                                        "type": "object",
+                                        "properties": {
+                                            "kind": {
+                                                "type": "string",
+                                                "enum": ["task", "result", "composed", "user"],
+                                            },
+                                            "tool": {"type": "string"},
+                                            "where": {"type": "string"},
+                                            "what": {"type": "string"},
+                                        },
+                                        "required": ["kind", "tool", "where", "what"],
+                                        "additionalProperties": False,
+                                    },
+                                },
+                            },
+                            "required": ["argument", "sources"],
+                            "additionalProperties": False,
+                        },
+                    },
+                },
+                "required": ["tool", "times", "arguments"],
+                "additionalProperties": False,
+            },
+        }
+    },
+    "required": ["uses"],
+    "additionalProperties": False,
+}
+"""The JSON that the reply has to be."""
+
+
+# -- the request and its reply ---------------------------------------------------------------------------------------
+
+
+def plan_branch(message: int) -> str:
+    """Return the branch on which a plan is asked for; `message` is the event with the user's last words, 0: the task."""
+    return f"{_BRANCH}{message}"
+
+
+def is_of_plan(key: EffectKey) -> bool:
+    """Return True for the key of a request for a plan."""
+    return key.branch.startswith(_BRANCH)
+
+
+def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
+    """Return the plan of a recorded request, or a sentence on why there is none."""
+    if not outcome.ok:
+        return outcome.error or "nobody could be asked for a plan"
+    arguments = effect.get("arguments") or {}
+    text = outcome.response.text
+    fenced = _FENCED.match(text)
+    try:
+        value = json.loads(fenced[1] if fenced else text)
+        if not isinstance(value, dict) or "uses" not in value:
+            return 'the reply is no JSON object with the field "uses"'
+        plan = Plan(uses=value["uses"], known=frozenset(map(str, arguments.get("tools", ()))))
+    except ValidationError as exc:
+        first = exc.errors()[0]
+        return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
+    except (ValueError, RecursionError):
+        return "the reply is no JSON"
+    unknown = sorted({one.tool for one in plan.uses} - plan.known)
+    return f"there is no tool {', '.join(unknown)}; name tools of the list" if unknown else plan
+
+
+# -- a call and the plan ---------------------------------------------------------------------------------------------
+
+
+class Doubts(NamedTuple):
+    """What of a call lies outside of the plan: arguments with what the plan expected of each, or the call itself."""
+
+    arguments: dict[str, str]
+    call: str = ""
+
+
+def outside(plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView) -> Doubts:
+    """Return what of a call lies outside of the plan.
+
+    Args:
+        leaves: the values of the call.
+        mine: paths of the values that are the user's, or from a trusted field.
+    """
+    uses = [one for one in plan.uses if one.tool == effect.called]
+    if not uses:
+        expected = ", ".join(dict.fromkeys(one.tool for one in plan.uses)) or "no tool with effects"
+        return Doubts({}, f"your words do not call for it (they call for: {expected})")
+    most = sum(one.times for one in uses)
+    if all(one.times for one in uses) and view.acted(effect.called) >= most:
+        often = "once" if most == 1 else f"{most} times"
+        return Doubts({}, f"your words call for it {often}, and that was done")
+    call = _Call(effect, leaves, mine, view)
+    found = [Doubts(call.doubts(use)) for use in uses]
+    return min(found, key=lambda one: len(one.arguments))
+
+
+class _Call:
+    """One call that is compared with the uses of its tool in the plan."""
+
+    def __init__(self, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView) -> None:
+        self.effect, self.leaves, self.mine, self.view = effect, leaves, mine, view
+        self.words = words_of(view.user_content)
+        self.influenced = effect.lowest_trust is Trust.UNTRUSTED
+        self.free = [one for one in leaves if not (one.default or one.element or one.path in mine)]
+
+    def doubts(self, use: PlannedUse) -> dict[str, str]:
+        """Return the arguments that are not from where the use says, with what it expected."""
+        found = {}
+        for leaf in self.free:
+            gives_away = _is_destination(leaf) or self._is_amount(leaf) or _identifies(leaf)
+            if not self.influenced and not gives_away:
+                continue  # nothing from outside can have made the model write it
+            sources = _sources(use, leaf)
+            if not any(self._fits(leaf, source, use) for source in sources):
+                found[leaf.path] = expected_of(sources)
+        return found
+
+    def _fits(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
+        if source.kind == "user":
+            return False
+        if leaf.choice:
+            return True  # the schema says what there is to choose from
+        if source.kind == "result":
+            return self._given(leaf, source, use)
+        return source.kind == "composed" and self._may_be_composed(leaf, use)
+
+    # -- composed --
+
+    def _may_be_composed(self, leaf: Leaf, use: PlannedUse) -> bool:
+        if _is_destination(leaf) or _identifies(leaf):
+            return False
+        if self._is_amount(leaf):
+            number = _number(leaf.value)
+            known = [one for text in self.view.user_content for one, _ in numbers_in(text)]
+            return number is not None and Decimal(0) <= number <= max(known, default=Decimal(-1))
+        if isinstance(leaf.value, str) and not all(map(self.words.hold, _places_in(leaf.value))):
+            return False
+        return not self._goes_elsewhere() or self._read() <= _named_tools(use)
+
+    def _goes_elsewhere(self) -> bool:
+        """Return True if the call goes to where the user did not say."""
+        return any(_is_destination(one) for one in self.free)
+
+    def _read(self) -> frozenset[str]:
+        """Return the tools whose results from outside the text may hold."""
+        results = self.view.results()
+        return frozenset(name for name, given in results.items() if any(one.untrusted for one in given))
+
+    # -- from a result --
+
+    def _given(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
+        results = self.view.results().get(source.tool, ())[-MOST_RESULTS:]
+        if not results:
+            return False
+        pieces = [piece for number, one in enumerate(results) for piece in _pieces(one, number)]
+        if _is_destination(leaf) or self._is_amount(leaf):
+            return self._is_the_one(leaf, source, use, pieces)
+        value = leaf.value
+        if _identifies(leaf) or _is_short(value):
+            return any(_same(value, piece.text) for piece in pieces)
+        if not isinstance(value, str):
+            return any(words_of((piece.text,)).hold(value) for piece in pieces)
+        if not all(
+            map(self.words.hold, _places_in(value))
+        ):  # what it links to is judged, unless all of it is passed on
+            return any(fold(value).strip() == fold(_text(one.value)).strip() for one in results)
+        return any(words_of((_text(one.value),)).hold(value) for one in results)
+
+    def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[_Piece]) -> bool:
+        """Return True if no other value of its kind could have been meant."""
+        wanted = _shape(leaf.value, amount=self._is_amount(leaf))
+        alike = [one for piece in pieces for one in _alike(piece, wanted)]
+        argument = name_words(leaf.path)
+        together = {_plain(one.value, wanted) for one in self.leaves if _top(one.path) == _top(leaf.path)}
+        mine = _plain(leaf.value, wanted)
+        if all(one.value != mine for one in alike):
+            return False
+        for pool in self._narrowed(alike, source, argument, labels=wanted == "number"):
+            values = {one.value for one in pool}
+            if values == {mine}:
+                return True
+            whole = all(one.whole for one in pool)
+            if mine in values and whole and (values <= together or use.times != 1):
+                return True
+            if mine not in values:
+                return False
+        return False
+
+    def _narrowed(
+        self, alike: list[_Alike], source: PlannedSource, argument: frozenset[str], *, labels: bool
+    ) -> Iterator[list[_Alike]]:
+        """Yield ever fewer of the values: all, those of the field that is named, those beside what the user named."""
+        yield alike
+        for words in (name_words(source.where), name_words(source.what), argument):
+            named = [one for one in alike if one.field & words or (labels and one.label & words)]
+            if named:
+                alike = named
+                break
+        yield alike
+        anchored = [one for one in alike if any(self._names(word) for word in one.record)]
+        if anchored:
+            yield anchored
+
+    def _names(self, word: str) -> bool:
+        return word in _names_in(self.view.user_content)
+
+    def _is_amount(self, leaf: Leaf) -> bool:
+        if isinstance(leaf.value, bool) or _number(leaf.value) is None:
+            return False
+        return of_kind(leaf, self.effect, "amount") or (Tag.SPEND in self.effect.tags and not _identifies(leaf))
+
+
+def expected_of(sources: Iterable[PlannedSource]) -> str:
+    """Return in words where the plan says that a value comes from."""
+    said = []
+    for one in sources:
+        what = f" ({harmless(one.what, 80)})" if one.what else ""
+        if one.kind == "result":
+            field = f", {harmless(one.where, 40)}" if one.where else ""
+            said.append(f"the result of {harmless(one.tool, 60)}{field}{what}")
+        else:
+            said.append({"task": "your words", "composed": "the model's own words", "user": "you"}[one.kind] + what)
+    return " or ".join(said) or "nothing"
+
+
+# -- what an argument is ---------------------------------------------------------------------------------------------
+
+
+def _is_destination(leaf: Leaf) -> bool:
+    words = name_words(leaf.path)
+    if not _identifies(leaf) and words & _DESTINATION_WORDS:
+        return not isinstance(leaf.value, bool)
+    return isinstance(leaf.value, str) and _shape(leaf.value) in ("mailbox", "link", "path", "account")
+
+
+def _identifies(leaf: Leaf) -> bool:
+    return not name_words(leaf.path).isdisjoint(_IDENTIFIERS)
+
+
+_DESTINATION_WORDS = frozenset(word for one in _DESTINATIONS for word in name_words(one))
+
+
+def _top(path: str) -> str:
+    return re.split(r"[.\[ ]", path, maxsplit=1)[0]
+
+
+def _sources(use: PlannedUse, leaf: Leaf) -> tuple[PlannedSource, ...]:
+    """Return the sources of the argument, or of the part of it, that the plan names."""
+    path = re.sub(r"\[\d+\]| \(key\)", "", leaf.path)
+    named = {one.argument: one.sources for one in use.arguments}
+    while path:
+        if path in named:
+            return named[path]
+        path = path.rpartition(".")[0]
+    return ()
+
+
+def _named_tools(use: PlannedUse) -> frozenset[str]:
+    return frozenset(source.tool for one in use.arguments for source in one.sources if source.tool)
+
+
+def _number(value: JsonValue) -> Decimal | None:
+    if isinstance(value, bool):
+        return None
+    if isinstance(value, int | float):
+        return as_decimal(value)
+    found = number_of(value.strip()) if isinstance(value, str) else None
+    return found[0] if found is not None else None
+
+
+def _is_short(value: str | int | float) -> bool:
+    number = _number(value)
+    return abs(number) < 1_000 if number is not None else len(str(value).strip()) < 4
+
+
+def _places_in(text: str) -> set[str]:
+    """Return what in a text leads elsewhere: addresses, mailboxes, accounts."""
+    found = {one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)}
+    return found | set(_MAILBOX.findall(text)) | {one for one in _ACCOUNT.findall(text) if _long_code(one)}
+
+
+def _long_code(text: str) -> bool:
+    return sum(char.isalnum() for char in text) >= 12
+
+
+# -- what stands in results ------------------------------------------------------------------------------------------
+
+
+class _Piece(NamedTuple):
+    """A piece of a result: the words of its field and of its label in a text, its text, the words of its record."""
+
+    field: frozenset[str]
+    label: frozenset[str]
+    text: str
+    record: frozenset[str]
+    whole: bool  # whether it is a value by itself
+
+
+class _Alike(NamedTuple):
+    """A value of the wanted shape in a piece of a result."""
+
+    value: str | Decimal
+    field: frozenset[str]
+    label: frozenset[str]
+    record: frozenset[str]
+    whole: bool
+
+
+def _text(value: JsonValue) -> str:
+    if isinstance(value, dict) and BLOCKS in value:
+        return text_of(Outcome(value=value).blocks())
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _pieces(given: Given, number: int) -> Iterator[_Piece]:
+    """Yield the pieces of a result: the values of its fields, of texts the lines."""
+    value: JsonValue = given.value
+    if isinstance(value, dict) and BLOCKS in value:
+        value = _text(value)
+    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
+        try:
+            value = json.loads(value)
+        except (ValueError, RecursionError):
+            pass
+    asked = _tokens(json.dumps(given.arguments, ensure_ascii=False))
+    pending: list[tuple[str, JsonValue, frozenset[str]]] = [("", value, asked)]
+    while pending:
+        name, one, record = pending.pop()
+        if isinstance(one, dict):
+            own = record | _tokens(" ".join(str(each) for each in one.values() if isinstance(each, str | int | float)))
+            pending.extend((str(key), each, own) for key, each in reversed(one.items()))
+        elif isinstance(one, list):
+            pending.extend((name, each, record) for each in reversed(one))
+        elif isinstance(one, str | int | float) and not isinstance(one, bool):
+            yield from _lines(name, str(one), record)
+
+
+def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
+    field = name_words(name)
+    if "\n" not in text.strip():
+        labelled = None if name else _LABELLED.fullmatch(text)
+        if labelled is None:
+            yield _Piece(field, frozenset(), text, record | _tokens(text), whole=True)
+            return
+    for part in re.split(r"\n\s*\n|\n(?=- )", text):
+        beside = record | _tokens(part)
+        for line in part.splitlines():
+            found = _LABELLED.fullmatch(line)
+            label = name_words(found["label"]) if found else frozenset()
+            yield _Piece(field, label, found["text"] if found else line, beside, whole=found is not None)
+
+
+def _tokens(text: str) -> frozenset[str]:
+    return frozenset(one for one in re.findall(r"[\w@.+-]*\w", fold(text)) if len(one) > 2)
+
+
+def _same(value: str | int | float, text: str) -> bool:
+    number = _number(value)
+    if number is not None:
+        return _number(text.strip()) == number
+    return fold(str(value)).strip() == fold(text).strip(" \"'")
+
+
+def _shape(value: str | int | float, *, amount: bool = False) -> str:
+    if amount:
+        return "number"
+    text = str(value).strip()
+    if _MAILBOX.fullmatch(text):
+        return "mailbox"
+    if "://" in text or text in plain_links_in(text) or re.fullmatch(r"www\.\S+", text):
+        return "link"
+    if _PATH.fullmatch(text):
+        return "path"
+    return "account" if _ACCOUNT.fullmatch(text) and _long_code(text) else "words"
+
+
+def _plain(value: str | int | float, shape: str) -> str | Decimal:
+    """Return a value in the form in which those of its shape are compared."""
+    if shape == "number":
+        number = _number(value)
+        return number if number is not None else str(value)
+    text = str(value).strip()
+    if shape == "account":
+        return re.sub(r"[ -]", "", text)
+    return text if shape in ("link", "path") else fold(text)
+
+
+def _alike(piece: _Piece, shape: str) -> Iterator[_Alike]:
+    found: list[tuple[str | Decimal, bool]]
+    if shape == "number":
+        found = [(one, piece.whole and _number(piece.text.strip()) == one) for one, _ in numbers_in(piece.text)]
+    elif shape == "words":
+        found = [(_plain(piece.text.strip(" \"'."), shape), True)] if piece.whole else []
+    else:
+        texts = {
+            "mailbox": _MAILBOX.findall,
+            "link": lambda text: [one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)],
+            "path": _PATH.findall,
+            "account": lambda text: [one for one in _ACCOUNT.findall(text) if _long_code(one)],
+        }[shape](piece.text)
+        found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
+    for value, whole in found:
+        yield _Alike(value, piece.field, piece.label, piece.record, whole and piece.whole)
+
+
+def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
+    """Return the words of the user that name something: with a capital inside of a sentence, a digit, in quotes."""
+    found: set[str] = set()
+    for text in texts:
+        for quoted in re.findall(r"[\"“„«‘']([^\"“”„«»‘’']{2,80})[\"”»’']", text):
+            found |= _tokens(quoted)
+        for match in re.finditer(r"[\w@.+-]*\w", text):
+            word = match.group()
+            begins = re.search(r"(?:^|[.!?:\n])\s*$", text[: match.start()]) is not None
+            if any(char.isdigit() for char in word) or "@" in word or "." in word or (word[0].isupper() and not begins):
+                found.add(fold(word))
+    return frozenset(one for one in found if len(one) > 2)
