@@ -1,8 +1,8 @@
-"""The request for a plan: what the user's words call for (trust/plan.py). It shows these words and tools, nothing else."""
+"""The request for a plan (trust/plan.py): it shows the user's own words and the run's tools, nothing else."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from agentorchestra.agents.requests import request_settings, role_of
@@ -41,15 +41,15 @@ def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: 
         return None
     _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
     settings = settings.model_copy(update={"output_schema": SCHEMA})
-    tools = shown_tools(kit.tools[name] for name in session.manifest.tools if name in kit.tools)
+    acting, reading = shown_tools([kit.tools[name] for name in session.manifest.tools if name in kit.tools])
     earlier = [one.task for one in session.manifest.earlier]
     now = [words[0], *words[1 + len(earlier) :]]
-    messages = plan_messages(kit.prompts.get(PLAN), tools, now, earlier=earlier, problem=problem)
+    messages = plan_messages(kit.prompts.get(PLAN), acting, reading, now, earlier=earlier, problem=problem)
     return Effect(
         kind=EffectKind.REQUEST_MODEL,
         component=f"{model}@1.0.0",
         content_hash=profile_hash,
-        arguments={"tools": sorted(tools)},
+        arguments={"tools": [*acting], "sources": [*reading]},
         request=ModelRequest(model=model, messages=messages, settings=settings),
         mode=Mode.REPEATABLE,
         role=ROLE,
@@ -59,16 +59,41 @@ def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: 
 
 
 def plan_messages(
-    prompt: Prompt, tools: Mapping[str, str], words: Sequence[str], *, earlier: Sequence[str] = (), problem: str = ""
+    prompt: Prompt,
+    acting: Mapping[str, str],
+    reading: Mapping[str, str],
+    words: Sequence[str],
+    *,
+    earlier: Sequence[str] = (),
+    problem: str = "",
 ) -> tuple[Message, ...]:
-    """Return the messages of a request for a plan."""
-    rules, said = prompt.messages(tools=[*tools.values()], earlier=earlier, words=words, problem=problem)
+    """Return the messages of a request for a plan, from the tools as `shown_tools` has them."""
+    rules, said = prompt.messages(
+        acting=[*acting.values()], reading=[*reading.values()], earlier=earlier, words=words, problem=problem
+    )
     return system_message(rules), Message(role="user", content=(TextBlock(text=said, trust=Trust.USER),))
 
 
-def shown_tools(tools: Iterator[Tool[..., Any]]) -> dict[str, str]:
-    """Return the lines that describe tools, by name; without those whose words come from outside."""
-    return {one.name: _line(one.schema, one.tags) for one in tools if one.schema.trust is not Trust.UNTRUSTED}
+def shown_tools(tools: Collection[Tool[..., Any]]) -> tuple[dict[str, str], dict[str, str]]:
+    """Return a line for each tool with effects, and one for each other, by name.
+
+    Tools whose words come from outside are not shown, nor those that only work for another tool.
+    """
+    inner = {name for one in tools for name in one.uses}
+    shown = sorted((one for one in tools if one.schema.trust is not Trust.UNTRUSTED), key=lambda one: one.name)
+    acting = {one.name: _line(one.schema, one.tags) for one in shown if _acts(one)}
+    reading = {
+        one.name: f"- {one.name}: {_short(one.schema.description)}".rstrip(" :")
+        for one in shown
+        if one.name not in acting and one.name not in inner
+    }
+    return acting, reading
+
+
+def _acts(tool: Tool[..., Any]) -> bool:
+    """Return True for a tool of which policy may judge a call by its arguments."""
+    sandboxed = tool.tags == {Tag.EXECUTE}
+    return bool(tool.tags & {Tag.SEND, Tag.SPEND, Tag.WRITE, Tag.EXECUTE}) and not sandboxed
 
 
 def _line(schema: ToolSchema, tags: frozenset[Tag]) -> str:

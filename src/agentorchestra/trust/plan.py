@@ -1,13 +1,14 @@
 """The plan: what the user's words call for, stated before anything was read, and whether a call lies inside of it.
 
-A model states the plan from the user's words alone (`runtime/planning.py` asks for it). Its words authorise nothing:
-what is compared here is the tool, the number of its calls, and for each argument whether the value stands where the plan
-says. A value of which somebody could get something (a receiver, an account, an address, an amount) has to be the only one
-of its shape there, or the only one of the field that the plan names, or of a record that names what the user named.
+A model states the plan from the user's words alone (`runtime/planning.py` asks for it). Its words authorise nothing: what
+is compared here is the tool, the number of its calls, and for each argument whether the value stands where the plan says.
+A value that decides who gets something (a receiver, an account, an address, an amount) has to be the only one of its shape
+there, or the only one of the field that the plan names, or of a record that holds what the user named.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -39,13 +40,15 @@ _MAILBOX = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _ACCOUNT = re.compile(r"(?<![\w@.:/-])(?=(?:[A-Z]*\d){5})[A-Z0-9]{2,4}(?:[ -]?[A-Z0-9]{2,30}){1,8}(?![\w@])")
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
-_DESTINATIONS = frozenset(
+_DESTINATIONS = (
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member guest "
     "contact beneficiary whom host url uri link site website endpoint webhook domain path folder directory command cmd "
     "code script program sql channel phone number password secret token key server remote branch repository permission "
-    "empfänger konto adresse destinataire compte adresse destinatario cuenta dirección".split()
+    "empfänger konto adresse destinataire compte destinatario cuenta dirección"
 )
 """Words in the names of arguments that say where something goes, or what is carried out."""
+
+_DESTINATION_WORDS = name_words(_DESTINATIONS)
 
 _IDENTIFIERS = frozenset({"id", "ids", "uid", "uuid", "ref", "index"})
 
@@ -104,7 +107,7 @@ SCHEMA: dict[str, Any] = {
 
 
 def plan_branch(message: int) -> str:
-    """Return the branch on which a plan is asked for; `message` is the event with the user's last words, 0: the task."""
+    """Return the branch on which a plan is asked for: `message` is the event with the user's last words, 0 the task."""
     return f"{_BRANCH}{message}"
 
 
@@ -125,12 +128,13 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
         if not isinstance(value, dict) or "uses" not in value:
             return 'the reply is no JSON object with the field "uses"'
         plan = Plan(uses=value["uses"], known=frozenset(map(str, arguments.get("tools", ()))))
+        reading = frozenset(map(str, arguments.get("sources", ())))
     except ValidationError as exc:
         first = exc.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
     except (ValueError, RecursionError):
         return "the reply is no JSON"
-    unknown = sorted({one.tool for one in plan.uses} - plan.known)
+    unknown = sorted({one.tool for one in plan.uses} - plan.known - reading)
     return f"there is no tool {', '.join(unknown)}; name tools of the list" if unknown else plan
 
 
@@ -307,9 +311,6 @@ def _identifies(leaf: Leaf) -> bool:
     return not name_words(leaf.path).isdisjoint(_IDENTIFIERS)
 
 
-_DESTINATION_WORDS = frozenset(word for one in _DESTINATIONS for word in name_words(one))
-
-
 def _top(path: str) -> str:
     return re.split(r"[.\[ ]", path, maxsplit=1)[0]
 
@@ -388,10 +389,8 @@ def _pieces(given: Given, number: int) -> Iterator[_Piece]:
     if isinstance(value, dict) and BLOCKS in value:
         value = _text(value)
     if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             value = json.loads(value)
-        except (ValueError, RecursionError):
-            pass
     asked = _tokens(json.dumps(given.arguments, ensure_ascii=False))
     pending: list[tuple[str, JsonValue, frozenset[str]]] = [("", value, asked)]
     while pending:
@@ -455,6 +454,17 @@ def _plain(value: str | int | float, shape: str) -> str | Decimal:
     return text if shape in ("link", "path") else fold(text)
 
 
+def _written(text: str, shape: str) -> Iterable[str]:
+    """Return what of a shape stands in a text."""
+    if shape == "mailbox":
+        return _MAILBOX.findall(text)
+    if shape == "link":
+        return [one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)]
+    if shape == "path":
+        return _PATH.findall(text)
+    return [one for one in _ACCOUNT.findall(text) if _long_code(one)]
+
+
 def _alike(piece: _Piece, shape: str) -> Iterator[_Alike]:
     found: list[tuple[str | Decimal, bool]]
     if shape == "number":
@@ -462,12 +472,7 @@ def _alike(piece: _Piece, shape: str) -> Iterator[_Alike]:
     elif shape == "words":
         found = [(_plain(piece.text.strip(" \"'."), shape), True)] if piece.whole else []
     else:
-        texts = {
-            "mailbox": _MAILBOX.findall,
-            "link": lambda text: [one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)],
-            "path": _PATH.findall,
-            "account": lambda text: [one for one in _ACCOUNT.findall(text) if _long_code(one)],
-        }[shape](piece.text)
+        texts = _written(piece.text, shape)
         found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
     for value, whole in found:
         yield _Alike(value, piece.field, piece.label, piece.record, whole and piece.whole)
