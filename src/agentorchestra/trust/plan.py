@@ -1,9 +1,9 @@
 """The plan: what the user's words call for, stated before anything was read, and whether a call lies inside of it.
 
-A model states the plan from the user's words alone (`runtime/planning.py` asks for it). Its words authorise nothing: what
-is compared here is the tool, the number of its calls, and for each argument whether the value stands where the plan says.
-A value that decides who gets something (a receiver, an account, an address, an amount) has to be the only one of its shape
-there, or the only one of the field that the plan names, or of a record that holds what the user named.
+A model states the plan from the user's words alone (`runtime/planning.py` asks for it). Its words authorise nothing:
+what is compared here is the tool, the number of its calls, and for each argument whether the value stands where the
+plan says. A value that decides who gets something (a receiver, an account, an address, an amount) has to be the only
+one of its shape there, or the only one of the field that the plan names, or of a record that holds what the user named.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from itertools import filterfalse
 from typing import Any, NamedTuple
 
 from pydantic import JsonValue, ValidationError
 
 from agentorchestra.core.content import Trust, text_of
-from agentorchestra.core.effects import BLOCKS, Effect, EffectKind, Outcome, Tag
+from agentorchestra.core.effects import BLOCKS, Effect, Outcome, Tag
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedUse, PolicyView
 from agentorchestra.trust.addresses import links_in, plain_links_in
 from agentorchestra.trust.arguments import Leaf, harmless
-from agentorchestra.trust.roles import name_words, of_kind
+from agentorchestra.trust.roles import kind_words, kinds_of, name_words, says_nothing
 from agentorchestra.trust.words import as_decimal, fold, number_of, numbers_in, words_of
 
 MOST_RESULTS = 200
@@ -32,6 +33,7 @@ MOST_RESULTS = 200
 LONGEST_LABEL = 40
 
 _BRANCH = "/0.plan-"
+_NUMBERED = re.compile(r"^[ \d]{0,8}\d\t", re.MULTILINE)
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*[:：=]\s*(?P<text>.+)"
@@ -230,26 +232,24 @@ class _Call:
         if _is_destination(leaf) or self._is_amount(leaf):
             return self._is_the_one(leaf, source, use, pieces)
         value = leaf.value
-        if _identifies(leaf) or _is_short(value):
+        if _identifies(leaf):
             return any(_same(value, piece.text) for piece in pieces)
-        if not isinstance(value, str):
-            return any(words_of((piece.text,)).hold(value) for piece in pieces)
-        if not all(
-            map(self.words.hold, _places_in(value))
-        ):  # what it links to is judged, unless all of it is passed on
-            return any(fold(value).strip() == fold(_text(one.value)).strip() for one in results)
-        return any(words_of((_text(one.value),)).hold(value) for one in results)
+        texts = [_text(one.value) for one in results]
+        if isinstance(value, str) and not all(map(self.words.hold, _places_in(value))):
+            # What it links to is judged, unless the whole of what was read is passed on.
+            return any(fold(value).strip() == fold(text).strip() for text in texts)
+        return any(words_of((text,)).hold(value) for text in texts)
 
     def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[_Piece]) -> bool:
         """Return True if no other value of its kind could have been meant."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
-        alike = [one for piece in pieces for one in _alike(piece, wanted)]
-        argument = name_words(leaf.path)
+        alike = [one for piece in pieces for one in _alike(piece, wanted, str(leaf.value))]
+        argument = kind_words(leaf, self.effect)
         together = {_plain(one.value, wanted) for one in self.leaves if _top(one.path) == _top(leaf.path)}
         mine = _plain(leaf.value, wanted)
         if all(one.value != mine for one in alike):
             return False
-        for pool in self._narrowed(alike, source, argument, labels=wanted == "number"):
+        for pool in self._narrowed(alike, source, argument, labels=wanted in ("number", "words")):
             values = {one.value for one in pool}
             if values == {mine}:
                 return True
@@ -265,8 +265,10 @@ class _Call:
     ) -> Iterator[list[_Alike]]:
         """Yield ever fewer of the values: all, those of the field that is named, those beside what the user named."""
         yield alike
-        for words in (name_words(source.where), name_words(source.what), argument):
-            named = [one for one in alike if one.field & words or (labels and one.label & words)]
+        where, what = name_words(source.where), frozenset(filterfalse(says_nothing, name_words(source.what)))
+        for words in (where, what, argument):
+            # Whoever writes a text can write its labels: there those of the argument count besides what the plan says.
+            named = [one for one in alike if one.field & words or (labels and one.label & (words | argument))]
             if named:
                 alike = named
                 break
@@ -281,7 +283,8 @@ class _Call:
     def _is_amount(self, leaf: Leaf) -> bool:
         if isinstance(leaf.value, bool) or _number(leaf.value) is None:
             return False
-        return of_kind(leaf, self.effect, "amount") or (Tag.SPEND in self.effect.tags and not _identifies(leaf))
+        kinds = kinds_of(leaf, self.effect)
+        return "amount" in kinds or (Tag.SPEND in self.effect.tags and not kinds and not _identifies(leaf))
 
 
 def expected_of(sources: Iterable[PlannedSource]) -> str:
@@ -301,14 +304,17 @@ def expected_of(sources: Iterable[PlannedSource]) -> str:
 
 
 def _is_destination(leaf: Leaf) -> bool:
-    words = name_words(leaf.path)
-    if not _identifies(leaf) and words & _DESTINATION_WORDS:
+    if not _identifies(leaf) and name_words(_name(leaf)) & _DESTINATION_WORDS:
         return not isinstance(leaf.value, bool)
     return isinstance(leaf.value, str) and _shape(leaf.value) in ("mailbox", "link", "path", "account")
 
 
 def _identifies(leaf: Leaf) -> bool:
-    return not name_words(leaf.path).isdisjoint(_IDENTIFIERS)
+    return not name_words(_name(leaf)).isdisjoint(_IDENTIFIERS)
+
+
+def _name(leaf: Leaf) -> str:
+    return leaf.path.removesuffix(" (key)")
 
 
 def _top(path: str) -> str:
@@ -337,11 +343,6 @@ def _number(value: JsonValue) -> Decimal | None:
         return as_decimal(value)
     found = number_of(value.strip()) if isinstance(value, str) else None
     return found[0] if found is not None else None
-
-
-def _is_short(value: str | int | float) -> bool:
-    number = _number(value)
-    return abs(number) < 1_000 if number is not None else len(str(value).strip()) < 4
 
 
 def _places_in(text: str) -> set[str]:
@@ -379,7 +380,7 @@ class _Alike(NamedTuple):
 
 def _text(value: JsonValue) -> str:
     if isinstance(value, dict) and BLOCKS in value:
-        return text_of(Outcome(value=value).blocks())
+        return _NUMBERED.sub("", text_of(Outcome(value=value).blocks()))
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
@@ -465,17 +466,24 @@ def _written(text: str, shape: str) -> Iterable[str]:
     return [one for one in _ACCOUNT.findall(text) if _long_code(one)]
 
 
-def _alike(piece: _Piece, shape: str) -> Iterator[_Alike]:
+def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
+    """Yield what of a shape stands in a piece; of words, which have none, the line as far as it is not `value`."""
     found: list[tuple[str | Decimal, bool]]
+    label = piece.label
     if shape == "number":
         found = [(one, piece.whole and _number(piece.text.strip()) == one) for one, _ in numbers_in(piece.text)]
     elif shape == "words":
-        found = [(_plain(piece.text.strip(" \"'."), shape), True)] if piece.whole else []
+        text = piece.text.strip(" \t\"'.")
+        before, _, after = text.rpartition(value)
+        if before and not after and not piece.whole:
+            label, text = label | name_words(before), value
+        found = [(_plain(text, shape), piece.whole)]
+        label = label if piece.whole or text == value else name_words(text)
     else:
         texts = _written(piece.text, shape)
         found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
-    for value, whole in found:
-        yield _Alike(value, piece.field, piece.label, piece.record, whole and piece.whole)
+    for known, whole in found:
+        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole)
 
 
 def _names_in(texts: tuple[str, ...]) -> frozenset[str]:

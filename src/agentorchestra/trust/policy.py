@@ -76,11 +76,20 @@ class DefaultPolicy:
         rule = self._rule(effect, leaves, view)
         if rule == "sensitive":
             return _planned(effect, leaves, view) or _sensitive(effect, leaves, words_of(view.user_content), view)
-        return self._network_read(effect, leaves, view) if rule == "network" else _ALLOWED
+        if rule == "free":
+            return _ALLOWED
+        verdict = self._network_read(effect, leaves, view)
+        if verdict.action == "ask" and (planned := _planned(effect, leaves, view)) is not None:
+            return planned if planned.action == "allow" else verdict
+        return verdict
 
     def wants_plan(self, effect: Effect, view: PolicyView) -> bool:
         """Return True if a plan of what the user's words call for decides about this effect."""
-        return self._named(effect) is None and self._rule(effect, leaves_of(effect), view) == "sensitive"
+        if self._named(effect) is not None:
+            return False
+        leaves = leaves_of(effect)
+        rule = self._rule(effect, leaves, view)
+        return rule == "sensitive" or (rule == "network" and self._network_read(effect, leaves, view).action == "ask")
 
     def _named(self, effect: Effect) -> Verdict | None:
         """Return what settings and the author of a tool say of all its calls, None where each is judged."""

@@ -184,9 +184,20 @@ def name_words(name: str) -> frozenset[str]:
     return frozenset(_stem(one) for one in _parts(name))
 
 
-def of_kind(leaf: Leaf, effect: Effect, kind: str) -> bool:
-    """Return True if an argument is of a kind by its name: `amount`, `receiver`, `day`, ..."""
-    return _KINDS[kind] in _argument(leaf, effect).kinds
+def kinds_of(leaf: Leaf, effect: Effect) -> frozenset[str]:
+    """Return the kinds that an argument is of by its name: `amount`, `receiver`, `day`, ...; none for others."""
+    kinds = _argument(leaf, effect).kinds
+    return frozenset(name for name, kind in _KINDS.items() if kind in kinds)
+
+
+def kind_words(leaf: Leaf, effect: Effect) -> frozenset[str]:
+    """Return the words that name an argument, or what it is of its kind: `recipient`, `payee`, `to`."""
+    return _argument(leaf, effect).words
+
+
+def says_nothing(word: str) -> bool:
+    """Return True for a word that fits everything."""
+    return word in _EMPTY
 
 
 class _Argument(NamedTuple):
