@@ -6,11 +6,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pydantic import JsonValue
-
 from benchmarks.injections.attacks import Attack
 from benchmarks.injections.benign import Benign, Step
 from benchmarks.injections.world import World, tools_of
+from pydantic import JsonValue
 
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.policy import Policy

@@ -17,6 +17,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.trust.plan import SCHEMA
+from agentorchestra.trust.received import OWN_SEARCH
 
 ROLE = "policy"
 MOST_DESCRIBED = 200
@@ -92,8 +93,11 @@ def shown_tools(tools: Collection[Tool[..., Any]]) -> tuple[dict[str, str], dict
 
 def _acts(tool: Tool[..., Any]) -> bool:
     """Return True for a tool of which policy may judge a call by its arguments."""
-    sandboxed = tool.tags == {Tag.EXECUTE}
-    return bool(tool.tags & {Tag.SEND, Tag.SPEND, Tag.WRITE, Tag.EXECUTE}) and not sandboxed
+    tags = tool.tags
+    if tags == {Tag.EXECUTE}:
+        return False  # in a sandbox without a network
+    reads = Tag.NETWORK in tags and not tool.name.startswith(OWN_SEARCH)
+    return reads or bool(tags & {Tag.SEND, Tag.SPEND, Tag.WRITE, Tag.EXECUTE})
 
 
 def _line(schema: ToolSchema, tags: frozenset[Tag]) -> str:

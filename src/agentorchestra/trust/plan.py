@@ -25,7 +25,7 @@ from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, Planned
 from agentorchestra.trust.addresses import links_in, plain_links_in
 from agentorchestra.trust.arguments import Leaf, harmless
 from agentorchestra.trust.roles import kind_words, kinds_of, name_words, says_nothing
-from agentorchestra.trust.words import as_decimal, fold, number_of, numbers_in, words_of
+from agentorchestra.trust.words import as_decimal, date_of, fold, number_of, numbers_in, time_of, words_of
 
 MOST_RESULTS = 200
 """Results of one tool that are searched, the newest."""
@@ -42,15 +42,16 @@ _MAILBOX = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _ACCOUNT = re.compile(r"(?<![\w@.:/-])(?=(?:[A-Z]*\d){5})[A-Z0-9]{2,4}(?:[ -]?[A-Z0-9]{2,30}){1,8}(?![\w@])")
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
-_DESTINATIONS = (
-    "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member guest "
+_DESTINATIONS = name_words(
+    "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
     "contact beneficiary whom host url uri link site website endpoint webhook domain path folder directory command cmd "
-    "code script program sql channel phone number password secret token key server remote branch repository permission "
+    "code script program sql channel phone password secret token server remote branch repository "
     "empfänger konto adresse destinataire compte destinatario cuenta dirección"
 )
 """Words in the names of arguments that say where something goes, or what is carried out."""
 
-_DESTINATION_WORDS = name_words(_DESTINATIONS)
+_PLACES = name_words("link url address website site page homepage mail email mailbox contact iban account number")
+"""Words by which a plan says that an address is to be passed on."""
 
 _IDENTIFIERS = frozenset({"id", "ids", "uid", "uuid", "ref", "index"})
 
@@ -183,22 +184,25 @@ class _Call:
         """Return the arguments that are not from where the use says, with what it expected."""
         found = {}
         for leaf in self.free:
-            gives_away = _is_destination(leaf) or self._is_amount(leaf) or _identifies(leaf)
-            if not self.influenced and not gives_away:
-                continue  # nothing from outside can have made the model write it
             sources = _sources(use, leaf)
+            if not self.influenced and not self._gives_away(leaf) and _may_be_worded(sources):
+                continue  # nothing from outside can have made the model write it
             if not any(self._fits(leaf, source, use) for source in sources):
                 found[leaf.path] = expected_of(sources)
         return found
+
+    def _gives_away(self, leaf: Leaf) -> bool:
+        """Return True for a value that decides who gets something, how much, or what is acted on."""
+        return _is_destination(leaf) or _identifies(leaf) or self._is_amount(leaf)
 
     def _fits(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         if source.kind == "user":
             return False
         if leaf.choice:
             return True  # the schema says what there is to choose from
-        if source.kind == "result":
-            return self._given(leaf, source, use)
-        return source.kind == "composed" and self._may_be_composed(leaf, use)
+        if source.kind == "task":  # it is not the user's for this argument by its words alone, or it would not be here
+            return not self._gives_away(leaf) and not isinstance(leaf.value, bool) and self.words.hold(leaf.value)
+        return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, use)
 
     # -- composed --
 
@@ -209,9 +213,18 @@ class _Call:
             number = _number(leaf.value)
             known = [one for text in self.view.user_content for one, _ in numbers_in(text)]
             return number is not None and Decimal(0) <= number <= max(known, default=Decimal(-1))
-        if isinstance(leaf.value, str) and not all(map(self.words.hold, _places_in(leaf.value))):
+        if isinstance(leaf.value, str) and not self._leads_nowhere(leaf, use):
             return False
         return not self._goes_elsewhere() or self._read() <= _named_tools(use)
+
+    def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
+        """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
+        passed = [one for one in _sources(use, leaf) if one.kind == "result" and _names_place(one)]
+        return all(
+            self.words.hold(place)
+            or any(self._is_the_one(Leaf(leaf.path, place), one, use, self._pieces(one)) for one in passed)
+            for place in _places_in(str(leaf.value))
+        )
 
     def _goes_elsewhere(self) -> bool:
         """Return True if the call goes to where the user did not say."""
@@ -220,22 +233,28 @@ class _Call:
     def _read(self) -> frozenset[str]:
         """Return the tools whose results from outside the text may hold."""
         results = self.view.results()
-        return frozenset(name for name, given in results.items() if any(one.untrusted for one in given))
+        return frozenset(
+            name
+            for name, given in results.items()
+            if any(one.untrusted and date_of(_text(one.value).strip()) is None for one in given)
+        )
 
     # -- from a result --
 
+    def _pieces(self, source: PlannedSource) -> list[_Piece]:
+        return [piece for one in self._results(source) for piece in _pieces(one)]
+
+    def _results(self, source: PlannedSource) -> Sequence[Given]:
+        return self.view.results().get(source.tool, ())[-MOST_RESULTS:]
+
     def _given(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
-        results = self.view.results().get(source.tool, ())[-MOST_RESULTS:]
-        if not results:
-            return False
-        pieces = [piece for number, one in enumerate(results) for piece in _pieces(one, number)]
-        if _is_destination(leaf) or self._is_amount(leaf):
-            return self._is_the_one(leaf, source, use, pieces)
         value = leaf.value
+        if _is_destination(leaf) or self._is_amount(leaf):
+            return self._is_the_one(leaf, source, use, self._pieces(source))
         if _identifies(leaf):
-            return any(_same(value, piece.text) for piece in pieces)
-        texts = [_text(one.value) for one in results]
-        if isinstance(value, str) and not all(map(self.words.hold, _places_in(value))):
+            return any(_same(value, piece.text) for piece in self._pieces(source))
+        texts = [_text(one.value) for one in self._results(source)]
+        if isinstance(value, str) and not self._leads_nowhere(leaf, use):
             # What it links to is judged, unless the whole of what was read is passed on.
             return any(fold(value).strip() == fold(text).strip() for text in texts)
         return any(words_of((text,)).hold(value) for text in texts)
@@ -304,9 +323,11 @@ def expected_of(sources: Iterable[PlannedSource]) -> str:
 
 
 def _is_destination(leaf: Leaf) -> bool:
-    if not _identifies(leaf) and name_words(_name(leaf)) & _DESTINATION_WORDS:
-        return not isinstance(leaf.value, bool)
-    return isinstance(leaf.value, str) and _shape(leaf.value) in ("mailbox", "link", "path", "account")
+    text = leaf.value.strip() if isinstance(leaf.value, str) else ""
+    if isinstance(leaf.value, bool) or (text and (date_of(text) or time_of(text))):
+        return False
+    named = not _identifies(leaf) and bool(name_words(_name(leaf)) & _DESTINATIONS)
+    return named or _shape(text) in ("mailbox", "link", "path", "account")
 
 
 def _identifies(leaf: Leaf) -> bool:
@@ -330,6 +351,14 @@ def _sources(use: PlannedUse, leaf: Leaf) -> tuple[PlannedSource, ...]:
             return named[path]
         path = path.rpartition(".")[0]
     return ()
+
+
+def _may_be_worded(sources: Sequence[PlannedSource]) -> bool:
+    return not sources or any(one.kind == "composed" for one in sources)
+
+
+def _names_place(source: PlannedSource) -> bool:
+    return bool((name_words(source.where) | name_words(source.what)) & _PLACES)
 
 
 def _named_tools(use: PlannedUse) -> frozenset[str]:
@@ -384,7 +413,7 @@ def _text(value: JsonValue) -> str:
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
 
 
-def _pieces(given: Given, number: int) -> Iterator[_Piece]:
+def _pieces(given: Given) -> Iterator[_Piece]:
     """Yield the pieces of a result: the values of its fields, of texts the lines."""
     value: JsonValue = given.value
     if isinstance(value, dict) and BLOCKS in value:
