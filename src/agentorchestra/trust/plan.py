@@ -36,7 +36,7 @@ _BRANCH = "/0.plan-"
 _NUMBERED = re.compile(r"^[ \d]{0,8}\d\t", re.MULTILINE)
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _LABELLED = re.compile(
-    rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*[:：=]\s*(?P<text>.+)"
+    rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
 )
 _MAILBOX = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _ACCOUNT = re.compile(r"(?<![\w@.:/-])(?=(?:[A-Z]*\d){5})[A-Z0-9]{2,4}(?:[ -]?[A-Z0-9]{2,30}){1,8}(?![\w@])")
