@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from agentorchestra.agents.requests import request_settings, role_of
@@ -13,7 +14,10 @@ from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
 from agentorchestra.core.messages import system as system_message
 from agentorchestra.core.policy import PLAN
+from agentorchestra.core.protocols import Environment
 from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.worlds import asked_environment
+from agentorchestra.tea.calling.actions import action_tags
 from agentorchestra.tea.calling.tool import Tool
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.trust.plan import SCHEMA
@@ -42,7 +46,9 @@ def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: 
         return None
     _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
     settings = settings.model_copy(update={"output_schema": SCHEMA})
-    acting, reading = shown_tools([kit.tools[name] for name in session.manifest.tools if name in kit.tools])
+    acting, reading = shown_tools(
+        [kit.tools[name] for name in session.manifest.tools if name in kit.tools], _environments(kit, session)
+    )
     earlier = [one.task for one in session.manifest.earlier]
     now = [words[0], *words[1 + len(earlier) :]]
     messages = plan_messages(kit.prompts.get(PLAN), acting, reading, now, earlier=earlier, problem=problem)
@@ -75,40 +81,51 @@ def plan_messages(
     return system_message(rules), Message(role="user", content=(TextBlock(text=said, trust=Trust.USER),))
 
 
-def shown_tools(tools: Collection[Tool[..., Any]]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return a line for each tool with effects, and one for each other, by name.
+def shown_tools(
+    tools: Collection[Tool[..., Any]], environments: Collection[Environment] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return a line for each tool and action with effects, and one for each other, by name.
 
-    Tools whose words come from outside are not shown, nor those that only work for another tool.
+    Those whose words come from outside are not shown, nor tools that only work for another tool.
     """
     inner = {name for one in tools for name in one.uses}
-    shown = sorted((one for one in tools if one.schema.trust is not Trust.UNTRUSTED), key=lambda one: one.name)
-    acting = {one.name: _line(one.schema, one.tags) for one in shown if _acts(one)}
+    offered = [(one.name, one.schema, one.tags) for one in tools]
+    for environment in environments:
+        for action in environment.actions():
+            offered.append((f"{environment.name}_{action.name}", action, action_tags(environment, action.name)))
+    shown = sorted((one for one in offered if one[1].trust is not Trust.UNTRUSTED), key=itemgetter(0))
+    acting = {name: _line(name, schema, tags) for name, schema, tags in shown if _acts(name, tags)}
     reading = {
-        one.name: f"- {one.name}: {_short(one.schema.description)}".rstrip(" :")
-        for one in shown
-        if one.name not in acting and one.name not in inner
+        name: f"- {name}: {_short(schema.description)}".rstrip(" :")
+        for name, schema, _ in shown
+        if name not in acting and name not in inner
     }
     return acting, reading
 
 
-def _acts(tool: Tool[..., Any]) -> bool:
+def _environments(kit: Kit, session: Session[Any]) -> list[Environment]:
+    """Return the environments that the user gave or named for the run."""
+    names = sorted({*kit.given, *session.manifest.environments} & kit.environments.keys())
+    return [asked_environment(session.run, name) for name in names]
+
+
+def _acts(name: str, tags: frozenset[Tag]) -> bool:
     """Return True for a tool of which policy may judge a call by its arguments."""
-    tags = tool.tags
     if tags == {Tag.EXECUTE}:
         return False  # in a sandbox without a network
-    reads = Tag.NETWORK in tags and not tool.name.startswith(OWN_SEARCH)
+    reads = Tag.NETWORK in tags and not name.startswith(OWN_SEARCH)
     return reads or bool(tags & {Tag.SEND, Tag.SPEND, Tag.WRITE, Tag.EXECUTE})
 
 
-def _line(schema: ToolSchema, tags: frozenset[Tag]) -> str:
+def _line(name: str, schema: ToolSchema, tags: frozenset[Tag]) -> str:
     """Return a tool as a line: `pay(to: string, amount: number = 1) [spend] Pay somebody.`"""
     required = schema.parameters.get("required", ())
     given = ", ".join(
-        f"{name}{'' if name in required else '?'}: {_type(one)}"
-        for name, one in schema.parameters.get("properties", {}).items()
+        f"{argument}{'' if argument in required else '?'}: {_type(one)}"
+        for argument, one in schema.parameters.get("properties", {}).items()
     )
     touches = f" [{', '.join(sorted(tag.value for tag in tags))}]" if tags else ""
-    return f"- {schema.name}({given}){touches} {_short(schema.description)}".rstrip()
+    return f"- {name}({given}){touches} {_short(schema.description)}".rstrip()
 
 
 def _type(schema: Mapping[str, Any]) -> str:

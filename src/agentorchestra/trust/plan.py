@@ -23,7 +23,7 @@ from agentorchestra.core.effects import BLOCKS, Effect, Outcome, Tag
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedUse, PolicyView
 from agentorchestra.trust.addresses import links_in, plain_links_in
-from agentorchestra.trust.arguments import Leaf, harmless
+from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.roles import kind_words, kinds_of, name_words, says_nothing
 from agentorchestra.trust.words import as_decimal, date_of, fold, number_of, numbers_in, time_of, words_of
 
@@ -207,8 +207,11 @@ class _Call:
     # -- composed --
 
     def _may_be_composed(self, leaf: Leaf, use: PlannedUse) -> bool:
-        if _is_destination(leaf) or _identifies(leaf):
+        reads = self.effect.tags == {Tag.READ, Tag.NETWORK}  # what goes along with a read tells its host something
+        if reads or _is_destination(leaf) or _identifies(leaf) or leaf.path.endswith(KEY):
             return False
+        if "currency" in kinds_of(leaf, self.effect):
+            return False  # it says how much an amount is
         if self._is_amount(leaf):
             number = _number(leaf.value)
             known = [one for text in self.view.user_content for one, _ in numbers_in(text)]
@@ -335,7 +338,7 @@ def _identifies(leaf: Leaf) -> bool:
 
 
 def _name(leaf: Leaf) -> str:
-    return leaf.path.removesuffix(" (key)")
+    return leaf.path.removesuffix(KEY)
 
 
 def _top(path: str) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from agentorchestra.core.effects import Effect, Tag
 from agentorchestra.trust.addresses import may_address
-from agentorchestra.trust.arguments import Leaf
+from agentorchestra.trust.arguments import KEY, Leaf
 from agentorchestra.trust.words import (
     CURRENCIES,
     MONTHS,
@@ -142,7 +142,7 @@ class _Place(NamedTuple):
 
 def stands_for(leaf: Leaf, effect: Effect, texts: tuple[str, ...]) -> bool:
     """Return True if a value that stands in the user's words stands there for this argument of this call."""
-    if leaf.path.endswith(" (key)"):
+    if leaf.path.endswith(KEY):
         return True
     value = leaf.value
     number = _number(value)
