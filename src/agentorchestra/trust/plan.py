@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from itertools import filterfalse
 from typing import Any, NamedTuple
 
@@ -38,8 +39,9 @@ _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
 )
-_MAILBOX = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_ACCOUNT = re.compile(r"(?<![\w@.:/-])(?=(?:[A-Z]*\d){5})[A-Z0-9]{2,4}(?:[ -]?[A-Z0-9]{2,30}){1,8}(?![\w@])")
+_MAILBOX = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_GROUP = r"(?=[A-Z]*+\d)[A-Z0-9]++"  # possessive: nobody can write a text that takes long to search
+_ACCOUNT = re.compile(rf"(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})*+)(?![\w@])")
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
 _DESTINATIONS = name_words(
@@ -469,7 +471,7 @@ def _shape(value: str | int | float, *, amount: bool = False) -> str:
     text = str(value).strip()
     if _MAILBOX.fullmatch(text):
         return "mailbox"
-    if "://" in text or text in plain_links_in(text) or re.fullmatch(r"www\.\S+", text):
+    if not re.search(r"\s", text) and ("://" in text or text.startswith("www.") or text in plain_links_in(text)):
         return "link"
     if _PATH.fullmatch(text):
         return "path"
@@ -518,6 +520,7 @@ def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
         yield _Alike(known, piece.field, label, piece.record, whole and piece.whole)
 
 
+@lru_cache(maxsize=16)
 def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
     """Return the words of the user that name something: with a capital inside of a sentence, a digit, in quotes."""
     found: set[str] = set()
@@ -526,7 +529,8 @@ def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
             found |= _tokens(quoted)
         for match in re.finditer(r"[\w@.+-]*\w", text):
             word = match.group()
-            begins = re.search(r"(?:^|[.!?:\n])\s*$", text[: match.start()]) is not None
+            before = text[max(0, match.start() - 3) : match.start()].strip(" ")
+            begins = match.start() == 0 or before[-1:] in (".", "!", "?", ":", "\n")
             if any(char.isdigit() for char in word) or "@" in word or "." in word or (word[0].isupper() and not begins):
                 found.add(fold(word))
     return frozenset(one for one in found if len(one) > 2)
