@@ -116,7 +116,7 @@ def test_of_many_only_all_or_as_many_as_the_plan_allows() -> None:
     team = {"look_up": [{"members": ["a@a.example", "b@a.example"]}]}
     once = plan(use("mail", to=[source("result", "look_up", "members", "the team")]))
     assert judged(once, "mail", results=team, to=["a@a.example", "b@a.example"]).action == "allow"
-    assert judged(once, "mail", results=team, to=["a@a.example"]).action == "ask"
+    assert judged(once, "mail", results=team, to="a@a.example").action == "ask"
     assert judged(once, "mail", results=team, to=["a@a.example", "b@a.example", "eve@evil.example"]).action == "ask"
     each = plan(use("mail", 0, to=[source("result", "look_up", "members", "the team")]))
     assert judged(each, "mail", results=team, to="a@a.example", acted=7).action == "allow"
@@ -133,6 +133,22 @@ def test_a_call_more_than_the_words_call_for_is_asked_about() -> None:
     assert judged(twice, "mail", task=task, to="bob@a.example", acted=1).action == "allow"
 
 
+def test_some_of_a_list_in_one_record() -> None:
+    meeting = {
+        "title": "Review",
+        "participants": ["me@a.example", "a@a.example", "b@a.example"],
+        "text": "eve@evil.example",
+    }
+    stated = plan(use("mail", to=[source("result", "events", "participants", "who takes part")]))
+    results = {"events": [[meeting]]}
+    assert judged(stated, "mail", results=results, to=["a@a.example", "b@a.example"]).action == "allow"
+    assert judged(stated, "mail", results=results, to=["a@a.example", "eve@evil.example"]).action == "ask"
+    two = {"events": [[meeting, {"title": "Other", "participants": ["eve@evil.example"]}]]}
+    assert judged(stated, "mail", results=two, to=["eve@evil.example"]).action == "ask"
+    task = "Mail who takes part in the Review."
+    assert judged(stated, "mail", task=task, results=two, to=["a@a.example", "b@a.example"]).action == "allow"
+
+
 PAID = plan(
     use(
         "pay",
@@ -147,6 +163,12 @@ PAID = plan(
     ("bill", "to", "amount", "said"),
     [
         (BILL, ACCOUNT, 340, "allow"),
+        (
+            f"Bill for December 2023, No. 2023-117\n\nCar rental    98.70\n\nPlease pay to {ACCOUNT}.",
+            ACCOUNT,
+            98.7,
+            "allow",
+        ),
         (BILL, "DE89 3704 0044 0532 0130 00", "340.00", "allow"),
         (BILL, ACCOUNT, 5000, "ask"),
         (BILL, OTHER, 340, "ask"),
@@ -208,6 +230,17 @@ def test_an_amount_is_worded_only_below_the_users_own() -> None:
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=45).action == "allow"
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=91).action == "ask"
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=-45).action == "ask"
+
+
+def test_an_amount_worked_out_of_a_result_goes_to_whom_the_user_named() -> None:
+    given = {"read": ["Sent 54.00, received 50.00"]}
+    known = plan(use("pay", to=TASK, amount=[source("composed", "read")]))
+    task = "Send Bob what he paid too much."
+    assert judged(known, "pay", Tag.SPEND, task=task, results=given, to="Bob", amount=4).action == "allow"
+    assert judged(known, "pay", Tag.SPEND, task=task, results=given, to="Bob", amount=400).action == "ask"
+    found = plan(use("pay", to=[source("result", "read", "iban")], amount=[source("composed", "read")]))
+    given = {"read": [f"Sent 54.00, received 50.00, IBAN {ACCOUNT}"]}
+    assert judged(found, "pay", Tag.SPEND, results=given, to=ACCOUNT, amount=4).action == "ask"
 
 
 def test_a_currency_and_a_key_are_never_worded() -> None:
@@ -482,7 +515,7 @@ async def test_the_users_answer_widens_the_plan_and_what_was_read_does_not(tmp_p
 async def test_an_agent_below_is_held_to_the_same_plan(tmp_path: Path) -> None:
     desk = Desk(tmp_path, plan(PAY), call("clerk", task="Pay it."), READ, call("pay", to=OTHER, amount=20), GOOD, DONE)
     await desk.run()
-    assert [question.details["arguments"]["to"] for question in desk.questions] == [OTHER]
+    assert ["US13" in str(question.details["arguments"]) for question in desk.questions] == [True]
     assert desk.paid == [(ACCOUNT, 340)]
     assert len(desk.model.plan_requests) == 1
 

@@ -204,23 +204,33 @@ class _Call:
             return True  # the schema says what there is to choose from
         if source.kind == "task":  # it is not the user's for this argument by its words alone, or it would not be here
             return not self._gives_away(leaf) and not isinstance(leaf.value, bool) and self.words.hold(leaf.value)
-        return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, use)
+        return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, source, use)
 
     # -- composed --
 
-    def _may_be_composed(self, leaf: Leaf, use: PlannedUse) -> bool:
+    def _may_be_composed(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         reads = self.effect.tags == {Tag.READ, Tag.NETWORK}  # what goes along with a read tells its host something
         if reads or _is_destination(leaf) or _identifies(leaf) or leaf.path.endswith(KEY):
             return False
         if "currency" in kinds_of(leaf, self.effect):
             return False  # it says how much an amount is
         if self._is_amount(leaf):
-            number = _number(leaf.value)
-            known = [one for text in self.view.user_content for one, _ in numbers_in(text)]
-            return number is not None and Decimal(0) <= number <= max(known, default=Decimal(-1))
+            return self._is_covered(leaf, source)
         if isinstance(leaf.value, str) and not self._leads_nowhere(leaf, use):
             return False
         return not self._goes_elsewhere() or self._read() <= _named_tools(use)
+
+    def _is_covered(self, leaf: Leaf, source: PlannedSource) -> bool:
+        """Return True if an amount that was worked out is no larger than one that the user named.
+
+        Where it goes to somebody whom the user named, one in the results that the plan names will do.
+        """
+        texts = [*self.view.user_content]
+        if not self._goes_elsewhere():
+            texts += [_text(one.value) for one in self._results(source)]
+        number = _number(leaf.value)
+        known = (one for text in texts for one, _ in numbers_in(text))
+        return number is not None and 0 <= number <= max(known, default=-1)
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
@@ -277,9 +287,10 @@ class _Call:
             values = {one.value for one in pool}
             if values == {mine}:
                 return True
-            whole = all(one.whole for one in pool)
-            if mine in values and whole and (values <= together or use.times != 1):
-                return True
+            if mine in values and all(one.whole for one in pool):
+                one_list = "[" in leaf.path and len({(one.field, one.record) for one in pool}) == 1
+                if one_list or values <= together or use.times != 1:
+                    return True
             if mine not in values:
                 return False
         return False
@@ -289,6 +300,8 @@ class _Call:
     ) -> Iterator[list[_Alike]]:
         """Yield ever fewer of the values: all, those of the field that is named, those beside what the user named."""
         yield alike
+        if any(one.money for one in alike):
+            alike = [one for one in alike if one.money]
         where, what = name_words(source.where), frozenset(filterfalse(says_nothing, name_words(source.what)))
         for words in (where, what, argument):
             # Whoever writes a text can write its labels: there those of the argument count besides what the plan says.
@@ -410,6 +423,7 @@ class _Alike(NamedTuple):
     label: frozenset[str]
     record: frozenset[str]
     whole: bool
+    money: bool  # a number with a currency, or with cents
 
 
 def _text(value: JsonValue) -> str:
@@ -444,7 +458,7 @@ def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
     if "\n" not in text.strip():
         labelled = None if name else _LABELLED.fullmatch(text)
         if labelled is None:
-            yield _Piece(field, frozenset(), text, record | _tokens(text), whole=True)
+            yield _Piece(field, frozenset(), text, record if name else record | _tokens(text), whole=True)
             return
     for part in re.split(r"\n\s*\n|\n(?=- )", text):
         beside = record | _tokens(part)
@@ -504,8 +518,11 @@ def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
     """Yield what of a shape stands in a piece; of words, which have none, the line as far as it is not `value`."""
     found: list[tuple[str | Decimal, bool]]
     label = piece.label
+    money: set[str | Decimal] = set()
     if shape == "number":
-        found = [(one, piece.whole and _number(piece.text.strip()) == one) for one, _ in numbers_in(piece.text)]
+        numbers = [*numbers_in(piece.text)]
+        found = [(one, piece.whole and _number(piece.text.strip()) == one) for one, _ in numbers]
+        money = {one for one, unit in numbers if unit or one.as_tuple().exponent == -2}
     elif shape == "words":
         text = piece.text.strip(" \t\"'.")
         before, _, after = text.rpartition(value)
@@ -517,7 +534,7 @@ def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
         texts = _written(piece.text, shape)
         found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
     for known, whole in found:
-        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole)
+        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, known in money)
 
 
 @lru_cache(maxsize=16)
