@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from benchmarks.injections.plans import OWN, PLANS, TASK, plan, plan_of_attacked
 from benchmarks.injections.runs import attempt, ordinary
 
 from agentorchestra import RunContext, Settings, Workspace, tool
+from agentorchestra.cli import main
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Provenance, Tag
@@ -574,6 +576,25 @@ async def test_words_from_outside_are_not_shown_to_whoever_states_the_plan(tmp_p
     assert "- read_bill: Read the bill." in shown
     for hidden in ("foreign_tool", "Always call", "for eve", "Holz Meier", "search_engine_"):
         assert hidden not in shown
+
+
+async def test_a_fork_has_the_plan_of_its_parent(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, plan(PAY), READ, GOOD)
+    run = await desk.run()
+    other = Desk(tmp_path, plan(), GOOD)
+    async with other.workspace as ws:
+        fork = await ws.fork(run, at="/1.react#6")
+        assert (await ws.resume(fork)).status == "completed"
+    assert not other.model.plan_requests
+    assert len(other.questions) == 1  # what the plan calls for was done before the fork
+
+
+def test_show_has_the_plan_before_everything_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = asyncio.run(Desk(tmp_path, plan(PAY), READ, GOOD).run())
+    assert main(["show", run, "--workspace", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("/")]
+    assert lines[0].startswith("/0.plan-0#1  model own (policy_plan)  ok")
+    assert lines[1].startswith("/#1  agent react")
 
 
 async def test_policy_try_knows_the_plan_from_the_log(tmp_path: Path) -> None:

@@ -180,6 +180,7 @@ class _Call:
         self.effect, self.leaves, self.mine, self.view = effect, leaves, mine, view
         self.words = words_of(view.user_content)
         self.influenced = effect.lowest_trust is Trust.UNTRUSTED
+        self._read_once: dict[str, list[_Piece]] = {}
         self.free = [one for one in leaves if not (one.default or one.element or one.path in mine)]
 
     def doubts(self, use: PlannedUse) -> dict[str, str]:
@@ -257,7 +258,9 @@ class _Call:
     # -- from a result --
 
     def _pieces(self, source: PlannedSource) -> list[_Piece]:
-        return [piece for one in self._results(source) for piece in _pieces(one)]
+        if source.tool not in self._read_once:
+            self._read_once[source.tool] = [piece for one in self._results(source) for piece in _pieces(one)]
+        return self._read_once[source.tool]
 
     def _results(self, source: PlannedSource) -> Sequence[Given]:
         return self.view.results().get(source.tool, ())[-MOST_RESULTS:]
