@@ -21,11 +21,12 @@ from agentorchestra.core.effects import Effect, EffectKind, Provenance, Tag
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.messages import ModelRequest, ToolSchema
 from agentorchestra.core.policy import Given, Plan, PolicyView, Verdict
-from agentorchestra.core.settings import PolicySettings
+from agentorchestra.core.settings import ModelProfile, PolicySettings
 from agentorchestra.core.spec import AgentSpec, Question
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.models.prices import FREE
 from agentorchestra.tea.calling.tool import tool_from_schema
-from agentorchestra.testing import ScriptedModel, call, plan_request
+from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, plan_request, say
 from agentorchestra.trust.plan import is_of_plan
 from agentorchestra.trust.policy import AllowAll, DefaultPolicy
 
@@ -224,7 +225,8 @@ def test_a_link_that_is_to_be_passed_on_has_to_be_the_only_one() -> None:
 
 @pytest.mark.parametrize("argument", ["to", "url", "account", "path", "command", "file_id"])
 def test_where_something_goes_is_never_worded_by_the_model(argument: str) -> None:
-    assert judged(plan(use("mail", **{argument: OWN})), "mail", arguments={argument: "whatever"}).action == "ask"
+    stated = plan({"tool": "mail", "times": 1, "arguments": [{"argument": argument, "sources": OWN}]})
+    assert judged(stated, "mail", arguments={argument: "whatever"}).action == "ask"
 
 
 def test_an_amount_is_worded_only_below_the_users_own() -> None:
@@ -606,6 +608,43 @@ async def test_policy_try_knows_the_plan_from_the_log(tmp_path: Path) -> None:
     assert [(one.was, one.now) for one in with_plan] == [("allowed", "allowed"), ("asked", "asked")]
     assert with_plan[1].said.removeprefix("Allow pay? ") == with_plan[1].reason
     assert [one.now for one in without.effects if one.name == "pay"] == ["asked", "asked"]
+
+
+async def test_a_model_behind_a_provider_is_asked_with_the_form_of_the_reply(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "response_format" in body:
+            asked.append(body)
+            return say(json.dumps(plan(PAY)))
+        results = sum(one["role"] == "tool" for one in body["messages"])
+        return [READ, GOOD, DONE][results]
+
+    questions: list[Question] = []
+
+    @tool(effect="read")
+    def read_bill() -> str:
+        """Read the bill."""
+        return BILL
+
+    @tool(effect="spend")
+    def pay(to: str, amount: float, note: str = "") -> str:
+        """Pay somebody."""
+        return "paid"
+
+    async def asker(question: Question) -> bool:
+        questions.append(question)
+        return False
+
+    async with LoopbackModelServer(reply) as server:
+        profile = ModelProfile(model="openai:test", base_url=server.base_url, price=FREE)
+        settings = Settings(system="react", model="near", models={"near": profile})
+        environ = {"OPENAI_API_KEY": "k"}
+        async with Workspace(tmp_path, tools=[read_bill, pay], settings=settings, asker=asker, environ=environ) as ws:
+            assert (await ws.run("Pay the bill.")).status == "completed"
+    assert not questions
+    assert len(asked) == 1
+    assert asked[0]["response_format"]["json_schema"]["schema"]["required"] == ["uses"]
 
 
 async def test_a_policy_that_wants_no_plan_has_none_made(tmp_path: Path) -> None:
