@@ -33,8 +33,11 @@ MOST_RESULTS = 200
 
 LONGEST_LABEL = 40
 
+LONGEST_YAML = 100_000
+
 _BRANCH = "/0.plan-"
 _NUMBERED = re.compile(r"^[ \d]{0,8}\d\t", re.MULTILINE)
+_YAML_ALIAS = re.compile(r"(?:^|[\s\[{,])[&*]\w")  # a short text with such can hold very much
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
@@ -438,11 +441,9 @@ def _text(value: JsonValue) -> str:
 def _pieces(given: Given) -> Iterator[_Piece]:
     """Yield the pieces of a result: the values of its fields, of texts the lines."""
     value: JsonValue = given.value
-    if isinstance(value, dict) and BLOCKS in value:
-        value = _text(value)
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        with contextlib.suppress(ValueError, RecursionError):
-            value = json.loads(value)
+    if isinstance(value, str) or (isinstance(value, dict) and BLOCKS in value):
+        text = _text(value)
+        value = _records(text) or text
     asked = _tokens(json.dumps(given.arguments, ensure_ascii=False))
     pending: list[tuple[str, JsonValue, frozenset[str]]] = [("", value, asked)]
     while pending:
@@ -454,6 +455,26 @@ def _pieces(given: Given) -> Iterator[_Piece]:
             pending.extend((name, each, record) for each in reversed(one))
         elif isinstance(one, str | int | float) and not isinstance(one, bool):
             yield from _lines(name, str(one), record)
+
+
+def _records(text: str) -> JsonValue:
+    """Return what a text says as JSON, or as a list of records in YAML; None for other texts.
+
+    Lines with labels are no records: whoever writes one line of a text can write such.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        with contextlib.suppress(ValueError, RecursionError):
+            found: JsonValue = json.loads(text)
+            return found
+    if not text.startswith("- ") or len(text) > LONGEST_YAML or _YAML_ALIAS.search(text):
+        return None
+    import yaml
+
+    try:
+        listed = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # texts only, nothing is made
+    except (yaml.YAMLError, RecursionError):
+        return None
+    return listed if isinstance(listed, list) and all(isinstance(one, dict) for one in listed) else None
 
 
 def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
