@@ -497,10 +497,10 @@ def _tokens(text: str) -> frozenset[str]:
 
 
 def _same(value: str | int | float, text: str) -> bool:
-    number = _number(value)
+    number, text = _number(value), text.strip(" \"'")
     if number is not None:
-        return _number(text.strip()) == number
-    return fold(str(value)).strip() == fold(text).strip(" \"'")
+        return _number(text) == number
+    return fold(str(value)).strip() == fold(text)
 
 
 def _shape(value: str | int | float, *, amount: bool = False) -> str:
