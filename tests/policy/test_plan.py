@@ -136,6 +136,10 @@ def test_of_many_only_all_or_as_many_as_the_plan_allows() -> None:
     each = plan(use("mail", 0, to=[source("result", "look_up", "members", "the team")]))
     assert judged(each, "mail", results=team, to="a@a.example", acted=7).action == "allow"
     assert judged(each, "mail", results=team, to="eve@evil.example").action == "ask"
+    mixed = {"look_up": [{"members": ["a@a.example"], "note": "eve@evil.example"}]}
+    assert judged(each, "mail", results=mixed, to="eve@evil.example").action == "ask"
+    text = {"look_up": ["Ann: a@a.example\nBob: b@a.example\nEve: eve@evil.example"]}
+    assert judged(each, "mail", results=text, to="eve@evil.example").action == "ask"
 
 
 def test_a_call_more_than_the_words_call_for_is_asked_about() -> None:
@@ -246,6 +250,8 @@ def test_an_amount_is_worded_only_below_the_users_own() -> None:
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=45).action == "allow"
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=91).action == "ask"
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=-45).action == "ask"
+    year = "Pay Bob half of the 90 euros of March 2026."
+    assert judged(stated, "pay", Tag.SPEND, task=year, to="Bob", amount=450).action == "ask"
 
 
 def test_an_amount_worked_out_of_a_result_goes_to_whom_the_user_named() -> None:

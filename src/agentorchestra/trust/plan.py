@@ -32,8 +32,10 @@ MOST_RESULTS = 200
 """Results of one tool that are searched, the newest."""
 
 LONGEST_LABEL = 40
+"""Characters before the colon of a line that names what stands behind it."""
 
 LONGEST_YAML = 100_000
+"""Characters of a result that is read as YAML, which takes time."""
 
 _BRANCH = "/0.plan-"
 _NUMBERED = re.compile(r"^[ \d]{0,8}\d\t", re.MULTILINE)
@@ -171,7 +173,7 @@ def outside(plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[
     if all(one.times for one in uses) and view.acted(effect.called) >= most:
         often = "once" if most == 1 else f"{most} times"
         return Doubts({}, f"your words call for it {often}, and that was done")
-    call = _Call(effect, leaves, mine, view)
+    call = _Call(plan, effect, leaves, mine, view)
     found = [Doubts(call.doubts(use)) for use in uses]
     return min(found, key=lambda one: len(one.arguments))
 
@@ -179,8 +181,11 @@ def outside(plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[
 class _Call:
     """One call that is compared with the uses of its tool in the plan."""
 
-    def __init__(self, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView) -> None:
-        self.effect, self.leaves, self.mine, self.view = effect, leaves, mine, view
+    def __init__(
+        self, plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView
+    ) -> None:
+        self.effect, self.leaves, self.view = effect, leaves, view
+        self.acting = frozenset(one.tool for one in plan.uses)
         self.words = words_of(view.user_content)
         self.influenced = effect.lowest_trust is Trust.UNTRUSTED
         self._read_once: dict[str, list[_Piece]] = {}
@@ -222,7 +227,7 @@ class _Call:
             return self._is_covered(leaf, source)
         if isinstance(leaf.value, str) and not self._leads_nowhere(leaf, use):
             return False
-        return not self._goes_elsewhere() or self._read() <= _named_tools(use)
+        return not self._goes_elsewhere() or self._read() <= _named_tools(use) | self.acting
 
     def _is_covered(self, leaf: Leaf, source: PlannedSource) -> bool:
         """Return True if an amount that was worked out is no larger than one that the user named.
@@ -233,7 +238,7 @@ class _Call:
         if not self._goes_elsewhere():
             texts += [_text(one.value) for one in self._results(source)]
         number = _number(leaf.value)
-        known = (one for text in texts for one, _ in numbers_in(text))
+        known = (one for text in texts for one, unit in numbers_in(text) if unit or not 1900 <= one < 2100)
         return number is not None and 0 <= number <= max(known, default=-1)
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
@@ -293,8 +298,8 @@ class _Call:
             values = {one.value for one in pool}
             if values == {mine}:
                 return True
-            if mine in values and all(one.whole for one in pool):
-                one_list = "[" in leaf.path and len({(one.field, one.record) for one in pool}) == 1
+            if mine in values and all(one.whole for one in pool) and len({one.field for one in pool}) == 1:
+                one_list = "[" in leaf.path and len({one.record for one in pool}) == 1
                 if one_list or values <= together or use.times != 1:
                     return True
             if mine not in values:
@@ -418,7 +423,7 @@ class _Piece(NamedTuple):
     label: frozenset[str]
     text: str
     record: frozenset[str]
-    whole: bool  # whether it is a value by itself
+    whole: bool  # whether it is a value of a field, or all of a text
 
 
 class _Alike(NamedTuple):
@@ -489,7 +494,7 @@ def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
         for line in part.splitlines():
             found = _LABELLED.fullmatch(line)
             label = name_words(found["label"]) if found else frozenset()
-            yield _Piece(field, label, found["text"] if found else line, beside, whole=found is not None)
+            yield _Piece(field, label, found["text"] if found else line, beside, whole=False)
 
 
 def _tokens(text: str) -> frozenset[str]:
