@@ -20,7 +20,8 @@ class ModelClient(Protocol):
     """Serves requests of one model. One client serves many runs at once.
 
     A client that replays a script may also have `finish()`, which raises ScriptError if steps were not used, and
-    `spent`, True once that cannot happen any more: a workspace then lets go of it.
+    `spent`, True once that cannot happen any more: a workspace then lets go of it. One that cannot
+    state what the user's words call for (`policy.plan`) says `states_plans = False`.
 
     Attributes:
         name: the canonical name, e.g. `openai:gpt-5`, `offline`, `scripted`; usage is counted under it.
