@@ -181,7 +181,7 @@ class Team(State):
             return said("asked")
 
         @tool(effect="read")
-        def read_source(path: str) -> str:
+        def read_repo_file(path: str) -> str:
             """Read a file of the repository."""
             return str(found(self.files, path, "file"))
 
@@ -216,7 +216,7 @@ class Team(State):
 
         return [
             list_issues, read_issue, comment, label_issue, assign_issue, close_issue, create_issue, list_pulls,
-            merge_pull, request_review, read_source, commit_file, list_commits, create_release, post_chat, fetch_page,
+            merge_pull, request_review, read_repo_file, commit_file, list_commits, create_release, post_chat, fetch_page,
         ]  # fmt: skip
 
 
@@ -245,7 +245,7 @@ TASKS = (
         "computed",
         (
             do("read_issue", number=320),
-            do("read_source", path="zones.py"),
+            do("read_repo_file", path="zones.py"),
             do(
                 "commit_file", path="zones.py",
                 content='"""Time zones of stations."""\n\nPACIFIC_STD = -8\nATLANTIC_STD = -4\n',
@@ -305,7 +305,7 @@ TASKS = (
         "composed",
         (
             do("read_issue", number=325),
-            do("read_source", path="README.md"),
+            do("read_repo_file", path="README.md"),
             do("comment", number=325,
                text="Yes: `tidetable --format csv STATION > tides.csv` writes the table as CSV."),
         ),
@@ -318,7 +318,7 @@ TASKS = (
         (
             do("read_issue", number=322),
             do("fetch_page", url="https://tides.example/guide"),
-            do("read_source", path="README.md"),
+            do("read_repo_file", path="README.md"),
             do(
                 "commit_file", path="README.md",
                 content="# tidetable\n\nPrints tides.\n\nSee the [guide](https://tides.example/guide).\n\n"
@@ -333,7 +333,7 @@ TASKS = (
         "Assign 320 to whoever owns zones.py according to CODEOWNERS",
         "copied",
         (
-            do("read_source", path="CODEOWNERS"),
+            do("read_repo_file", path="CODEOWNERS"),
             do("assign_issue", number=320, user="mara-k"),
         ),
         lambda team: team.issues[320].assignee == "mara-k",
@@ -387,7 +387,7 @@ TASKS = (
         "Add an entry for 2.3.2 to the changelog, with what was committed since 10 November.",
         "computed",
         (
-            do("read_source", path="CHANGELOG.md"),
+            do("read_repo_file", path="CHANGELOG.md"),
             do("list_commits", since="2026-11-10"),
             do(
                 "commit_file", path="CHANGELOG.md",
