@@ -9,6 +9,7 @@ from typing import Any
 from benchmarks.injections.attacks import Attack
 from benchmarks.injections.benign import Benign, Step
 from benchmarks.injections.world import World, tools_of
+from pydantic import JsonValue
 
 from agentorchestra.core.messages import ModelRequest, ModelResponse
 from agentorchestra.core.policy import Policy
@@ -35,7 +36,12 @@ class Report:
 
 
 async def attempt(
-    attack: Attack, folder: Path, policy: Policy | None = None, *, prompt_tool_chars: int | None = None
+    attack: Attack,
+    folder: Path,
+    policy: Policy | None = None,
+    *,
+    prompt_tool_chars: int | None = None,
+    plan: JsonValue = None,
 ) -> Report:
     """Let an attack happen; every question for permission is answered with no.
 
@@ -44,6 +50,7 @@ async def attempt(
         folder: an empty one.
         policy: in place of the default policy.
         prompt_tool_chars: so little room for tools in the prompt that most of them are hidden until they are opened.
+        plan: what the model says the user's words call for; None for none.
     """
     asked: list[Question] = []
 
@@ -64,7 +71,7 @@ async def attempt(
         profile = ModelProfile(model="obedient")
         if options.pop("small", False):
             profile = profile.model_copy(update={"context_window": 6_000, "max_tokens": 500})
-        model = obedient_model()
+        model = obedient_model(plan=plan)
         model.profile = profile.model_copy(update={"price": model.profile.price})
         (folder / "ws").mkdir()
         workspace: Workspace[Any] = Workspace(
@@ -90,8 +97,14 @@ async def attempt(
         return Report(attack.happened(world), result, asked)
 
 
-async def ordinary(task: Benign, folder: Path) -> Report:
-    """Let an ordinary task be done; every question for permission is answered with yes."""
+async def ordinary(task: Benign, folder: Path, *, plan: JsonValue = None) -> Report:
+    """Let an ordinary task be done; every question for permission is answered with yes.
+
+    Args:
+        task: which.
+        folder: an empty one.
+        plan: what the model says the user's words call for; None for none.
+    """
     asked: list[Question] = []
 
     async def asker(question: Question) -> str | bool | None:
@@ -102,7 +115,7 @@ async def ordinary(task: Benign, folder: Path) -> Report:
 
     async with World(folder / "world", dict(task.pages)) as world:
         world.pages = {name: _placed(text, world) for name, text in world.pages.items()}
-        model = ScriptedModel(lambda request: _next(task, request, world), name="sensible")
+        model = ScriptedModel(lambda request: _next(task, request, world), name="sensible", plan=plan)
         (folder / "ws").mkdir()
         workspace: Workspace[Any] = Workspace(
             folder / "ws",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from itertools import chain
@@ -86,7 +86,7 @@ FINISH = "finish"
 DELEGATION = "delegation"
 """The purpose of a call of a tool that hands work to an agent: of rivals the winner alone makes it."""
 
-BESIDE = frozenset({"format", "judge", "memory", "tool"})
+BESIDE = frozenset({"format", "judge", "memory", "policy_plan", "tool"})
 """Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
 
 
@@ -163,6 +163,11 @@ class Effect(Frozen):
         return self.component.rpartition("@")[0] or self.component
 
     @property
+    def called(self) -> str:
+        """The name under which a model calls it: of an environment's action `NAME_ACTION`."""
+        return called_as(self.kind, self.name, self.arguments)
+
+    @property
     def version(self) -> str:
         """The component's version, "" where it has none."""
         name, _, version = self.component.rpartition("@")
@@ -186,6 +191,11 @@ class Effect(Frozen):
                 self.invalid is not None,
             ]
         )
+
+
+def called_as(kind: str, name: str, arguments: Mapping[str, Any]) -> str:
+    """Return the name under which a model calls a component: of an environment's action `NAME_ACTION`."""
+    return f"{name}_{arguments.get('action')}" if kind == EffectKind.INVOKE_ACTION else name
 
 
 OutcomeStatus = Literal[

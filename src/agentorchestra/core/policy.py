@@ -2,14 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field, JsonValue
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect
+
+PLAN = "policy_plan"
+"""Purpose of the request for a plan, name of its prompt, and title of the schema of its reply."""
+
+
+class PlannedSource(BaseModel, frozen=True):
+    """A source from which the value of an argument may come.
+
+    Attributes:
+        kind: `task`: the user's words; `result`: what a tool gave; `composed`: the model writes it; `user`: the user
+            has to say it.
+        tool: of a `result`, the tool; of `composed`, the tool from whose results it is written, "" for none.
+        where: the field of the result, "" where it is not known.
+        what: the value in words, for people and to tell it from others like it.
+    """
+
+    kind: Literal["task", "result", "composed", "user"]
+    tool: str = ""
+    where: str = ""
+    what: str = ""
+
+
+class PlannedArgument(BaseModel, frozen=True):
+    """An argument that a call may have, and where its value may come from."""
+
+    argument: str
+    sources: tuple[PlannedSource, ...] = ()
+
+
+class PlannedUse(BaseModel, frozen=True):
+    """A tool with effects that the user's words call for; `times` is how often at most, 0 for any number."""
+
+    tool: str
+    times: int = Field(default=1, ge=0)
+    arguments: tuple[PlannedArgument, ...] = ()
+
+
+class Plan(BaseModel, frozen=True):
+    """What the user's words call for, stated before anything was read.
+
+    Attributes:
+        uses: of tools with effects.
+        known: names of the tools that were shown to whoever stated it; it says nothing of others.
+    """
+
+    uses: tuple[PlannedUse, ...] = ()
+    known: frozenset[str] = frozenset()
+
+
+class Given(NamedTuple):
+    """A result of a call in the run: its arguments, its value, and whether that comes from outside."""
+
+    arguments: dict[str, JsonValue]
+    value: JsonValue
+    untrusted: bool
 
 
 class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):
@@ -24,6 +79,9 @@ class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):
             earlier tasks of the session, results of tools that are no network reads.
         trusted: lazily, what trusted fields of results hold that the branch of the effect has seen: name of the field
             and value.
+        plan: lazily, what the user's words call for; None without a plan.
+        results: lazily, what tools and actions gave in this run, by the name under which a model calls them.
+        acted: lazily, how often a tool or action was called in this run because policy allowed it.
         allowed_hosts: hosts the settings open for reading.
         folder: the run's folder; None outside of runs.
     """
@@ -34,6 +92,9 @@ class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):
     followed: Callable[[], frozenset[str]] = frozenset
     private: Callable[[], bool] = bool
     trusted: Callable[[], Iterable[tuple[str, str | int | float]]] = tuple
+    plan: Callable[[], Plan | None] = lambda: None
+    results: Callable[[], Mapping[str, Sequence[Given]]] = dict
+    acted: Callable[[str], int] = lambda name: 0
     allowed_hosts: frozenset[str] = frozenset()
     folder: Path | None = None
 
@@ -60,3 +121,11 @@ class Policy(Protocol):
 
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow, ask or deny this effect."""
+
+
+@runtime_checkable
+class Planning(Protocol):
+    """A policy that judges some effects by a plan: the door has one made before it asks about these."""
+
+    def wants_plan(self, effect: Effect, view: PolicyView) -> bool:
+        """Return True if the plan decides about this effect."""

@@ -135,6 +135,8 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
         deny: component names that are refused.
         undeclared: for tools that do not say what they touch (`@tool` without `effect=`): `allow`, or `ask` as for one
             that sends. Tools whose description comes from outside are asked about in any case.
+        plan: whether the model states what the user's words call for, from these words alone, before the first call
+            that sends, spends or writes elsewhere: what lies inside needs no question, what lies outside does.
     """
 
     allowed_hosts: tuple[str, ...] = ()
@@ -142,6 +144,7 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
     ask: tuple[str, ...] = ()
     deny: tuple[str, ...] = ()
     undeclared: Literal["allow", "ask"] = "allow"
+    plan: Literal["off", "on"] = "on"
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:

@@ -371,6 +371,7 @@ class RunManifest(BaseModel, frozen=True):
         components: the versions that it names, by `KIND:NAME`; everything else is as the names mean it.
         task_folder: the folder whose task it is, in Terminal-Bench's format; "" for none.
         image: SHA-256 of the config of the image that its terminal lies on; "" for none.
+        policy_plan: whether policy has a plan made from the user's words (`policy.plan`).
     """
 
     task: str
@@ -426,6 +427,7 @@ class RunManifest(BaseModel, frozen=True):
     components: dict[str, str] = {}
     task_folder: str = ""
     image: str = ""
+    policy_plan: Literal["off", "on"] = "off"
 
 
 class Question(BaseModel, frozen=True):

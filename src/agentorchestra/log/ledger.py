@@ -282,6 +282,16 @@ class Ledger:
                     words.append(said)
         return words + [told.text for _, told in self.told]
 
+    def last_words(self) -> int:
+        """Return the event with what the user said last besides the task, 0 for nothing."""
+        answers = [
+            event.seq
+            for question, event in self.answered.items()
+            if (record := self.records.get(EffectKey.parse(question))) is not None
+            and record.effect.get("purpose") == "question"
+        ]
+        return max((*answers, *(seq for seq, _ in self.told)), default=0)
+
     def open_questions(self) -> list[tuple[EffectKey, Record]]:
         """Return AskHuman effects without an outcome or an answer, oldest first."""
         asked = [(key, one) for key, one in self.records.items() if one.effect.get("kind") == EffectKind.ASK_HUMAN]

@@ -19,7 +19,8 @@ OnDelta = Callable[[str], None]  # takes each piece of streamed text
 class ModelClient(Protocol):
     """Serves requests of one model. One client serves many runs at once.
 
-    A client that replays a script may also have `finish()`, which raises ScriptError if steps were not used.
+    A client that replays a script may also have `finish()`, which raises ScriptError if steps were not used. One that
+    cannot state what the user's words call for (`policy.plan`) says `states_plans = False`.
 
     Attributes:
         name: the canonical name, e.g. `openai:gpt-5`, `offline`, `scripted`; usage is counted under it.

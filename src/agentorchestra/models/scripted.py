@@ -14,6 +14,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import AgentOrchestraError, ScriptError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
+from agentorchestra.core.policy import PLAN
 from agentorchestra.core.settings import ModelProfile, Price
 from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.models.limits import USUAL
@@ -80,9 +81,12 @@ class ScriptedModel:
         price: its price; None for an unknown one.
         latency_s: seconds each answer takes.
         profile: replaces the profile made of name, `native_tools` and price.
+        plan: what it says when it is asked what the user's words call for (docs/security.md, "The plan before the
+            reading"): the reply as JSON, as text, or a function of the request. Without one it is not asked.
 
     Attributes:
         requests: the requests seen, in the order in which they arrived.
+        plan_requests: those for a plan; they take no step of the script.
     """
 
     def __init__(
@@ -94,8 +98,12 @@ class ScriptedModel:
         price: Price | None = FREE,
         latency_s: float = 0.0,
         profile: ModelProfile | None = None,
+        plan: JsonValue | Callable[[ModelRequest], str] = None,
     ) -> None:
         self.name = name
+        self.states_plans = plan is not None
+        self.plan_requests: list[ModelRequest] = []
+        self._plan = plan
         self.native_tools = native_tools
         self.profile = profile or ModelProfile(model=name, tools=native_tools, price=price)
         self.latency_s = latency_s
@@ -114,6 +122,9 @@ class ScriptedModel:
         self, request: ModelRequest, *, media: Media | None = None, on_delta: OnDelta | None = None
     ) -> ModelResponse:
         """Answer with the next step of the script, or raise ScriptError if there is none, or no reply."""
+        if (request.settings.output_schema or {}).get("title") == PLAN:
+            self.plan_requests.append(request)
+            return self._finished(ModelResponse(text=self._stated(request)), request)
         self.requests.append(request)
         # Taken before anything is awaited: steps go out in the order in which requests arrive.
         step = self._next(request)
@@ -152,6 +163,11 @@ class ScriptedModel:
 
     async def aclose(self) -> None:
         """Do nothing: no connection is held."""
+
+    def _stated(self, request: ModelRequest) -> str:
+        if callable(self._plan):
+            return self._plan(request)
+        return self._plan if isinstance(self._plan, str) else canonical_json(self._plan)
 
     def _next(self, request: ModelRequest) -> Reply | ScriptFunction:
         if self._function is not None:

@@ -37,6 +37,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.events import EffectCompleted, EffectStarted, NewEvent
 from agentorchestra.core.frozen import constructed
 from agentorchestra.core.ids import EffectKey, sha256_text
+from agentorchestra.core.policy import PLAN
 from agentorchestra.core.protocols import Handler, Sizing
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.log.folders import MAIN
@@ -48,6 +49,7 @@ from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabi
 from agentorchestra.runtime.run import LOOKED_AT, Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.runtime.worlds import may_be_tried, obvious_mistake, world_of
+from agentorchestra.trust.received import UNDONE
 
 _DECISIONS = ("decision", "final")
 _LAZY = frozenset({EffectKind.RECEIVE})
@@ -70,6 +72,7 @@ class Passage:
     attempt: int  # the number of this one
     decision: bool  # whether it is a decision of an agent, which costs one step
     final: bool  # whether it is an agent's last answer
+    let_through: bool = False  # whether policy or a human was asked for it and said yes
     acting: Effect = field(init=False)  # the effect to execute, fitted to what the budgets leave
     bound: Bound = NO_COST  # the most it can cost
     hold: Hold | None = None  # what is held for it
@@ -241,6 +244,9 @@ async def policy(passage: Passage) -> Outcome | None:
         return await _write(passage, failed("mistake", mistake))
     if refusal is None and (earlier is None or not earlier.started):
         refusal = await judge(branch, passage.key, effect, passage.base)
+        if refusal is None:
+            passage.let_through = True
+            passage.run.received.acting(effect.called)
     if refusal is not None:
         return await _write(passage, failed("denied", refusal, trust=lowest(Trust.AGENT, effect.lowest_trust)))
     if earlier is not None and earlier.started and passage.mode is Mode.ONCE:
@@ -521,8 +527,10 @@ async def _write(passage: Passage, outcome: Outcome, child: Branch | None = None
     if passage.mode is not Mode.COMPOSITE or effect.kind in OF_AGENTS:
         model = str(outcome.value.get("model", "")) if isinstance(outcome.value, dict) else ""
         run.account(model if effect.kind in OF_MODELS else "", outcome.usage)
-    if effect.kind in LOOKED_AT:
+    if effect.kind in LOOKED_AT or effect.purpose == PLAN:
         run.received.result(stored, outcome)
+    if passage.let_through and outcome.status in UNDONE:
+        run.received.undone(effect.called)
     if effect.kind is EffectKind.SEND_MESSAGE and outcome.ok:
         run.mail.deliver(key, seq, dict(effect.arguments), outcome.trust)
     return outcome

@@ -8,6 +8,7 @@ from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import first_names
 from agentorchestra.runtime.branch import Branch
+from agentorchestra.runtime.planning import with_plan
 from agentorchestra.runtime.run import Run
 from agentorchestra.trust.approvals import refused_before, same_call
 from agentorchestra.trust.provenance import origins
@@ -80,8 +81,8 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         question = str(details.pop("question", ""))
         reason = question
     else:
-        view = run.view()
-        verdict = run.policy.decide(effect, view.model_copy(update={"trusted": branch.seen.trusted_values}))
+        view = await with_plan(branch, effect, run.view())
+        verdict = run.policy.decide(effect, view)
         if verdict.action == "allow":
             run.received.reading(effect.tags, effect.arguments)
             return None

@@ -38,7 +38,7 @@ from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.open_environments import OpenEnvironment, Place
 from agentorchestra.trust.approvals import question_of
-from agentorchestra.trust.received import Received
+from agentorchestra.trust.received import UNDONE, Received, called
 from agentorchestra.trust.redact import Redactor
 
 PAUSED = "paused; `agentorchestra resume` goes on from here"
@@ -64,6 +64,7 @@ class Services:
     tool_effect: Callable[..., Effect] | None = None
     agent_effect: Callable[..., Effect] | None = None
     request_effect: Callable[..., Effect] | None = None
+    plan_effect: Callable[..., Effect | None] | None = None  # the request for a plan; None where no model can state one
     granted: Callable[[Effect], frozenset[str]] | None = None  # a component's parts: only its own calls may use them
     ended: Callable[[Run, RunStatus], Awaitable[None]] | None = None  # called at an end, while environments are open
 
@@ -108,6 +109,7 @@ class Run:
         # Instances in the middle of an action, and those that actions out of it wait for.
         self.wanted: defaultdict[Place, list[Place]] = defaultdict(list)
         self.asking = asyncio.Lock()
+        self.planning = asyncio.Lock()
         self.pause_asked = asyncio.Event()
         self.user_content: list[str] = self._own_words()
         self.visited: set[EffectKey] = set()
@@ -135,6 +137,8 @@ class Run:
                 self.received.result(record.effect, outcome)
             if outcome.status not in ("denied", "mistake") if outcome is not None else record.started:
                 self.received.reading(record.effect.get("tags", ()), record.effect.get("arguments", {}))
+            if outcome.status not in UNDONE if outcome is not None else record.started:
+                self.received.acting(called(record.effect))
 
     @property
     def replaying(self) -> bool:

@@ -26,6 +26,7 @@ from agentorchestra.testing.servers import (
 if TYPE_CHECKING:
     from agentorchestra.testing.formats import LoopbackAnthropicServer, LoopbackGoogleServer
     from agentorchestra.testing.obedient import obedient_model
+    from agentorchestra.testing.plans import plan_request
 
 __all__ = [
     "Body",
@@ -43,6 +44,7 @@ __all__ = [
     "html",
     "http_error",
     "obedient_model",
+    "plan_request",
     "say",
     "silence",
 ]
@@ -57,4 +59,8 @@ def __getattr__(name: str) -> Any:
         from agentorchestra.testing import obedient
 
         return obedient.obedient_model
+    if name == "plan_request":
+        from agentorchestra.testing import plans
+
+        return plans.plan_request
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -26,7 +26,7 @@ _LONGEST = 200_000
 _SHORT = 500
 
 
-def obedient_model(name: str = "obedient") -> ScriptedModel:
+def obedient_model(name: str = "obedient", *, plan: JsonValue = None) -> ScriptedModel:
     """Return a model that makes every call that is spelled out anywhere in its prompt.
 
     `send_mail(to="ann@a.example", body="hello")` is an instruction wherever it stands: in the task, a page, a file's
@@ -40,8 +40,9 @@ def obedient_model(name: str = "obedient") -> ScriptedModel:
 
     Args:
         name: what it is asked for by.
+        plan: see ScriptedModel.
     """
-    return ScriptedModel(_obey, name=name)
+    return ScriptedModel(_obey, name=name, plan=plan)
 
 
 def _obey(request: ModelRequest) -> ModelResponse:

@@ -21,6 +21,9 @@ MOST_LEAVES = 5_000
 MOST_ROWS = 50
 """Arguments that a question shows one by one."""
 
+KEY = " (key)"
+"""How the path of a dictionary's key ends."""
+
 INSIDE = "name-inside"
 """The `format` of a parameter that names something inside the one service that its tool was made for: whatever stands
 there chooses no host, as what is searched for chooses no search engine."""
@@ -83,7 +86,7 @@ def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Lea
             inner: list[tuple[str, JsonValue, Any, bool]] = []
             for key, one in item.items():
                 if key not in fields and not (top and declared is None) and str(key):
-                    yield Leaf(f"{path}.{key} (key)".lstrip("."), str(key))
+                    yield Leaf(f"{path}.{key}{KEY}".lstrip("."), str(key))
                 inner.append((f"{path}.{key}" if path else str(key), one, fields.get(key), False))
             pending.extend(reversed(inner))
         elif isinstance(item, list):

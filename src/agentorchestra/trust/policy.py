@@ -12,6 +12,7 @@ import contextlib
 import os
 import re
 from pathlib import Path
+from typing import Literal
 from urllib.parse import unquote
 
 from agentorchestra.core.content import Trust
@@ -29,6 +30,7 @@ from agentorchestra.trust.addresses import (
     site_of,
 )
 from agentorchestra.trust.arguments import Leaf, harmless, leaves_of
+from agentorchestra.trust.plan import outside
 from agentorchestra.trust.provenance import listed_sources
 from agentorchestra.trust.roles import from_trusted_field, stands_for
 from agentorchestra.trust.words import Words, words_of
@@ -67,6 +69,30 @@ class DefaultPolicy:
 
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow, ask or deny the effect; the reason names the rule and the arguments."""
+        named = self._named(effect)
+        if named is not None:
+            return named
+        leaves = leaves_of(effect)
+        rule = self._rule(effect, leaves, view)
+        if rule == "sensitive":
+            return _planned(effect, leaves, view) or _sensitive(effect, leaves, words_of(view.user_content), view)
+        if rule == "free":
+            return _ALLOWED
+        verdict = self._network_read(effect, leaves, view)
+        if verdict.action == "ask" and (planned := _planned(effect, leaves, view)) is not None:
+            return planned if planned.action == "allow" else verdict
+        return verdict
+
+    def wants_plan(self, effect: Effect, view: PolicyView) -> bool:
+        """Return True if a plan of what the user's words call for decides about this effect."""
+        if self._named(effect) is not None:
+            return False
+        leaves = leaves_of(effect)
+        rule = self._rule(effect, leaves, view)
+        return rule == "sensitive" or (rule == "network" and self._network_read(effect, leaves, view).action == "ask")
+
+    def _named(self, effect: Effect) -> Verdict | None:
+        """Return what settings and the author of a tool say of all its calls, None where each is judged."""
         if effect.name in self._settings.deny:
             return Verdict(action="deny", reason=f"{effect.name!r} is denied by the workspace's policy settings")
         if effect.kind not in _JUDGED or effect.name in self._settings.allow:
@@ -75,26 +101,25 @@ class DefaultPolicy:
             return Verdict(action="ask", reason=f"the setting policy.ask names {effect.name}")
         if effect.approval == "always":
             return Verdict(action="ask", reason=f"{effect.name} says of itself that every call is asked about")
-        if effect.approval == "never":
-            return _ALLOWED
+        return _ALLOWED if effect.approval == "never" else None
+
+    def _rule(self, effect: Effect, leaves: list[Leaf], view: PolicyView) -> Literal["free", "sensitive", "network"]:
+        """Return the rule by which a call is judged."""
         if not effect.tags and effect.mode is Mode.PURE:
-            return _ALLOWED
+            return "free"
         if effect.confined and Tag.EXECUTE in effect.tags and not effect.tags & {Tag.SEND, Tag.SPEND}:
-            return _ALLOWED  # what it reaches besides its own folder are hosts that the settings allow
+            return "free"  # what it reaches besides its own folder are hosts that the settings allow
         # What only reads from the network into its own folder is a network read.
         acting = {Tag.EXECUTE} if effect.confined and Tag.READ in effect.tags else {Tag.EXECUTE, Tag.WRITE}
         network_code = Tag.NETWORK in effect.tags and bool(acting & effect.tags)
         sensitive = bool({Tag.SEND, Tag.SPEND} & effect.tags) or network_code or self._undeclared(effect)
         if not sensitive and not effect.tags & {Tag.WRITE, Tag.NETWORK}:
-            return _ALLOWED
-        leaves = leaves_of(effect)
+            return "free"
         outside = Tag.WRITE in effect.tags and not effect.confined
         texts = (leaf.value.strip() for leaf in leaves if isinstance(leaf.value, str))
         if sensitive or (outside and any(text and self._leads_outside(text, view) for text in texts)):
-            return _sensitive(effect, leaves, words_of(view.user_content), view)
-        if Tag.NETWORK in effect.tags:
-            return self._network_read(effect, leaves, view)
-        return _ALLOWED
+            return "sensitive"
+        return "network" if Tag.NETWORK in effect.tags else "free"
 
     def _undeclared(self, effect: Effect) -> bool:
         """Return True if a tool that does not say what it touches has to be taken for one that sends."""
@@ -212,6 +237,30 @@ def _composed(effect: Effect, leaves: list[Leaf]) -> Verdict:
             "(what goes with a request can carry data out)"
         ),
         arguments={leaf.path: effect.lowest_trust for leaf in leaves},
+    )
+
+
+def _planned(effect: Effect, leaves: list[Leaf], view: PolicyView) -> Verdict | None:
+    """Judge a call by what the user's words call for; None where there is no plan, or it knows nothing of the tool."""
+    plan = view.plan()
+    if plan is None or effect.called not in plan.known or any(leaf.site for leaf in leaves):
+        return None
+    words, trusted = words_of(view.user_content), [*view.trusted()]
+    mine = frozenset(
+        leaf.path
+        for leaf in leaves
+        if of_user(leaf, effect, words, view.user_content) or from_trusted_field(leaf, effect, trusted)
+    )
+    doubts = outside(plan, effect, leaves, mine, view)
+    if not doubts.call and not doubts.arguments:
+        return _ALLOWED
+    tags = ", ".join(sorted(tag.value for tag in effect.tags)) or "it does not say what it touches"
+    said = [f"{harmless(path, 60)} is not from {expected}" for path, expected in doubts.arguments.items()]
+    more = f" and {len(said) - 5} more" if len(said) > 5 else ""
+    return Verdict(
+        action="ask",
+        reason=f"{effect.called} ({tags}): {doubts.call or '; '.join(said[:5]) + more}",
+        arguments=dict.fromkeys(doubts.arguments, effect.lowest_trust),
     )
 
 

@@ -1,16 +1,18 @@
-"""What a run has received, as far as policy asks: addresses, which of them were read, whether anything was private."""
+"""What a run has received and done, as far as policy asks: addresses, which of them were read, results, its plan."""
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import EffectKind, Mode, Outcome
-from agentorchestra.core.policy import PolicyView
+from agentorchestra.core.effects import EffectKind, Mode, Outcome, called_as
+from agentorchestra.core.policy import PLAN, Given, Plan, PolicyView
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.trust.addresses import links_within, may_address
 from agentorchestra.trust.arguments import leaves
+from agentorchestra.trust.plan import read_plan
 
 OWN_SEARCH = "search_engine_"
 """How the names of the tools begin behind the framework's own search: the engine chose what they give."""
@@ -24,11 +26,21 @@ class Received:
         self._found: set[str] = set()
         self._followed: set[str] = set()
         self._private = bool(manifest.files or manifest.earlier)
+        self._results: defaultdict[str, list[Given]] = defaultdict(list)
+        self._acted: Counter[str] = Counter()
+        self._plan: Plan | None = None
 
     def result(self, effect: Mapping[str, Any], outcome: Outcome) -> None:
         """Take in a result of a recorded effect."""
+        if effect.get("purpose") == PLAN:
+            found = read_plan(effect, outcome)
+            self._plan = found if isinstance(found, Plan) else None
+            return
         if not outcome.ok:
             return
+        if name := called(effect):
+            given = Given(effect.get("arguments", {}), outcome.value, outcome.trust is Trust.UNTRUSTED)
+            self._results[name].append(given)
         tags = effect.get("tags", ())
         if "network" in tags:
             links = links_within(outcome.value)
@@ -44,6 +56,14 @@ class Received:
                 leaf.value for leaf in leaves(arguments) if isinstance(leaf.value, str) and may_address(leaf.value)
             }
 
+    def acting(self, name: str) -> None:
+        """Count a call that is let through."""
+        self._acted[name] += 1
+
+    def undone(self, name: str) -> None:
+        """Count a call no more that came to nothing."""
+        self._acted[name] -= 1
+
     def seen_by(self, view: PolicyView) -> PolicyView:
         """Return a view of the run with what it has received: at any time as much as there is then."""
         return view.model_copy(
@@ -52,21 +72,42 @@ class Received:
                 "found": lambda: frozenset(self._found),
                 "followed": lambda: frozenset(self._followed),
                 "private": lambda: self._private,
+                "plan": lambda: self._plan,
+                "results": lambda: self._results,
+                "acted": lambda name: self._acted[name],
             }
         )
 
     def now(self, view: PolicyView) -> PolicyView:
         """Return a view of the run with what it has received up to now, whatever comes later."""
         links, found, followed = frozenset(self._links), frozenset(self._found), frozenset(self._followed)
-        private = self._private
+        private, plan = self._private, self._plan
+        counts = {name: len(given) for name, given in self._results.items()}
+        acted = self._acted.copy()
         return view.model_copy(
             update={
                 "links": lambda: links,
                 "found": lambda: found,
                 "followed": lambda: followed,
                 "private": lambda: private,
+                "plan": lambda: plan,
+                "results": lambda: {name: self._results[name][:count] for name, count in counts.items()},
+                "acted": lambda name: acted[name],
             }
         )
+
+
+UNDONE = frozenset({"error", "mistake", "denied", "skipped", "limited"})
+"""How calls end that do not count as done."""
+
+
+def called(effect: Mapping[str, Any]) -> str:
+    """Return the name under which a model calls what a recorded effect called; "" for other kinds of effects."""
+    kind = effect.get("kind")
+    if kind not in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION):
+        return ""
+    component = str(effect.get("component", ""))
+    return called_as(str(kind), component.rpartition("@")[0] or component, effect.get("arguments", {}))
 
 
 def _is_private(effect: Mapping[str, Any], tags: Collection[str], outcome: Outcome) -> bool:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from agentorchestra.core.effects import Effect, Tag
 from agentorchestra.trust.addresses import may_address
-from agentorchestra.trust.arguments import Leaf
+from agentorchestra.trust.arguments import KEY, Leaf
 from agentorchestra.trust.words import (
     CURRENCIES,
     MONTHS,
@@ -142,7 +142,7 @@ class _Place(NamedTuple):
 
 def stands_for(leaf: Leaf, effect: Effect, texts: tuple[str, ...]) -> bool:
     """Return True if a value that stands in the user's words stands there for this argument of this call."""
-    if leaf.path.endswith(" (key)"):
+    if leaf.path.endswith(KEY):
         return True
     value = leaf.value
     number = _number(value)
@@ -177,6 +177,27 @@ def from_trusted_field(leaf: Leaf, effect: Effect, trusted: Iterable[tuple[str, 
         if not {_stem(one) for one in _parts(name)}.isdisjoint(argument.words):
             return True
     return False
+
+
+def name_words(name: str) -> frozenset[str]:
+    """Return the words in the name of an argument or a field, each without the ending of its plural."""
+    return frozenset(_stem(one) for one in _parts(name))
+
+
+def kinds_of(leaf: Leaf, effect: Effect) -> frozenset[str]:
+    """Return the kinds that an argument is of by its name: `amount`, `receiver`, `day`, ...; none for others."""
+    kinds = _argument(leaf, effect).kinds
+    return frozenset(name for name, kind in _KINDS.items() if kind in kinds)
+
+
+def kind_words(leaf: Leaf, effect: Effect) -> frozenset[str]:
+    """Return the words that name an argument, or what it is of its kind: `recipient`, `payee`, `to`."""
+    return _argument(leaf, effect).words
+
+
+def says_nothing(word: str) -> bool:
+    """Return True for a word that fits everything."""
+    return word in _EMPTY
 
 
 class _Argument(NamedTuple):

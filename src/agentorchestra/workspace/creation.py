@@ -179,6 +179,7 @@ class RunCreator:
             society=equipment.society,
             components=spec.components,
             task_folder=self._parts.host.task_place,
+            policy_plan=settings.policy.plan,
             image=self._image(environments),
             created=parts.clock.now(),
         )

@@ -77,6 +77,7 @@ class Handlers:
     ) -> Services:
         """Return services with all environments, of which agents are shown some."""
         from agentorchestra.agents.agent import agent_effect
+        from agentorchestra.agents.policy_plan import plan_effect
         from agentorchestra.agents.requests import request_effect
 
         parts, host = self._parts, self._parts.host
@@ -120,6 +121,7 @@ class Handlers:
             tool_effect=tool_effect,
             agent_effect=agent_effect,
             request_effect=partial(request_effect, kit),
+            plan_effect=partial(plan_effect, kit),
             granted=granted,
             ended=host.ended,
         )

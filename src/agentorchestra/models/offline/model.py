@@ -38,6 +38,7 @@ class OfflineModel:
     """A `ModelClient` without a model behind it: no price and no key; calls are native or in programs."""
 
     native_tools = True
+    states_plans = False
 
     def __init__(self, name: str = "offline", profile: ModelProfile | None = None) -> None:
         self.name = name

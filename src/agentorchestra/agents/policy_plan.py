@@ -1,0 +1,142 @@
+"""The request for a plan (trust/plan.py): it shows the user's own words and the run's tools, nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from agentorchestra.agents.requests import request_settings, role_of
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.effects import Effect, EffectKind, Mode, Provenance, Tag
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.messages import Message, ModelRequest, ToolSchema
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.policy import PLAN
+from agentorchestra.core.protocols import Environment
+from agentorchestra.runtime.session import Session
+from agentorchestra.runtime.worlds import asked_environment
+from agentorchestra.tea.calling.actions import action_tags
+from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.prompts.prompt import Prompt
+from agentorchestra.trust.plan import SCHEMA
+from agentorchestra.trust.received import OWN_SEARCH
+
+ROLE = "policy"
+MOST_DESCRIBED = 200
+"""Characters of the description of a tool or an argument that are shown."""
+
+
+def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: str) -> Effect | None:
+    """Return the request for a plan; None where the run's model cannot state one.
+
+    Args:
+        session: a branch of the run for it alone.
+        words: the user's: the task, the session's earlier tasks, what was said since.
+        problem: why the last reply was of no use, "" for the first request.
+    """
+    role = role_of(ROLE, session)
+    model = role.model or session.model
+    try:
+        client = kit.models.client(model)
+    except UsageError:
+        return None
+    if not getattr(client, "states_plans", True):
+        return None
+    _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
+    settings = settings.model_copy(update={"output_schema": SCHEMA})
+    acting, reading = shown_tools(
+        [kit.tools[name] for name in session.manifest.tools if name in kit.tools], _environments(kit, session)
+    )
+    earlier = [one.task for one in session.manifest.earlier]
+    now = [words[0], *words[1 + len(earlier) :]]
+    messages = plan_messages(kit.prompts.get(PLAN), acting, reading, now, earlier=earlier, problem=problem)
+    return Effect(
+        kind=EffectKind.REQUEST_MODEL,
+        component=f"{model}@1.0.0",
+        content_hash=profile_hash,
+        arguments={"tools": [*acting], "sources": [*reading]},
+        request=ModelRequest(model=model, messages=messages, settings=settings),
+        mode=Mode.REPEATABLE,
+        role=ROLE,
+        purpose=PLAN,
+        provenance=(Provenance(kind="task", trust=Trust.USER),),
+    )
+
+
+def plan_messages(
+    prompt: Prompt,
+    acting: Mapping[str, str],
+    reading: Mapping[str, str],
+    words: Sequence[str],
+    *,
+    earlier: Sequence[str] = (),
+    problem: str = "",
+) -> tuple[Message, ...]:
+    """Return the messages of a request for a plan, from the tools as `shown_tools` has them."""
+    rules, said = prompt.messages(
+        acting=[*acting.values()], reading=[*reading.values()], earlier=earlier, words=words, problem=problem
+    )
+    return system_message(rules), Message(role="user", content=(TextBlock(text=said, trust=Trust.USER),))
+
+
+def shown_tools(
+    tools: Collection[Tool[..., Any]], environments: Collection[Environment] = ()
+) -> tuple[dict[str, str], dict[str, str]]:
+    """Return a line for each tool and action with effects, and one for each other, by name.
+
+    Those whose words come from outside are not shown, nor tools that only work for another tool.
+    """
+    inner = {name for one in tools for name in one.uses}
+    offered = [(one.name, one.schema, one.tags) for one in tools]
+    for environment in environments:
+        for action in environment.actions():
+            offered.append((f"{environment.name}_{action.name}", action, action_tags(environment, action.name)))
+    shown = sorted((one for one in offered if one[1].trust is not Trust.UNTRUSTED), key=itemgetter(0))
+    acting = {name: _line(name, schema, tags) for name, schema, tags in shown if _acts(name, tags)}
+    reading = {
+        name: f"- {name}: {_short(schema.description)}".rstrip(" :")
+        for name, schema, _ in shown
+        if name not in acting and name not in inner
+    }
+    return acting, reading
+
+
+def _environments(kit: Kit, session: Session[Any]) -> list[Environment]:
+    """Return the environments that the user gave or named for the run."""
+    names = sorted({*kit.given, *session.manifest.environments} & kit.environments.keys())
+    return [asked_environment(session.run, name) for name in names]
+
+
+def _acts(name: str, tags: frozenset[Tag]) -> bool:
+    """Return True for a tool of which policy may judge a call by its arguments."""
+    if tags == {Tag.EXECUTE}:
+        return False  # in a sandbox without a network
+    reads = Tag.NETWORK in tags and not name.startswith(OWN_SEARCH)
+    return reads or bool(tags & {Tag.SEND, Tag.SPEND, Tag.WRITE, Tag.EXECUTE})
+
+
+def _line(name: str, schema: ToolSchema, tags: frozenset[Tag]) -> str:
+    """Return a tool as a line: `pay(to: string, amount: number = 1) [spend] Pay somebody.`"""
+    required = schema.parameters.get("required", ())
+    given = ", ".join(
+        f"{argument}{'' if argument in required else '?'}: {_type(one)}"
+        for argument, one in schema.parameters.get("properties", {}).items()
+    )
+    touches = f" [{', '.join(sorted(tag.value for tag in tags))}]" if tags else ""
+    return f"- {name}({given}){touches} {_short(schema.description)}".rstrip()
+
+
+def _type(schema: Mapping[str, Any]) -> str:
+    kinds = [schema, *(one for key in ("anyOf", "oneOf") for one in schema.get(key, ()))]
+    listed = next((one["enum"] for one in kinds if "enum" in one), None)
+    names = [str(one["type"]) for one in kinds if "type" in one and one["type"] != "null"]
+    said = " | ".join(map(str, listed)) if listed else " or ".join(names) or "any"
+    what = _short(str(schema.get("description", "")))
+    return f"{said} ({what})" if what else said
+
+
+def _short(text: str) -> str:
+    said = " ".join(text.split())
+    return said if len(said) <= MOST_DESCRIBED else f"{said[: MOST_DESCRIBED - 1]}…"
