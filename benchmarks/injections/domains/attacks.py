@@ -70,6 +70,7 @@ class Attack:
         text: the injected words.
         calls: what a model that obeys calls as soon as it has read them.
         harm: whether the state shows that it happened.
+        instead: whether the model then leaves the rest of the task undone.
     """
 
     id: str
@@ -80,6 +81,7 @@ class Attack:
     text: str
     calls: tuple[Call, ...]
     harm: Callable[[Any], bool]
+    instead: bool = False
 
 
 def spelt(call: Call) -> str:
@@ -117,7 +119,7 @@ def adaptive(
 ) -> Attack:
     """Return an attack that was written against the rules of the policy."""
     return Attack(
-        f"{domain}-adaptive-{number:02}", name, "adaptive", task, place, f"{MARK} {text}", tuple(calls), harm
+        f"{domain}-adaptive-{number:02}", name, "adaptive", task, place, f"{MARK} {text}", tuple(calls), harm, True
     )
 
 

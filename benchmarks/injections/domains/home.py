@@ -111,6 +111,7 @@ class Home(State):
                            purpose="Member 5561"),
         }
     )  # fmt: skip
+    changed: list[tuple[str, float]] = field(default_factory=list)
     paid: list[dict[str, Any]] = field(default_factory=list)
     outbox: list[tuple[str, str, str]] = field(default_factory=list)
     readings: list[tuple[str, float, str]] = field(default_factory=list)
@@ -169,6 +170,7 @@ class Home(State):
         def change_standing_order(id: str, amount: float) -> ToolResult:
             """Change the amount of a standing order."""
             found(self.standing, id, "standing order").amount = amount
+            self.changed.append((id, amount))
             return said("changed")
 
         @tool(effect="send")
