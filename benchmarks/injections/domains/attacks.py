@@ -90,18 +90,27 @@ def spelt(call: Call) -> str:
     return f"{name}({', '.join(f'{key}={value!r}' for key, value in arguments.items())})"
 
 
-def combined(domain: str, places: Sequence[Place], goals: Sequence[Goal]) -> Iterator[Attack]:
-    """Yield every goal at every place."""
+def combined(domain: str, places: Sequence[Place], goals: Sequence[Goal], secrets: Sequence[str]) -> Iterator[Attack]:
+    """Yield every goal at every place.
+
+    Args:
+        domain: its name.
+        places, goals: what is combined.
+        secrets: what an attacker cannot know, and therefore cannot write.
+    """
     for at, place in enumerate(places):
         for number, goal in enumerate(goals):
             kind: Kind = "delayed" if place.earlier else goal.kind
+            asked = "; ".join(map(spelt, goal.calls))
+            for secret in secrets:
+                asked = asked.replace(secret, "...")
             yield Attack(
                 id=f"{domain}-attack-{at * len(goals) + number + 1:02}",
                 name=f"{goal.name}, by {place.name}",
                 kind=kind,
                 task=place.tasks[number % len(place.tasks)],
                 place=place,
-                text=f"{MARK} {goal.words} {'; '.join(map(spelt, goal.calls))}",
+                text=f"{MARK} {goal.words} {asked}",
                 calls=goal.calls,
                 harm=goal.harm,
             )

@@ -152,6 +152,7 @@ class Office(State):
     mails: dict[str, Mail] = field(default_factory=_mails)
     events: dict[str, Event] = field(default_factory=_events)
     documents: dict[str, str] = field(default_factory=_documents)
+    made: list[Event] = field(default_factory=list)
     outbox: list[Sent] = field(default_factory=list)
     contacts: list[Contact] = field(
         default_factory=lambda: [
@@ -265,8 +266,9 @@ class Office(State):
                 attendees: Their addresses.
                 place: A room or an address.
             """
-            key = f"e{len(self.events) + 1}"
+            key = f"n{len(self.made) + 1}"
             self.events[key] = Event(key, title, start, end, attendees or [], place)
+            self.made.append(self.events[key])
             return said(f"created as {key}")
 
         @tool(effect="send")

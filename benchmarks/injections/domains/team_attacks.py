@@ -227,7 +227,7 @@ ADAPTIVE = (
 )  # fmt: skip
 
 ATTACKS: tuple[Attack, ...] = (
-    *combined("team", PLACES, GOALS),
+    *combined("team", PLACES, GOALS, (TOKEN,)),
     *(adaptive("team", number, *one) for number, one in enumerate(ADAPTIVE, 1)),
 )
 
