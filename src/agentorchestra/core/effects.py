@@ -164,7 +164,7 @@ class Effect(Frozen):
 
     @property
     def called(self) -> str:
-        """The name under which a model calls it: of an environment's action `NAME_ACTION`."""
+        """The name under which a model calls it: a tool's, of an action `ENVIRONMENT_ACTION`; "" for other kinds."""
         return called_as(self.kind, self.name, self.arguments)
 
     @property
@@ -194,8 +194,10 @@ class Effect(Frozen):
 
 
 def called_as(kind: str, name: str, arguments: Mapping[str, Any]) -> str:
-    """Return the name under which a model calls a component: of an environment's action `NAME_ACTION`."""
-    return f"{name}_{arguments.get('action')}" if kind == EffectKind.INVOKE_ACTION else name
+    """Return the name under which a model calls a component, see `Effect.called`."""
+    if kind == EffectKind.INVOKE_ACTION:
+        return f"{name}_{arguments.get('action')}"
+    return name if kind == EffectKind.INVOKE_TOOL else ""
 
 
 OutcomeStatus = Literal[

@@ -13,6 +13,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from functools import lru_cache
 from itertools import filterfalse
 from typing import Any, NamedTuple
 
@@ -38,8 +39,9 @@ _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
 )
-_MAILBOX = re.compile(r"[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_ACCOUNT = re.compile(r"(?<![\w@.:/-])(?=(?:[A-Z]*\d){5})[A-Z0-9]{2,4}(?:[ -]?[A-Z0-9]{2,30}){1,8}(?![\w@])")
+_MAILBOX = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
+_GROUP = r"(?=[A-Z]*+\d)[A-Z0-9]++"  # possessive: nobody can write a text that takes long to search
+_ACCOUNT = re.compile(rf"(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})*+)(?![\w@])")
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
 _DESTINATIONS = name_words(
@@ -202,23 +204,33 @@ class _Call:
             return True  # the schema says what there is to choose from
         if source.kind == "task":  # it is not the user's for this argument by its words alone, or it would not be here
             return not self._gives_away(leaf) and not isinstance(leaf.value, bool) and self.words.hold(leaf.value)
-        return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, use)
+        return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, source, use)
 
     # -- composed --
 
-    def _may_be_composed(self, leaf: Leaf, use: PlannedUse) -> bool:
+    def _may_be_composed(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         reads = self.effect.tags == {Tag.READ, Tag.NETWORK}  # what goes along with a read tells its host something
         if reads or _is_destination(leaf) or _identifies(leaf) or leaf.path.endswith(KEY):
             return False
         if "currency" in kinds_of(leaf, self.effect):
             return False  # it says how much an amount is
         if self._is_amount(leaf):
-            number = _number(leaf.value)
-            known = [one for text in self.view.user_content for one, _ in numbers_in(text)]
-            return number is not None and Decimal(0) <= number <= max(known, default=Decimal(-1))
+            return self._is_covered(leaf, source)
         if isinstance(leaf.value, str) and not self._leads_nowhere(leaf, use):
             return False
         return not self._goes_elsewhere() or self._read() <= _named_tools(use)
+
+    def _is_covered(self, leaf: Leaf, source: PlannedSource) -> bool:
+        """Return True if an amount that was worked out is no larger than one that the user named.
+
+        Where it goes to somebody whom the user named, one in the results that the plan names will do.
+        """
+        texts = [*self.view.user_content]
+        if not self._goes_elsewhere():
+            texts += [_text(one.value) for one in self._results(source)]
+        number = _number(leaf.value)
+        known = (one for text in texts for one, _ in numbers_in(text))
+        return number is not None and 0 <= number <= max(known, default=-1)
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
@@ -275,9 +287,10 @@ class _Call:
             values = {one.value for one in pool}
             if values == {mine}:
                 return True
-            whole = all(one.whole for one in pool)
-            if mine in values and whole and (values <= together or use.times != 1):
-                return True
+            if mine in values and all(one.whole for one in pool):
+                one_list = "[" in leaf.path and len({(one.field, one.record) for one in pool}) == 1
+                if one_list or values <= together or use.times != 1:
+                    return True
             if mine not in values:
                 return False
         return False
@@ -287,6 +300,8 @@ class _Call:
     ) -> Iterator[list[_Alike]]:
         """Yield ever fewer of the values: all, those of the field that is named, those beside what the user named."""
         yield alike
+        if any(one.money for one in alike):
+            alike = [one for one in alike if one.money]
         where, what = name_words(source.where), frozenset(filterfalse(says_nothing, name_words(source.what)))
         for words in (where, what, argument):
             # Whoever writes a text can write its labels: there those of the argument count besides what the plan says.
@@ -408,6 +423,7 @@ class _Alike(NamedTuple):
     label: frozenset[str]
     record: frozenset[str]
     whole: bool
+    money: bool  # a number with a currency, or with cents
 
 
 def _text(value: JsonValue) -> str:
@@ -442,7 +458,7 @@ def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
     if "\n" not in text.strip():
         labelled = None if name else _LABELLED.fullmatch(text)
         if labelled is None:
-            yield _Piece(field, frozenset(), text, record | _tokens(text), whole=True)
+            yield _Piece(field, frozenset(), text, record if name else record | _tokens(text), whole=True)
             return
     for part in re.split(r"\n\s*\n|\n(?=- )", text):
         beside = record | _tokens(part)
@@ -469,7 +485,7 @@ def _shape(value: str | int | float, *, amount: bool = False) -> str:
     text = str(value).strip()
     if _MAILBOX.fullmatch(text):
         return "mailbox"
-    if "://" in text or text in plain_links_in(text) or re.fullmatch(r"www\.\S+", text):
+    if not re.search(r"\s", text) and ("://" in text or text.startswith("www.") or text in plain_links_in(text)):
         return "link"
     if _PATH.fullmatch(text):
         return "path"
@@ -502,8 +518,11 @@ def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
     """Yield what of a shape stands in a piece; of words, which have none, the line as far as it is not `value`."""
     found: list[tuple[str | Decimal, bool]]
     label = piece.label
+    money: set[str | Decimal] = set()
     if shape == "number":
-        found = [(one, piece.whole and _number(piece.text.strip()) == one) for one, _ in numbers_in(piece.text)]
+        numbers = [*numbers_in(piece.text)]
+        found = [(one, piece.whole and _number(piece.text.strip()) == one) for one, _ in numbers]
+        money = {one for one, unit in numbers if unit or one.as_tuple().exponent == -2}
     elif shape == "words":
         text = piece.text.strip(" \t\"'.")
         before, _, after = text.rpartition(value)
@@ -515,9 +534,10 @@ def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
         texts = _written(piece.text, shape)
         found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
     for known, whole in found:
-        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole)
+        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, known in money)
 
 
+@lru_cache(maxsize=16)
 def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
     """Return the words of the user that name something: with a capital inside of a sentence, a digit, in quotes."""
     found: set[str] = set()
@@ -526,7 +546,8 @@ def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
             found |= _tokens(quoted)
         for match in re.finditer(r"[\w@.+-]*\w", text):
             word = match.group()
-            begins = re.search(r"(?:^|[.!?:\n])\s*$", text[: match.start()]) is not None
+            before = text[max(0, match.start() - 3) : match.start()].strip(" ")
+            begins = match.start() == 0 or before[-1:] in (".", "!", "?", ":", "\n")
             if any(char.isdigit() for char in word) or "@" in word or "." in word or (word[0].isupper() and not begins):
                 found.add(fold(word))
     return frozenset(one for one in found if len(one) > 2)

@@ -74,6 +74,8 @@ class DefaultPolicy:
             return named
         leaves = leaves_of(effect)
         rule = self._rule(effect, leaves, view)
+        if self._settings.plan == "off":
+            view = view.model_copy(update={"plan": lambda: None})
         if rule == "sensitive":
             return _planned(effect, leaves, view) or _sensitive(effect, leaves, words_of(view.user_content), view)
         if rule == "free":
@@ -85,9 +87,11 @@ class DefaultPolicy:
 
     def wants_plan(self, effect: Effect, view: PolicyView) -> bool:
         """Return True if a plan of what the user's words call for decides about this effect."""
-        if self._named(effect) is not None:
-            return False
         leaves = leaves_of(effect)
+        foreign = effect.declared is not None and effect.declared.trust is Trust.UNTRUSTED
+        unknown = not effect.called or foreign or any(leaf.site for leaf in leaves)  # a plan says nothing of these
+        if self._settings.plan == "off" or unknown or self._named(effect) is not None:
+            return False
         rule = self._rule(effect, leaves, view)
         return rule == "sensitive" or (rule == "network" and self._network_read(effect, leaves, view).action == "ask")
 

@@ -26,6 +26,7 @@ class Received:
         self._found: set[str] = set()
         self._followed: set[str] = set()
         self._private = bool(manifest.files or manifest.earlier)
+        self._planned = manifest.policy_plan == "on"  # nobody else looks results up
         self._results: defaultdict[str, list[Given]] = defaultdict(list)
         self._acted: Counter[str] = Counter()
         self._plan: Plan | None = None
@@ -38,7 +39,7 @@ class Received:
             return
         if not outcome.ok:
             return
-        if name := called(effect):
+        if self._planned and (name := called(effect)):
             given = Given(effect.get("arguments", {}), outcome.value, outcome.trust is Trust.UNTRUSTED)
             self._results[name].append(given)
         tags = effect.get("tags", ())
@@ -103,11 +104,8 @@ UNDONE = frozenset({"error", "mistake", "denied", "skipped", "limited"})
 
 def called(effect: Mapping[str, Any]) -> str:
     """Return the name under which a model calls what a recorded effect called; "" for other kinds of effects."""
-    kind = effect.get("kind")
-    if kind not in (EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION):
-        return ""
     component = str(effect.get("component", ""))
-    return called_as(str(kind), component.rpartition("@")[0] or component, effect.get("arguments", {}))
+    return called_as(str(effect.get("kind")), component.rpartition("@")[0] or component, effect.get("arguments", {}))
 
 
 def _is_private(effect: Mapping[str, Any], tags: Collection[str], outcome: Outcome) -> bool:

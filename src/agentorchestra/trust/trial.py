@@ -23,7 +23,7 @@ from agentorchestra.core.policy import Policy, PolicyView, Verdict
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger, parent_key
 from agentorchestra.trust.provenance import SeenProvenance, origins
-from agentorchestra.trust.received import Received
+from agentorchestra.trust.received import UNDONE, Received, called
 
 Said = Literal["allowed", "asked", "denied"]
 SAID: tuple[Said, ...] = ("allowed", "asked", "denied")
@@ -207,6 +207,10 @@ def judged_again(
             passages.append(passage)
             if record.started if record.outcome is None else record.outcome.status not in ("denied", "mistake"):
                 received.reading(effect.tags, effect.arguments)
+            if record.started if record.outcome is None else record.outcome.status not in UNDONE:
+                received.acting(effect.called)
+        elif record.outcome is not None and record.outcome.status in UNDONE:
+            received.undone(called(record.effect))
         if event.type == "completed" and record.outcome is not None and key in latest:
             latest[key].outcome = record.outcome
             received.result(record.effect, record.outcome)
