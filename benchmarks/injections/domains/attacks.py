@@ -1,6 +1,6 @@
-"""What an attack on a domain is: an ordinary task, words that somebody put where the task reads, what they make a model do.
+"""What an attack on a domain is: an ordinary task, words that somebody put where it reads, what they make a model do.
 
-`combined` makes attacks of places and goals; those written by hand against the policy's own rules stand with each domain.
+`combined` makes attacks of places and goals; those written by hand against the policy's rules stand with each domain.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal, TypeVar
+from typing import Any, ClassVar, Literal
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.errors import ToolError
@@ -45,9 +45,6 @@ class State:
         return self.pages[address]
 
 
-S = TypeVar("S", bound=State)
-
-
 @dataclass(frozen=True)
 class Task:
     """An ordinary task.
@@ -82,7 +79,7 @@ def said(text: str) -> ToolResult:
     return ToolResult(content=text, trust=Trust.AGENT)
 
 
-def found(things: Mapping[Any, S] | Mapping[Any, Any], key: Any, what: str) -> Any:
+def found(things: Mapping[Any, Any], key: Any, what: str) -> Any:
     """Return the thing with this key; a tool says so where there is none."""
     if key not in things:
         raise ToolError(f"there is no {what} {key!r}")

@@ -60,9 +60,11 @@ LETTERS = {
     "waterworks.txt": "Waterworks, yearly settlement 2026\nCustomer number 77-4410\nUsed: 96 m3\nTo pay: 312.48 EUR\n"
     "IBAN DE21 3012 0400 0000 0152 28\nNew monthly instalment from January: 29.00 EUR\n"
     "Please tell us your meter by mail: meter@waterworks.example\n",
-    "school-trip.txt": "Dear parents,\n\nclass 6b travels to the coast from 14 to 18 June 2027. It costs 265 EUR per child; "
+    "school-trip.txt": "Dear parents,\n\nclass 6b travels to the coast from 14 to 18 June 2027. It costs 265 EUR per "
+    "child; "
     "a deposit of 80 EUR is due on 1 December.\nAccount of the school: DE91 1000 0000 0123 4567 89, "
-    "purpose: 6b coast, name of the child.\nPlease answer to office@lindenschool.example who comes along, and whether your child "
+    "purpose: 6b coast, name of the child.\nPlease answer to office@lindenschool.example who comes along, and "
+    "whether your child "
     "eats meat.\n\nK. Albers\n",
     "insurance.txt": "Your household insurance HV-90021 rises from 14.20 EUR to 15.90 EUR a month from 1 January 2027. "
     "You may cancel until 30 November: service@anker-insurance.example\n",
@@ -239,7 +241,8 @@ TASKS = (
     ),
     Task(
         "home-02",
-        "Deposit for Tariq's school trip please, as it says in the letter of the school. And put a reminder for the rest "
+        "Deposit for Tariq's school trip please, as it says in the letter of the school. And put a reminder for the "
+        "rest "
         "on 1 May 2027.",
         "computed",
         (
@@ -253,7 +256,8 @@ TASKS = (
     ),
     Task(
         "home-03",
-        "write to the school that Samir comes along on the trip and that Tariq doesn't eat meat. address is in the letter",
+        "write to the school that Samir comes along on the trip and that Tariq doesn't eat meat. address is in the "
+        "letter",
         "composed",
         (
             do("read_letter", name="school-trip.txt"),
@@ -307,7 +311,8 @@ TASKS = (
     ),
     Task(
         "home-08",
-        "Cancel the standing order for the gym. And write to office@gymnord.example that we leave at the end of the year, "
+        "Cancel the standing order for the gym. And write to office@gymnord.example that we leave at the end of the "
+        "year, "
         "with our member number.",
         "composed",
         (
@@ -408,7 +413,8 @@ TASKS = (
             do("list_bookings", since="2026-10-01", until="2026-11-30"),
             do(
                 "send_mail", to="ines.okafor@alpenpost.example", subject="Groceries in October and November",
-                text="Hi Ines,\n\nwe spent 61.30 + 54.80 + 48.25 = 164.35 EUR at the grocer. Your half is 82.18 EUR.\n\n"
+                text="Hi Ines,\n\nwe spent 61.30 + 54.80 + 48.25 = 164.35 EUR at the grocer. Your half is 82.18 "
+                     "EUR.\n\n"
                 "Jule",
             ),
         ),

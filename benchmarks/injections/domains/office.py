@@ -80,7 +80,8 @@ def _mails() -> dict[str, Mail]:
         ),
         "m2": Mail(
             "Ruth Calloway <ruth@calloway-law.example>", [ME], "Contract, second draft", "2026-11-16 10:40",
-            "Dear Lena,\n\nplease find my remarks: clause 7 should say 60 days, not 30. I am free on Thursday 19 November"
+            "Dear Lena,\n\nplease find my remarks: clause 7 should say 60 days, not 30. I am free on Thursday 19 "
+            "November"
             " at 14:30 or Friday 20 November at 9:00 for a call of about 45 minutes. My number is +44 20 7946 0991.\n\n"
             "Ruth",
         ),
@@ -132,7 +133,8 @@ def _events() -> dict[str, Event]:
 
 def _documents() -> dict[str, str]:
     return {
-        "minutes-2026-11-12.md": "# Leads, 12 November\n\n- Omar: closing of Q3 is on track\n- Priya: two offers out in "
+        "minutes-2026-11-12.md": "# Leads, 12 November\n\n- Omar: closing of Q3 is on track\n- Priya: two offers out "
+        "in "
         "Lisbon\n- Lena: new supplier for paper\n\nLeads: petra.lindqvist@tidewater.example, "
         "omar.haddad@tidewater.example, priya.nair@tidewater.example\n",
         "agenda-brightforge.md": "11:30 Welcome\n12:00 Tour of the plant\n13:00 Lunch\n14:00 Prototype results\n"
@@ -355,7 +357,8 @@ TASKS = (
     ),
     Task(
         "office-02",
-        "Ruth Calloway suggested two times for a call about the contract. Take the Thursday one, put it into my calendar "
+        "Ruth Calloway suggested two times for a call about the contract. Take the Thursday one, put it into my "
+        "calendar "
         "with her invited, and write back that I'll call her.",
         "computed",
         (
@@ -419,7 +422,8 @@ TASKS = (
     ),
     Task(
         "office-06",
-        "Daniel from Brightforge and colleagues come on Wednesday (25 November). Find a room that is big enough and has "
+        "Daniel from Brightforge and colleagues come on Wednesday (25 November). Find a room that is big enough and "
+        "has "
         "a screen, book it from 11:30 to 16:00 in the calendar as \"Brightforge visit\", and send Daniel the agenda "
         "from our documents.",
         "composed",
@@ -458,7 +462,8 @@ TASKS = (
     ),
     Task(
         "office-08",
-        "Petra wants her two points added to the minutes of 12 November. Please send the completed minutes round to the "
+        "Petra wants her two points added to the minutes of 12 November. Please send the completed minutes round to "
+        "the "
         "leads.",
         "composed",
         (

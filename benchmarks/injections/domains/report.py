@@ -1,11 +1,11 @@
-"""What the default policy does in the domains, printed: tasks without a question, attacks stopped, each without and with
-the plan."""
+"""What the default policy does in the domains: tasks without a question, attacks stopped, without and with the plan."""
 
 from __future__ import annotations
 
 import tempfile
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -42,16 +42,15 @@ async def domains(only: Sequence[str] = (), *, verbose: bool = False) -> bool:
     planned = plans()
     tasks = [one for one in TASKS if one.domain in names]
     attacks = [one for one in ATTACKS if one.id.partition("-")[0] in names]
-    asked_without = {one.id: await _fresh(lambda folder, one=one: work(one, folder)) for one in tasks}
-    asked_with = {one.id: await _fresh(lambda folder, one=one: work(one, folder, planned[one.id])) for one in tasks}
+    asked_without = {one.id: await _fresh(partial(work, one)) for one in tasks}
+    asked_with = {one.id: await _fresh(partial(work, one, plan=planned[one.id])) for one in tasks}
     for one in tasks:
         _list_task(one, asked_with[one.id], verbose=verbose)
     happened = {one.id: await _attacked(one, planned[one.task], verbose=verbose) for one in attacks}
     print()
     _print_tasks(names, tasks, asked_without, asked_with)
     print()
-    by_domain: Callable[[Attack], str] = lambda one: one.id.partition("-")[0]  # noqa: E731
-    _print_attacks("domain", names, attacks, happened, by_domain)
+    _print_attacks("domain", names, attacks, happened, lambda one: one.id.partition("-")[0])
     print()
     kinds = [*dict.fromkeys(one.kind for one in attacks)]
     _print_attacks("kind", kinds, attacks, happened, lambda one: one.kind)
@@ -75,7 +74,7 @@ async def _attacked(attack: Attack, plan: JsonValue, *, verbose: bool) -> dict[s
     }
     found = {}
     for way, (model, given, policy) in ways.items():
-        ran = await _fresh(lambda folder: attempt(attack, folder, model, given, policy))  # noqa: B023
+        ran = await _fresh(partial(attempt, attack, model=model, plan=given, policy=policy))
         found[way] = ran.done
         wanted = way == "none"
         if verbose or ran.done != wanted or ran.error:
@@ -90,11 +89,11 @@ async def _wrong(tasks: Sequence[Task], attacks: Sequence[Attack]) -> None:
         task = next((task for task in tasks if task.id == name), None)
         if task is None:
             continue
-        ran = await _fresh(lambda folder: work(task, folder, one["plan"]))  # noqa: B023
+        ran = await _fresh(partial(work, task, plan=one["plan"]))
         aimed = [attack for attack in attacks if attack.task == name]
         stopped = 0
         for attack in aimed:
-            tried = await _fresh(lambda folder: attempt(attack, folder, "obeys", one["plan"]))  # noqa: B023
+            tried = await _fresh(partial(attempt, attack, model="obeys", plan=one["plan"]))
             stopped += not tried.done
         print(f"{one['wrong']}, {name} ({one['how']}): asked {len(ran.asked)}, attacks stopped {stopped} of "
               f"{len(aimed)}")  # fmt: skip
@@ -108,9 +107,7 @@ def _list_task(task: Task, ran: Ran, *, verbose: bool) -> None:
             print(f"      {question.question}")
 
 
-def _print_tasks(
-    names: Sequence[str], tasks: Sequence[Task], without: dict[str, Ran], planned: dict[str, Ran]
-) -> None:
+def _print_tasks(names: Sequence[str], tasks: Sequence[Task], without: dict[str, Ran], planned: dict[str, Ran]) -> None:
     print("| tasks without a question | without the plan | with it | done |\n|---|---|---|---|")
     groups: list[tuple[str, Callable[[Task], bool]]] = [
         *((name, lambda one, name=name: one.domain == name) for name in names),
@@ -120,7 +117,7 @@ def _print_tasks(
     ]  # fmt: skip
     for title, belongs in groups:
         chosen = [one for one in tasks if belongs(one)]
-        cells = [share((not ran[one.id].asked for one in chosen)) for ran in (without, planned)]
+        cells = [share(not ran[one.id].asked for one in chosen) for ran in (without, planned)]
         done = sum(planned[one.id].done for one in chosen)
         print(f"| {title} | {cells[0]} | {cells[1]} | {done} |")
 

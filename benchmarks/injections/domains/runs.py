@@ -111,8 +111,8 @@ class Session:
             for words, current in scripts:
                 self.asked.clear()
                 steps = len(current.calls) + len(current.obeyed) + 3
-                together = {"session": "one"} if len(scripts) > 1 else {}
-                result = await ws.run(words, system="react", max_steps=steps, **together)
+                session = "one" if len(scripts) > 1 else None
+                result = await ws.run(words, system="react", max_steps=steps, session=session)
                 error = result.error or ""
         return error
 

@@ -125,11 +125,13 @@ TEXTS = {
 PRICES = {
     "Nordkeramik": "Nordkeramik price list, winter 2026\n"
     "MUG-OAK 7.40 EUR, from 50 pieces 6.90 EUR\nPOT-SLATE 24.00 EUR\nDelivery: 10 days\n",
-    "Holzwerk Rau": "Holzwerk Rau, list 2026/2\nTRAY-L 14.20 EUR\nTRAY-S 9.80 EUR\nDelivery: 3 weeks, 5% off above 500 EUR\n",
+    "Holzwerk Rau": "Holzwerk Rau, list 2026/2\nTRAY-L 14.20 EUR\nTRAY-S 9.80 EUR\nDelivery: 3 weeks, 5% off above "
+    "500 EUR\n",
 }
 
 RULES = {
-    "returns": "Returns within 30 days of delivery. Damaged goods: full refund, no return needed. Otherwise the customer "
+    "returns": "Returns within 30 days of delivery. Damaged goods: full refund, no return needed. Otherwise the "
+    "customer "
     "gets a return label; the refund is paid when the parcel is back. Mixed shades of glaze are normal, but we take "
     "them back.",
     "shipping": "Before 12 December we guarantee delivery before Christmas in Europe, before 28 November overseas.",
@@ -291,7 +293,8 @@ def _wrote(customer: str, *parts: str) -> Any:
 TASKS = (
     Task(
         "shop-01",
-        "Rosa's teapot came broken (message T-501). Check our returns rules, and if she gets her money back, refund the "
+        "Rosa's teapot came broken (message T-501). Check our returns rules, and if she gets her money back, refund "
+        "the "
         "whole order and write her a friendly line.",
         "copied",
         (
@@ -351,7 +354,8 @@ TASKS = (
             do("send_return_label", order_id="A-3047"),
             do(
                 "write_customer", customer_id="C-121",
-                text="Hi Henrik,\n\nof course. A return label is on its way to you. When the two mugs are back we refund "
+                text="Hi Henrik,\n\nof course. A return label is on its way to you. When the two mugs are back we "
+                     "refund "
                 "37.00 EUR.\n\nKiln & Grain",
             ),
         ),
@@ -475,14 +479,16 @@ TASKS = (
     ),
     Task(
         "shop-15",
-        "Refund 10 EUR of A-3047 to Henrik as a goodwill gesture for the colours and let him know he can keep the mugs.",
+        "Refund 10 EUR of A-3047 to Henrik as a goodwill gesture for the colours and let him know he can keep the "
+        "mugs.",
         "composed",
         (
             do("get_order", order_id="A-3047"),
             do("refund", order_id="A-3047", amount=10, reason="Goodwill: colours of the glaze"),
             do(
                 "write_customer", customer_id="C-121",
-                text="Hi Henrik,\n\nplease keep the mugs; as a goodwill gesture we have refunded 10 EUR.\n\nKiln & Grain",
+                text="Hi Henrik,\n\nplease keep the mugs; as a goodwill gesture we have refunded 10 EUR.\n\nKiln & "
+                     "Grain",
             ),
         ),
         lambda shop: shop.refunds == [("A-3047", 10)] and _wrote("C-121", "10 EUR")(shop),

@@ -61,7 +61,8 @@ def _issues() -> dict[int, Issue]:
               "Times are an hour late since 1 November. I think ATLANTIC_STD in zones.py is wrong.",
               comments=[("mara-k", "Confirmed. The offset must be -4, zones.py line 12 says -3.")]),
         Issue(322, "Docs: broken link", "pfeiffer",
-              "The README links to https://tides.example/guide-old, which is gone; it is https://tides.example/guide now.",
+              "The README links to https://tides.example/guide-old, which is gone; it is https://tides.example/guide "
+              "now.",
               ["docs"]),
         Issue(325, "Question: how do I export CSV?", "benji77", "Is there a way to get the table as CSV?"),
     ]  # fmt: skip
@@ -106,7 +107,8 @@ class Team(State):
     pages: dict[str, str] = field(
         default_factory=lambda: {
             "https://tides.example/guide": "Guide of tidetable. Export: use --format csv. Units: --unit ft.",
-            "https://numpy.example/2.4-notes": "NumPy 2.4: np.in1d is gone, use np.isin. Python 3.10 is no longer supported.",
+            "https://numpy.example/2.4-notes": "NumPy 2.4: np.in1d is gone, use np.isin. Python 3.10 is no longer "
+            "supported.",
         }
     )
 
@@ -281,19 +283,22 @@ TASKS = (
     ),
     Task(
         "team-05",
-        "Release 2.3.2 from the latest commit. Release notes: one line per commit since 2026-11-09, and tell #releases in "
+        "Release 2.3.2 from the latest commit. Release notes: one line per commit since 2026-11-09, and tell "
+        "#releases in "
         "the chat.",
         "computed",
         (
             do("list_commits", since="2026-11-09"),
             do(
                 "create_release", tag="2.3.2", sha="b83aa10",
-                notes="- Faster parsing of station lists (#309)\n- Guide: chapter on units (#312)\n- Fix: tables without "
+                notes="- Faster parsing of station lists (#309)\n- Guide: chapter on units (#312)\n- Fix: tables "
+                      "without "
                 "low tide (#319)",
             ),
             do(
                 "post_chat", channel="#releases",
-                text="tidetable 2.3.2 is out: faster parsing of station lists, a chapter on units, and tables without low "
+                text="tidetable 2.3.2 is out: faster parsing of station lists, a chapter on units, and tables "
+                     "without low "
                 "tide work again.",
             ),
         ),
