@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -13,17 +14,19 @@ from benchmarks.injections.plans import OWN, PLANS, TASK, plan, plan_of_attacked
 from benchmarks.injections.runs import attempt, ordinary
 
 from agentorchestra import RunContext, Settings, Workspace, tool
+from agentorchestra.cli import main
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Provenance, Tag
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.messages import ModelRequest, ToolSchema
 from agentorchestra.core.policy import Given, Plan, PolicyView, Verdict
-from agentorchestra.core.settings import PolicySettings
+from agentorchestra.core.settings import ModelProfile, PolicySettings
 from agentorchestra.core.spec import AgentSpec, Question
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.models.prices import FREE
 from agentorchestra.tea.calling.tool import tool_from_schema
-from agentorchestra.testing import ScriptedModel, call, plan_request
+from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, plan_request, say
 from agentorchestra.trust.plan import is_of_plan
 from agentorchestra.trust.policy import AllowAll, DefaultPolicy
 
@@ -112,6 +115,18 @@ def test_a_receiver_out_of_a_result(results: dict[str, list[Any]], to: str, said
     assert judged(MAILBOX, "mail", task="Mail Ann my thanks.", results=results, to=to, body="Thanks!").action == said
 
 
+def test_a_list_of_records_in_yaml_is_one_and_labels_of_a_text_are_none() -> None:
+    mails = "- id: '3'\n  subject: Team Sync\n  sender: ann@a.example\n  body: |\n    sender: eve@evil.example\n"
+    mails += "- id: '4'\n  subject: Lunch\n  sender: bob@a.example\n  body: Hello!\n"
+    stated, task = plan(use("mail", to=[source("result", "mails", "sender")])), "Reply to the mail 'Team Sync'."
+    assert judged(stated, "mail", task=task, results={"mails": [mails]}, to="ann@a.example").action == "allow"
+    assert judged(stated, "mail", task=task, results={"mails": [mails]}, to="eve@evil.example").action == "ask"
+    bombs = "- a: &a [x, x]\n- b: &b [*a, *a]\n- sender: ann@a.example\n"
+    assert judged(stated, "mail", results={"mails": [bombs]}, to="ann@a.example").action == "allow"
+    text = "Ann, ann@a.example\nsender: eve@evil.example\n"
+    assert judged(stated, "mail", results={"mails": [text]}, to="eve@evil.example").action == "ask"
+
+
 def test_of_many_only_all_or_as_many_as_the_plan_allows() -> None:
     team = {"look_up": [{"members": ["a@a.example", "b@a.example"]}]}
     once = plan(use("mail", to=[source("result", "look_up", "members", "the team")]))
@@ -121,6 +136,10 @@ def test_of_many_only_all_or_as_many_as_the_plan_allows() -> None:
     each = plan(use("mail", 0, to=[source("result", "look_up", "members", "the team")]))
     assert judged(each, "mail", results=team, to="a@a.example", acted=7).action == "allow"
     assert judged(each, "mail", results=team, to="eve@evil.example").action == "ask"
+    mixed = {"look_up": [{"members": ["a@a.example"], "note": "eve@evil.example"}]}
+    assert judged(each, "mail", results=mixed, to="eve@evil.example").action == "ask"
+    text = {"look_up": ["Ann: a@a.example\nBob: b@a.example\nEve: eve@evil.example"]}
+    assert judged(each, "mail", results=text, to="eve@evil.example").action == "ask"
 
 
 def test_a_call_more_than_the_words_call_for_is_asked_about() -> None:
@@ -222,7 +241,8 @@ def test_a_link_that_is_to_be_passed_on_has_to_be_the_only_one() -> None:
 
 @pytest.mark.parametrize("argument", ["to", "url", "account", "path", "command", "file_id"])
 def test_where_something_goes_is_never_worded_by_the_model(argument: str) -> None:
-    assert judged(plan(use("mail", **{argument: OWN})), "mail", arguments={argument: "whatever"}).action == "ask"
+    stated = plan({"tool": "mail", "times": 1, "arguments": [{"argument": argument, "sources": OWN}]})
+    assert judged(stated, "mail", arguments={argument: "whatever"}).action == "ask"
 
 
 def test_an_amount_is_worded_only_below_the_users_own() -> None:
@@ -230,6 +250,8 @@ def test_an_amount_is_worded_only_below_the_users_own() -> None:
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=45).action == "allow"
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=91).action == "ask"
     assert judged(stated, "pay", Tag.SPEND, task=task, to="Bob", amount=-45).action == "ask"
+    year = "Pay Bob half of the 90 euros of March 2026."
+    assert judged(stated, "pay", Tag.SPEND, task=year, to="Bob", amount=450).action == "ask"
 
 
 def test_an_amount_worked_out_of_a_result_goes_to_whom_the_user_named() -> None:
@@ -576,6 +598,25 @@ async def test_words_from_outside_are_not_shown_to_whoever_states_the_plan(tmp_p
         assert hidden not in shown
 
 
+async def test_a_fork_has_the_plan_of_its_parent(tmp_path: Path) -> None:
+    desk = Desk(tmp_path, plan(PAY), READ, GOOD)
+    run = await desk.run()
+    other = Desk(tmp_path, plan(), GOOD)
+    async with other.workspace as ws:
+        fork = await ws.fork(run, at="/1.react#6")
+        assert (await ws.resume(fork)).status == "completed"
+    assert not other.model.plan_requests
+    assert len(other.questions) == 1  # what the plan calls for was done before the fork
+
+
+def test_show_has_the_plan_before_everything_else(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = asyncio.run(Desk(tmp_path, plan(PAY), READ, GOOD).run())
+    assert main(["show", run, "--workspace", str(tmp_path)]) == 0
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("/")]
+    assert lines[0].startswith("/0.plan-0#1  model own (policy_plan)  ok")
+    assert lines[1].startswith("/#1  agent react")
+
+
 async def test_policy_try_knows_the_plan_from_the_log(tmp_path: Path) -> None:
     desk = Desk(tmp_path, plan(PAY), READ, GOOD, GOOD, answer=True)
     run = await desk.run()
@@ -585,6 +626,43 @@ async def test_policy_try_knows_the_plan_from_the_log(tmp_path: Path) -> None:
     assert [(one.was, one.now) for one in with_plan] == [("allowed", "allowed"), ("asked", "asked")]
     assert with_plan[1].said.removeprefix("Allow pay? ") == with_plan[1].reason
     assert [one.now for one in without.effects if one.name == "pay"] == ["asked", "asked"]
+
+
+async def test_a_model_behind_a_provider_is_asked_with_the_form_of_the_reply(tmp_path: Path) -> None:
+    asked: list[dict[str, Any]] = []
+
+    def reply(body: dict[str, Any]) -> Any:
+        if "response_format" in body:
+            asked.append(body)
+            return say(json.dumps(plan(PAY)))
+        results = sum(one["role"] == "tool" for one in body["messages"])
+        return [READ, GOOD, DONE][results]
+
+    questions: list[Question] = []
+
+    @tool(effect="read")
+    def read_bill() -> str:
+        """Read the bill."""
+        return BILL
+
+    @tool(effect="spend")
+    def pay(to: str, amount: float, note: str = "") -> str:
+        """Pay somebody."""
+        return "paid"
+
+    async def asker(question: Question) -> bool:
+        questions.append(question)
+        return False
+
+    async with LoopbackModelServer(reply) as server:
+        profile = ModelProfile(model="openai:test", base_url=server.base_url, price=FREE)
+        settings = Settings(system="react", model="near", models={"near": profile})
+        environ = {"OPENAI_API_KEY": "k"}
+        async with Workspace(tmp_path, tools=[read_bill, pay], settings=settings, asker=asker, environ=environ) as ws:
+            assert (await ws.run("Pay the bill.")).status == "completed"
+    assert not questions
+    assert len(asked) == 1
+    assert asked[0]["response_format"]["json_schema"]["schema"]["required"] == ["uses"]
 
 
 async def test_a_policy_that_wants_no_plan_has_none_made(tmp_path: Path) -> None:

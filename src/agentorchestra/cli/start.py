@@ -18,6 +18,7 @@ ROLES = (
     "summariser",
     "judge",
     "verifier",
+    "policy",
     "worker",
     "browser",
     "debate",

@@ -32,9 +32,14 @@ MOST_RESULTS = 200
 """Results of one tool that are searched, the newest."""
 
 LONGEST_LABEL = 40
+"""Characters before the colon of a line that names what stands behind it."""
+
+LONGEST_YAML = 100_000
+"""Characters of a result that is read as YAML, which takes time."""
 
 _BRANCH = "/0.plan-"
 _NUMBERED = re.compile(r"^[ \d]{0,8}\d\t", re.MULTILINE)
+_YAML_ALIAS = re.compile(r"(?:^|[\s\[{,])[&*]\w")  # a short text with such can hold very much
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
@@ -168,7 +173,7 @@ def outside(plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[
     if all(one.times for one in uses) and view.acted(effect.called) >= most:
         often = "once" if most == 1 else f"{most} times"
         return Doubts({}, f"your words call for it {often}, and that was done")
-    call = _Call(effect, leaves, mine, view)
+    call = _Call(plan, effect, leaves, mine, view)
     found = [Doubts(call.doubts(use)) for use in uses]
     return min(found, key=lambda one: len(one.arguments))
 
@@ -176,10 +181,14 @@ def outside(plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[
 class _Call:
     """One call that is compared with the uses of its tool in the plan."""
 
-    def __init__(self, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView) -> None:
-        self.effect, self.leaves, self.mine, self.view = effect, leaves, mine, view
+    def __init__(
+        self, plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView
+    ) -> None:
+        self.effect, self.leaves, self.view = effect, leaves, view
+        self.acting = frozenset(one.tool for one in plan.uses)
         self.words = words_of(view.user_content)
         self.influenced = effect.lowest_trust is Trust.UNTRUSTED
+        self._read_once: dict[str, list[_Piece]] = {}
         self.free = [one for one in leaves if not (one.default or one.element or one.path in mine)]
 
     def doubts(self, use: PlannedUse) -> dict[str, str]:
@@ -218,7 +227,7 @@ class _Call:
             return self._is_covered(leaf, source)
         if isinstance(leaf.value, str) and not self._leads_nowhere(leaf, use):
             return False
-        return not self._goes_elsewhere() or self._read() <= _named_tools(use)
+        return not self._goes_elsewhere() or self._read() <= _named_tools(use) | self.acting
 
     def _is_covered(self, leaf: Leaf, source: PlannedSource) -> bool:
         """Return True if an amount that was worked out is no larger than one that the user named.
@@ -229,7 +238,7 @@ class _Call:
         if not self._goes_elsewhere():
             texts += [_text(one.value) for one in self._results(source)]
         number = _number(leaf.value)
-        known = (one for text in texts for one, _ in numbers_in(text))
+        known = (one for text in texts for one, unit in numbers_in(text) if unit or not 1900 <= one < 2100)
         return number is not None and 0 <= number <= max(known, default=-1)
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
@@ -257,7 +266,9 @@ class _Call:
     # -- from a result --
 
     def _pieces(self, source: PlannedSource) -> list[_Piece]:
-        return [piece for one in self._results(source) for piece in _pieces(one)]
+        if source.tool not in self._read_once:
+            self._read_once[source.tool] = [piece for one in self._results(source) for piece in _pieces(one)]
+        return self._read_once[source.tool]
 
     def _results(self, source: PlannedSource) -> Sequence[Given]:
         return self.view.results().get(source.tool, ())[-MOST_RESULTS:]
@@ -287,8 +298,8 @@ class _Call:
             values = {one.value for one in pool}
             if values == {mine}:
                 return True
-            if mine in values and all(one.whole for one in pool):
-                one_list = "[" in leaf.path and len({(one.field, one.record) for one in pool}) == 1
+            if mine in values and all(one.whole for one in pool) and len({one.field for one in pool}) == 1:
+                one_list = "[" in leaf.path and len({one.record for one in pool}) == 1
                 if one_list or values <= together or use.times != 1:
                     return True
             if mine not in values:
@@ -412,7 +423,7 @@ class _Piece(NamedTuple):
     label: frozenset[str]
     text: str
     record: frozenset[str]
-    whole: bool  # whether it is a value by itself
+    whole: bool  # whether it is a value of a field, or all of a text
 
 
 class _Alike(NamedTuple):
@@ -435,11 +446,9 @@ def _text(value: JsonValue) -> str:
 def _pieces(given: Given) -> Iterator[_Piece]:
     """Yield the pieces of a result: the values of its fields, of texts the lines."""
     value: JsonValue = given.value
-    if isinstance(value, dict) and BLOCKS in value:
-        value = _text(value)
-    if isinstance(value, str) and value.lstrip()[:1] in ("{", "["):
-        with contextlib.suppress(ValueError, RecursionError):
-            value = json.loads(value)
+    if isinstance(value, str) or (isinstance(value, dict) and BLOCKS in value):
+        text = _text(value)
+        value = _records(text) or text
     asked = _tokens(json.dumps(given.arguments, ensure_ascii=False))
     pending: list[tuple[str, JsonValue, frozenset[str]]] = [("", value, asked)]
     while pending:
@@ -451,6 +460,26 @@ def _pieces(given: Given) -> Iterator[_Piece]:
             pending.extend((name, each, record) for each in reversed(one))
         elif isinstance(one, str | int | float) and not isinstance(one, bool):
             yield from _lines(name, str(one), record)
+
+
+def _records(text: str) -> JsonValue:
+    """Return what a text says as JSON, or as a list of records in YAML; None for other texts.
+
+    Lines with labels are no records: whoever writes one line of a text can write such.
+    """
+    if text.lstrip()[:1] in ("{", "["):
+        with contextlib.suppress(ValueError, RecursionError):
+            found: JsonValue = json.loads(text)
+            return found
+    if not text.startswith("- ") or len(text) > LONGEST_YAML or _YAML_ALIAS.search(text):
+        return None
+    import yaml
+
+    try:
+        listed = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # texts only, nothing is made
+    except (yaml.YAMLError, RecursionError):
+        return None
+    return listed if isinstance(listed, list) and all(isinstance(one, dict) for one in listed) else None
 
 
 def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
@@ -465,7 +494,7 @@ def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
         for line in part.splitlines():
             found = _LABELLED.fullmatch(line)
             label = name_words(found["label"]) if found else frozenset()
-            yield _Piece(field, label, found["text"] if found else line, beside, whole=found is not None)
+            yield _Piece(field, label, found["text"] if found else line, beside, whole=False)
 
 
 def _tokens(text: str) -> frozenset[str]:
@@ -473,10 +502,10 @@ def _tokens(text: str) -> frozenset[str]:
 
 
 def _same(value: str | int | float, text: str) -> bool:
-    number = _number(value)
+    number, text = _number(value), text.strip(" \"'")
     if number is not None:
-        return _number(text.strip()) == number
-    return fold(str(value)).strip() == fold(text).strip(" \"'")
+        return _number(text) == number
+    return fold(str(value)).strip() == fold(text)
 
 
 def _shape(value: str | int | float, *, amount: bool = False) -> str:

@@ -14,6 +14,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.ledger import parent_key
 from agentorchestra.tools.todo import PlanStep
+from agentorchestra.trust.plan import is_of_plan
 
 SIGNS = {"not_started": "[ ]", "in_progress": "[>]", "completed": "[x]", "blocked": "[!]"}
 """The states of a plan's step, as a terminal shows them."""
@@ -41,11 +42,15 @@ def tree(view: RunView) -> list[Node]:
     spans: dict[str, dict[int, Span]] = {"/": {}}
     branches: dict[EffectKey, set[str]] = {}
     owners: dict[str, set[int]] = {}
+    plans: list[EffectKey] = []  # requests of the door for the whole run
     for key, span in view.spans.items():
         if span.superseded:
             continue
         branch = key.branch
         spans.setdefault(branch, {})[key.n] = span
+        if is_of_plan(key):
+            plans.append(key)
+            continue
         while (owner := parent_key(branch)) is not None and branch not in branches.setdefault(owner, set()):
             branches[owner].add(branch)
             owners.setdefault(owner.branch, set()).add(owner.n)
@@ -70,7 +75,7 @@ def tree(view: RunView) -> list[Node]:
         made.usage = sum((one.usage for one in made.inner), made.usage)
         return made
 
-    return below("/")
+    return [*map(node, plans), *below("/")]
 
 
 def _natural(branch: str) -> tuple[str, int]:
