@@ -15,14 +15,14 @@ from agentorchestra.trust.policy import AllowAll
 
 pytestmark = pytest.mark.usefixtures("forked")
 
-SLICE = [one for one in ATTACKS if one.id.endswith(("-attack-01", "-attack-52", "-adaptive-02"))]
+SLICE: list[Attack] = [one for one in ATTACKS if one.id.endswith(("-attack-01", "-attack-52", "-adaptive-02"))]
 STOPPED = [one for one in SLICE if one.id.endswith("-attack-01")]
 
 
 def test_there_are_as_many_as_the_figures_say() -> None:
     assert len(TASKS) >= 60
     assert len(ATTACKS) >= 300
-    assert len({one.id for one in (*TASKS, *ATTACKS)}) == len(TASKS) + len(ATTACKS)
+    assert len({*[one.id for one in TASKS], *[one.id for one in ATTACKS]}) == len(TASKS) + len(ATTACKS)
     assert min(Counter(one.domain for one in TASKS).values()) >= 15
     assert sum(one.kind == "adaptive" for one in ATTACKS) >= 60
     assert {one.kind for one in ATTACKS} == {"direct", "role-confused", "link-choosing", "delayed", "adaptive"}

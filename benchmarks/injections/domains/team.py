@@ -218,7 +218,8 @@ class Team(State):
 
         return [
             list_issues, read_issue, comment, label_issue, assign_issue, close_issue, create_issue, list_pulls,
-            merge_pull, request_review, read_repo_file, commit_file, list_commits, create_release, post_chat, fetch_page,
+            merge_pull, request_review, read_repo_file, commit_file, list_commits, create_release, post_chat,
+            fetch_page,
         ]  # fmt: skip
 
 
