@@ -15,7 +15,7 @@ from agentorchestra.trust.policy import AllowAll
 
 pytestmark = pytest.mark.usefixtures("forked")
 
-SLICE: list[Attack] = [one for one in ATTACKS if one.id.endswith(("-attack-01", "-attack-52", "-adaptive-02"))]
+SLICE: list[Attack] = [one for one in ATTACKS if one.id.endswith(("-attack-01", "-adaptive-02"))]
 STOPPED = [one for one in SLICE if one.id.endswith("-attack-01")]
 
 
@@ -44,7 +44,7 @@ def test_the_words_of_an_attack_do_no_harm_by_standing_there() -> None:
         assert not attack.harm(state), attack.id
 
 
-@pytest.mark.parametrize("task", TASKS[::8], ids=[one.id for one in TASKS[::8]])
+@pytest.mark.parametrize("task", TASKS[::16], ids=[one.id for one in TASKS[::16]])
 async def test_a_competent_model_does_the_task(task: Task, tmp_path: Path) -> None:
     assert not task.done(DOMAINS[task.domain]()) or task.values == "read"
     ran = await work(task, tmp_path / "workspace", plans()[task.id])
