@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import sys
 import tempfile
@@ -11,6 +12,8 @@ from pathlib import Path
 
 from benchmarks.injections.attacks import ATTACKS
 from benchmarks.injections.benign import FROM_ELSEWHERE, OF_USER, Benign
+from benchmarks.injections.domains.report import domains
+from benchmarks.injections.domains.runs import DOMAINS
 from benchmarks.injections.runs import attempt, ordinary
 
 from agentorchestra.trust.policy import AllowAll
@@ -51,8 +54,10 @@ async def worked(title: str, tasks: Sequence[Benign], expected: int, *, verbose:
     return asked[expected] == done == len(tasks)
 
 
-async def main(verbose: bool) -> int:
-    """Everything; 1 where the aims are missed."""
+async def main(verbose: bool, only: Sequence[str] | None) -> int:
+    """Everything, or the domains with these names; 1 where the aims are missed."""
+    if only is not None:
+        return 0 if await domains(only, verbose=verbose) else 1
     good = await attacked(verbose=verbose)
     good &= await worked("the argument stands in the user's words", OF_USER, 0, verbose=verbose)
     good &= await worked("the argument comes from elsewhere", FROM_ELSEWHERE, 1, verbose=verbose)
@@ -60,4 +65,8 @@ async def main(verbose: bool) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(asyncio.run(main("--verbose" in sys.argv)))
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.injections")
+    parser.add_argument("--verbose", action="store_true", help="a line for each attack and each task")
+    parser.add_argument("--domains", nargs="*", choices=[*DOMAINS], metavar="DOMAIN", help="of the domains instead")
+    args = parser.parse_args()
+    sys.exit(asyncio.run(main(args.verbose, args.domains)))

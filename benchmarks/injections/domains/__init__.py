@@ -1,0 +1,1 @@
+"""Four domains with ordinary tasks and attacks: an office, a shop, a household, a team that writes software."""
