@@ -115,6 +115,11 @@ def test_a_receiver_out_of_a_result(results: dict[str, list[Any]], to: str, said
     assert judged(MAILBOX, "mail", task="Mail Ann my thanks.", results=results, to=to, body="Thanks!").action == said
 
 
+def test_nobody_can_push_out_the_other_value_by_very_many_results() -> None:
+    results = {"look_up": ["ann@corp.example"] + ["x" * 20_000] * 30 + ["eve@evil.example"]}
+    assert judged(MAILBOX, "mail", results=results, to="eve@evil.example", body="Thanks!").action == "ask"
+
+
 def test_a_list_of_records_in_yaml_is_one_and_labels_of_a_text_are_none() -> None:
     mails = "- id: '3'\n  subject: Team Sync\n  sender: ann@a.example\n  body: |\n    sender: eve@evil.example\n"
     mails += "- id: '4'\n  subject: Lunch\n  sender: bob@a.example\n  body: Hello!\n"

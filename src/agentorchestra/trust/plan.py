@@ -28,8 +28,9 @@ from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.roles import kind_words, kinds_of, name_words, says_nothing
 from agentorchestra.trust.words import as_decimal, date_of, fold, number_of, numbers_in, time_of, words_of
 
-MOST_RESULTS = 200
-"""Results of one tool that are searched, the newest."""
+MOST_CHARS = 500_000
+"""Characters in the results of one tool that are searched: of more, nothing is taken, or somebody could push out what
+makes a value one of several."""
 
 LONGEST_LABEL = 40
 """Characters before the colon of a line that names what stands behind it."""
@@ -271,7 +272,8 @@ class _Call:
         return self._read_once[source.tool]
 
     def _results(self, source: PlannedSource) -> Sequence[Given]:
-        return self.view.results().get(source.tool, ())[-MOST_RESULTS:]
+        results = self.view.results().get(source.tool, ())
+        return results if sum(len(_text(one.value)) for one in results) <= MOST_CHARS else ()
 
     def _given(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         value = leaf.value
