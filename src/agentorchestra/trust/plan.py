@@ -25,8 +25,18 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedUse, PolicyView
 from agentorchestra.trust.addresses import links_in, plain_links_in
 from agentorchestra.trust.arguments import KEY, Leaf, harmless
-from agentorchestra.trust.roles import kind_words, kinds_of, name_words, says_nothing
-from agentorchestra.trust.words import as_decimal, date_of, fold, number_of, numbers_in, time_of, words_of
+from agentorchestra.trust.roles import WEEKDAYS, kind_words, kinds_of, name_words, says_nothing
+from agentorchestra.trust.words import (
+    MONTHS,
+    as_decimal,
+    date_of,
+    days_in,
+    fold,
+    number_of,
+    numbers_in,
+    time_of,
+    words_of,
+)
 
 MOST_CHARS = 500_000
 """Characters in the results of one tool that are searched: of more, nothing is taken, or somebody could push out what
@@ -49,6 +59,8 @@ _MAILBOX = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _GROUP = r"(?=[A-Z]*+\d)[A-Z0-9]++"  # possessive: nobody can write a text that takes long to search
 _ACCOUNT = re.compile(rf"(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})*+)(?![\w@])")
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
+
+_PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d(?:[ ()/.-]{0,2}\d){7,13}(?!\w)")
 
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
@@ -212,9 +224,18 @@ class _Call:
             return False
         if leaf.choice:
             return True  # the schema says what there is to choose from
-        if source.kind == "task":  # it is not the user's for this argument by its words alone, or it would not be here
-            return not self._gives_away(leaf) and not isinstance(leaf.value, bool) and self.words.hold(leaf.value)
+        if source.kind == "task":
+            return self._is_said(leaf, source)
         return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, source, use)
+
+    def _is_said(self, leaf: Leaf, source: PlannedSource) -> bool:
+        """Return True if a value stands in the user's words, where much hangs on it in the plan's words too.
+
+        The plan was stated from the user's words alone, so what it names beside an argument is meant for that argument.
+        """
+        if isinstance(leaf.value, bool) or not _stands(leaf.value, self.view.user_content):
+            return False
+        return not self._gives_away(leaf) or _stands(leaf.value, (source.what,))
 
     # -- composed --
 
@@ -225,18 +246,18 @@ class _Call:
         if "currency" in kinds_of(leaf, self.effect):
             return False  # it says how much an amount is
         if self._is_amount(leaf):
-            return self._is_covered(leaf, source)
+            return self._is_covered(leaf, source, use)
         if isinstance(leaf.value, str) and not self._leads_nowhere(leaf, use):
             return False
-        return not self._goes_elsewhere() or self._read() <= _named_tools(use) | self.acting
+        return not self._goes_elsewhere(use) or self._read() <= _named_tools(use) | self.acting
 
-    def _is_covered(self, leaf: Leaf, source: PlannedSource) -> bool:
+    def _is_covered(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         """Return True if an amount that was worked out is no larger than one that the user named.
 
         Where it goes to somebody whom the user named, one in the results that the plan names will do.
         """
         texts = [*self.view.user_content]
-        if not self._goes_elsewhere():
+        if not self._goes_elsewhere(use):
             texts += [_text(one.value) for one in self._results(source)]
         number = _number(leaf.value)
         known = (one for text in texts for one, unit in numbers_in(text) if unit or not 1900 <= one < 2100)
@@ -251,9 +272,16 @@ class _Call:
             for place in _places_in(str(leaf.value))
         )
 
-    def _goes_elsewhere(self) -> bool:
-        """Return True if the call goes to where the user did not say."""
-        return any(_is_destination(one) for one in self.free)
+    def _goes_elsewhere(self, use: PlannedUse) -> bool:
+        """Return True if the call goes to where the user did not say, by an address or by the name that has it."""
+        return any(_is_destination(one) and not self._is_named(one, use) for one in self.free)
+
+    def _is_named(self, leaf: Leaf, use: PlannedUse) -> bool:
+        """Return True if a value stands beside a name of the user's wherever the plan says that it is from."""
+        sources = [one for one in _sources(use, leaf) if one.kind == "result"]
+        found = [(self._anchors(one), piece) for one in sources for piece in self._pieces(one)]
+        beside = [anchors & piece.record for anchors, piece in found if _same(leaf.value, piece.text)]
+        return bool(beside) and all(beside)
 
     def _read(self) -> frozenset[str]:
         """Return the tools whose results from outside the text may hold."""
@@ -280,12 +308,20 @@ class _Call:
         if _is_destination(leaf) or self._is_amount(leaf):
             return self._is_the_one(leaf, source, use, self._pieces(source))
         if _identifies(leaf):
-            return any(_same(value, piece.text) for piece in self._pieces(source))
+            return self._is_meant(leaf, source)
         texts = [_text(one.value) for one in self._results(source)]
         if isinstance(value, str) and not self._leads_nowhere(leaf, use):
             # What it links to is judged, unless the whole of what was read is passed on.
             return any(fold(value).strip() == fold(text).strip() for text in texts)
         return any(words_of((text,)).hold(value) for text in texts)
+
+    def _is_meant(self, leaf: Leaf, source: PlannedSource) -> bool:
+        """Return True if an id stands there, beside what the user named if any id does."""
+        pieces = self._pieces(source)
+        found = [one for one in pieces if _same(leaf.value, one.text)]
+        fields = {one.field for one in found}
+        beside = [one for one in pieces if one.field in fields and self._anchors(source) & one.record]
+        return bool(found) and (not beside or any(one in beside for one in found))
 
     def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[_Piece]) -> bool:
         """Return True if no other value of its kind could have been meant."""
@@ -323,12 +359,15 @@ class _Call:
                 alike = named
                 break
         yield alike
-        anchored = [one for one in alike if any(self._names(word) for word in one.record)]
-        if anchored:
-            yield anchored
+        names = _names_in(self.view.user_content)
+        for words in (names, names & _tokens(source.what)):
+            if anchored := [one for one in alike if one.record & words]:
+                yield anchored
 
-    def _names(self, word: str) -> bool:
-        return word in _names_in(self.view.user_content)
+    def _anchors(self, source: PlannedSource) -> frozenset[str]:
+        """Return the names of the user's that the plan means, or all of them where it says none."""
+        names = _names_in(self.view.user_content)
+        return names & _tokens(source.what) or names
 
     def _is_amount(self, leaf: Leaf) -> bool:
         if isinstance(leaf.value, bool) or _number(leaf.value) is None:
@@ -406,9 +445,31 @@ def _number(value: JsonValue) -> Decimal | None:
 
 
 def _places_in(text: str) -> set[str]:
-    """Return what in a text leads elsewhere: addresses, mailboxes, accounts."""
+    """Return what in a text leads elsewhere: addresses, mailboxes, phone numbers, accounts."""
     found = {one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)}
-    return found | set(_MAILBOX.findall(text)) | {one for one in _ACCOUNT.findall(text) if _long_code(one)}
+    return (
+        found
+        | {*_MAILBOX.findall(text), *_PHONE.findall(text)}
+        | {one for one in _ACCOUNT.findall(text) if _long_code(one)}
+    )
+
+
+def _stands(value: str | int | float, texts: tuple[str, ...]) -> bool:
+    """Return True if a value stands in texts of the user's, also as dates without a year, "the 5th", a file's name."""
+    words = words_of(texts)
+    if words.hold(value):
+        return True
+    text = str(value).strip()
+    if text.isdecimal():
+        return len(text) < 3 and any(re.search(rf"(?<!\w){text}(?:st|nd|rd|th|\.)(?!\w)", fold(one)) for one in texts)
+    if moment := re.fullmatch(r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2})(?::00)?)?", text):
+        day = date_of(moment[1])
+        known = words.hold(moment[1]) or (
+            day is not None and any((day.month, day.day) in days_in(one) for one in texts)
+        )
+        return known and (moment[2] is None or words.hold(moment[2]))
+    stem, dot, suffix = text.rpartition(".")
+    return bool(dot) and len(stem) > 2 and suffix.isalnum() and len(suffix) < 5 and words.hold(stem)
 
 
 def _long_code(text: str) -> bool:
@@ -581,4 +642,4 @@ def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
             begins = match.start() == 0 or before[-1:] in (".", "!", "?", ":", "\n")
             if any(char.isdigit() for char in word) or "@" in word or "." in word or (word[0].isupper() and not begins):
                 found.add(fold(word))
-    return frozenset(one for one in found if len(one) > 2)
+    return frozenset(one for one in found if len(one) > 2) - MONTHS.keys() - WEEKDAYS

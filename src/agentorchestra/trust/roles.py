@@ -63,7 +63,7 @@ _EMPTY = _ARTICLES | _words(
 )
 """Words that say nothing by themselves, or fit everything."""
 
-_WEEKDAYS = _words(
+WEEKDAYS = _words(
     "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag "
     "sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles jueves viernes sábado domingo "
     "today tomorrow heute morgen demain aujourd hui hoy mañana"
@@ -238,7 +238,7 @@ def _specific(value: str, leaf: Leaf, effect: Effect, texts: tuple[str, ...]) ->
 
 def _only_calendar(words: list[str]) -> bool:
     """Return True for a part of a date (`June 13`)."""
-    return all(one in MONTHS or one in _WEEKDAYS or one.isdigit() for one in words)
+    return all(one in MONTHS or one in WEEKDAYS or one.isdigit() for one in words)
 
 
 def _quoted(place: _Place) -> bool:
@@ -315,7 +315,7 @@ def _word_meant(value: str, place: _Place, argument: _Argument, effect: Effect) 
         return near in _KINDS["name"].before and place.before[-1] not in _ARTICLES
     if word in _EMPTY:
         return False
-    if word in MONTHS or word in _WEEKDAYS:
+    if word in MONTHS or word in WEEKDAYS:
         return _KINDS["day"] in argument.kinds
     if labelled or (behind and _stem(behind) in argument.words and _stem(behind) not in _EMPTY):
         return True

@@ -402,6 +402,12 @@ _DATES = (
     re.compile(rf"(?<!\w)(?P<n>{_NAMES})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?,?\s+(?P<y>\d{{4}})(?!\w)"),
     re.compile(r"(?<!\d)(?P<y>\d{4})\s?年\s?(?P<m>\d{1,2})\s?月\s?(?P<d>\d{1,2})\s?日"),
 )
+_DAYS = (
+    re.compile(
+        rf"(?<!\w)(?P<d>\d{{1,2}})(?:st|nd|rd|th|er|\.)?\s+(?:of\s+)?(?P<n>{_NAMES})(?!\w|\.?,?\s+\d{{4}}(?!\w))"
+    ),
+    re.compile(rf"(?<!\w)(?P<n>{_NAMES})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?!\w|,?\s+\d{{4}}(?!\w))"),
+)
 _SLASHED = re.compile(r"(?<![\w/])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<y>\d{4})(?![\w/])")
 _CLOCK = re.compile(
     r"(?<![\w:.])(?P<h>\d{1,2})(?:(?::|(?=\.\d\d\s?uhr)\.|(?<=\d)h)(?P<m>\d{2}))?(?::00)?\s?"
@@ -425,6 +431,12 @@ def dates_in(text: str) -> Iterator[date]:
     for day in written:
         with contextlib.suppress(ValueError):
             yield date(*day)
+
+
+def days_in(text: str) -> frozenset[tuple[int, int]]:
+    """Return the months and days of the dates without a year in a text."""
+    found = (match.groupdict() for pattern in _DAYS for match in pattern.finditer(fold(text)))
+    return frozenset((MONTHS[one["n"]], int(one["d"])) for one in found)
 
 
 def date_of(text: str) -> date | None:
