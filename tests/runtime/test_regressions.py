@@ -419,8 +419,8 @@ class Gated(MemoryStore):
             await gate()
         return epoch
 
-    async def load(self, run: str, *, after: int = 0, upto: int | None = None) -> list[Event]:
-        events = await super().load(run, after=after, upto=upto)
+    async def load(self, run: str, *, after: int = 0, upto: int | None = None, verify: bool = False) -> list[Event]:
+        events = await super().load(run, after=after, upto=upto, verify=verify)
         gate, self.loaded = self.loaded, None
         if gate is not None:
             await gate()
