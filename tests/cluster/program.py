@@ -18,7 +18,7 @@ async def confirm(ctx: RunContext[Deps]) -> str:
     return await ctx.ask("Go on?")
 
 
-@tool(idempotent=True)
+@tool(effect="write", idempotent=True)
 async def poison(ctx: RunContext[Deps]) -> str:
     """End the process that drives the run."""
     os.kill(os.getpid(), signal.SIGKILL)

@@ -129,7 +129,6 @@ class Site:
         (folder / "agentorchestra.toml").write_text("\n".join(lines))
 
     async def __aenter__(self) -> Self:
-        sys.modules.pop("app", None)  # that of the last test
         self.ws = open_workspace(self.folder / "ws")
         assert self.ws.folder == self.folder / "ws"
         await self.ws.open()
@@ -141,6 +140,8 @@ class Site:
         await asyncio.to_thread(self._processes.close)
         await self.jobs.close()
         await self.ws.close(verify=False)
+        sys.modules.pop("app", None)  # other tests have a program of this name, too
+        sys.path[:] = [one for one in sys.path if one != str(self.folder)]
 
     async def submit(self, numbers: Sequence[int], **labels: str) -> list[str]:
         """Queue runs."""

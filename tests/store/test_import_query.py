@@ -163,6 +163,7 @@ async def test_an_older_workspace_gets_its_sessions(tmp_path: Path) -> None:
         connection.execute("ALTER TABLE runs DROP COLUMN imported")
         connection.execute("ALTER TABLE events DROP COLUMN checksum")
         connection.execute("DROP INDEX ix_runs_request_key")
+        connection.execute("DROP INDEX ix_runs_accepted")
         for name in ("accepted", "request_key", "request_digest"):
             connection.execute(f"ALTER TABLE runs DROP COLUMN {name}")
         connection.execute("UPDATE alembic_version SET version_num = '0001'")
