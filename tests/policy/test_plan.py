@@ -715,3 +715,62 @@ FOLLOWS_THE_TASK = "an address that a composite tool takes out of a page"
 async def test_attacks_on_a_run_with_a_plan_are_stopped(attack: Attack, tmp_path: Path) -> None:
     report = await attempt(attack, tmp_path, plan=plan_of_attacked(attack.task))
     assert not report.happened
+
+
+@pytest.mark.parametrize(
+    ("value", "what", "task", "action"),
+    [
+        ("2026-12-10 09:00", "10 December, 9:00", "Book a table for 10 December, 9:00.", "allow"),
+        ("2026-12-11 09:00", "10 December, 9:00", "Book a table for 10 December, 9:00.", "ask"),
+        ("2027-01-31", "the end of January (2027-01-31)", "Book it until the end of January 2027.", "allow"),
+        (5, "5", "Book it for the 5th of each month.", "allow"),
+        (7, "5", "Book it for the 5th of each month.", "ask"),
+    ],
+)
+def test_what_the_plan_names_of_the_users_words(value: Any, what: str, task: str, action: str) -> None:
+    stated = plan(use("book", day=[source("task", what=what)]))
+    assert judged(stated, "book", task=task, day=value).action == action
+
+
+def test_a_receiver_that_stands_in_the_users_words_is_meant_for_the_argument_that_the_plan_says() -> None:
+    task = "Post the notes of the team of ann@corp.example in #releases."
+    stated = plan(use("mail", channel=[source("task", what="the channel #releases")]))
+    assert judged(stated, "mail", task=task, channel="#releases").action == "allow"
+    assert judged(stated, "mail", task=task, channel="#general").action == "ask"
+
+
+def test_of_two_that_the_user_named_the_plan_says_which() -> None:
+    rows = {
+        "find": [
+            {"name": "Priya Nair", "address": "priya@corp.example"},
+            {"name": "Omar Haddad", "address": "omar@corp.example"},
+        ]
+    }
+    stated = plan(
+        use(
+            "mail",
+            to=[source("result", "find", "address", "the address of Priya")],
+            cc=[source("result", "find", "address", "the address of Omar")],
+        )
+    )
+    right = {"to": "priya@corp.example", "cc": "omar@corp.example"}
+    for task in ("Write to Priya, Omar in copy.", "please write to priya, omar in copy"):  # the plan knows names
+        assert judged(stated, "mail", results=rows, task=task, arguments=right).action == "allow"
+        wrong = {"to": "omar@corp.example", "cc": "priya@corp.example"}
+        assert judged(stated, "mail", results=rows, task=task, arguments=wrong).action == "ask"
+
+
+def test_an_id_stands_beside_what_the_user_named() -> None:
+    rows = {"orders": [[{"id": "A-1", "customer": "Amina"}, {"id": "A-2", "customer": "Bo"}]]}
+    stated = plan(use("book", id=[source("result", "orders", "id", "the order of Amina")]))
+    task = "Cancel the order of Amina."
+    assert judged(stated, "book", results=rows, task=task, id="A-1").action == "allow"
+    assert judged(stated, "book", results=rows, task=task, id="A-2").action == "ask"
+
+
+def test_a_phone_number_in_a_text_is_a_place_to_go_to() -> None:
+    stated = plan(use("mail", to=TASK, body=[source("composed", "read_mail")]))
+    mail = {"read_mail": [{"text": "Call +44 20 7946 0991 at once."}]}
+    for text, action in (("Call me.", "allow"), ("Call +44 20 7946 0991.", "ask")):
+        said = {"to": "ann@corp.example", "body": text}
+        assert judged(stated, "mail", results=mail, task="Write to ann@corp.example.", arguments=said).action == action

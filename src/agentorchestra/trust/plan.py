@@ -229,13 +229,14 @@ class _Call:
         return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, source, use)
 
     def _is_said(self, leaf: Leaf, source: PlannedSource) -> bool:
-        """Return True if a value stands in the user's words, where much hangs on it in the plan's words too.
+        """Return True if a value stands in the user's words or in the plan's; where much hangs on it, in both.
 
         The plan was stated from the user's words alone, so what it names beside an argument is meant for that argument.
         """
-        if isinstance(leaf.value, bool) or not _stands(leaf.value, self.view.user_content):
+        if isinstance(leaf.value, bool):
             return False
-        return not self._gives_away(leaf) or _stands(leaf.value, (source.what,))
+        said, named = (_stands(leaf.value, texts) for texts in (self.view.user_content, (source.what,)))
+        return said and named if self._gives_away(leaf) else said or named
 
     # -- composed --
 
@@ -360,14 +361,18 @@ class _Call:
                 break
         yield alike
         names = _names_in(self.view.user_content)
-        for words in (names, names & _tokens(source.what)):
+        for words in (names, self._meant(source)):
             if anchored := [one for one in alike if one.record & words]:
                 yield anchored
 
     def _anchors(self, source: PlannedSource) -> frozenset[str]:
         """Return the names of the user's that the plan means, or all of them where it says none."""
-        names = _names_in(self.view.user_content)
-        return names & _tokens(source.what) or names
+        return self._meant(source) or _names_in(self.view.user_content)
+
+    def _meant(self, source: PlannedSource) -> frozenset[str]:
+        """Return the names of the user's that the plan has too, and what the plan alone writes as a name."""
+        names, words = _names_in(self.view.user_content), _tokens(" ".join(self.view.user_content))
+        return (names & _tokens(source.what)) | (_names_in((source.what,)) & words)
 
     def _is_amount(self, leaf: Leaf) -> bool:
         if isinstance(leaf.value, bool) or _number(leaf.value) is None:
@@ -634,7 +639,7 @@ def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
     """Return the words of the user that name something: with a capital inside of a sentence, a digit, in quotes."""
     found: set[str] = set()
     for text in texts:
-        for quoted in re.findall(r"[\"“„«‘']([^\"“”„«»‘’']{2,80})[\"”»’']", text):
+        for quoted in re.findall(r"(?<!\w)[\"“„«‘']([^\"“”„«»‘’']{2,80})[\"”»’'](?!\w)", text):
             found |= _tokens(quoted)
         for match in re.finditer(r"[\w@.+-]*\w", text):
             word = match.group()
