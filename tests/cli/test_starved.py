@@ -61,6 +61,20 @@ def test_too_few_descriptors(tmp_path: Path, most: int) -> None:
     assert "bug in agentorchestra" not in done.stderr and "make it writable" not in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("limit", "most", "said"),
+    [
+        (resource.RLIMIT_NOFILE, 10, "this process may have 10 open files (ulimit -n); allow at least 12"),
+        (resource.RLIMIT_AS, 150_000 * 1024, "address space (ulimit -v, in KiB); allow at least 268,435,456"),
+    ],
+)
+def test_limits_that_suffice_for_no_run(tmp_path: Path, limit: int, most: int, said: str) -> None:
+    done = ended([*RUN, "--workspace", str(tmp_path / "ws")], limit=(limit, most))
+    assert (done.returncode, done.stdout) == (1, "")
+    assert said in done.stderr
+    assert not (tmp_path / "ws").exists()
+
+
 @pytest.mark.parametrize("how", ["refused", "dies"])
 @pytest.mark.parametrize("most", [0, 3])
 def test_no_further_thread(tmp_path: Path, how: str, most: int) -> None:

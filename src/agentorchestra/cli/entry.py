@@ -18,7 +18,7 @@ import click
 
 from agentorchestra.cli.output import OutputError, emit_json, one_line, say
 from agentorchestra.core.errors import AgentOrchestraError, ResourceError, UndeclaredToolWarning, UsageError
-from agentorchestra.core.resources import shortage
+from agentorchestra.core.resources import refuse_small_limits, shortage
 
 DEBUG_VARIABLE = "AGENTORCHESTRA_DEBUG"
 USAGE = 2
@@ -48,6 +48,7 @@ def main(args: Sequence[str] | None = None) -> int:
         _quieten()
     _end_if_a_thread_cannot_begin()
     try:
+        refuse_small_limits()
         from agentorchestra.cli.group import cli
 
         code = cli.main(words, prog_name="agentorchestra", standalone_mode=False)

@@ -8,6 +8,9 @@ import re
 
 from agentorchestra.core.errors import ResourceError
 
+LEAST_ADDRESS_SPACE = 256 << 20
+LEAST_DESCRIPTORS = 12
+
 _THREADS = (
     "this process cannot start another thread: too little address space (ulimit -v) or too many threads (ulimit -u)"
 )
@@ -41,6 +44,22 @@ def shortage(exc: BaseException | None) -> str:
             return _OF_ERRNO[number] or _descriptors()
         exc = exc.__cause__ or exc.__context__
     return ""
+
+
+def refuse_small_limits() -> None:
+    """Raise ResourceError where a limit of the process is too small for any run.
+
+    With so little a thread can die before it has begun, and Python then waits for it without end.
+    """
+    import resource
+
+    for limit, least, what in (
+        (resource.RLIMIT_AS, LEAST_ADDRESS_SPACE, "bytes of address space (ulimit -v, in KiB)"),
+        (resource.RLIMIT_NOFILE, LEAST_DESCRIPTORS, "open files (ulimit -n)"),
+    ):
+        given = resource.getrlimit(limit)[0]
+        if given != resource.RLIM_INFINITY and given < least:
+            raise ResourceError(f"this process may have {given:,} {what}; allow at least {least:,}")
 
 
 def descriptor_shortage() -> str:
