@@ -148,10 +148,9 @@ def _end_if_a_thread_cannot_begin() -> None:
     before = sys.unraisablehook
 
     def unraisable(args: Any) -> None:
-        if (
-            getattr(args.object, "__name__", "") == "_bootstrap"
-        ):  # of threading.Thread; what it runs is reported otherwise
-            os.write(2, _NO_MEMORY)  # made before: there is no memory for more
+        # Of threading.Thread: what a thread runs is reported otherwise.
+        if getattr(args.object, "__name__", "") == "_bootstrap":
+            os.write(2, _NO_MEMORY)  # a constant: there is no memory to make a sentence
             os._exit(FAILED)
         before(args)
 

@@ -50,7 +50,7 @@ class RunQueue:
     def places(self) -> int:
         """How many runs may be driven here at the same time."""
         most = self._ws.settings.serve.max_runs
-        return RUNS_PER_CORE * len(os.sched_getaffinity(0)) if most is None else most
+        return RUNS_PER_CORE * (os.cpu_count() or 1) if most is None else most
 
     @property
     def driving(self) -> int:
