@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agentorchestra.core.content import Trust
@@ -21,9 +22,9 @@ NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
 SMALL = Limits(seconds=1.0, memory=20_000_000, depth=50, printed=1_000, processes=2)
 
 
-async def started() -> set[int]:
-    """Wait for the first interpreter."""
-    while not (found := interpreters()):  # noqa: ASYNC110 - other processes set no event
+async def at_work() -> set[int]:
+    """Wait for an interpreter that runs a program without end: one that only starts never needs so much time."""
+    while not (found := {pid for pid in interpreters() if psutil.Process(pid).cpu_times().user > 0.5}):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     return found
 
@@ -195,7 +196,7 @@ async def test_a_cancelled_call_kills_its_interpreter() -> None:
     """And the loop goes on while a program runs and prints: otherwise nothing here could cancel it."""
     patient = PythonTool(Limits(seconds=60.0, processes=1))
     work = asyncio.ensure_future(run(patient, "while True:\n    print('x')"))
-    busy = await started()
+    busy = await at_work()
     work.cancel()
     with pytest.raises(asyncio.CancelledError):
         await work
@@ -207,7 +208,7 @@ async def test_a_cancelled_call_kills_its_interpreter() -> None:
 async def test_a_call_waits_for_a_free_interpreter_and_gives_it_back() -> None:
     patient = PythonTool(Limits(seconds=60.0, processes=1))
     first = asyncio.ensure_future(run(patient, "while True:\n    pass"))
-    await started()
+    await at_work()
     second = asyncio.ensure_future(run(patient, "'second'"))
     await asyncio.sleep(0)
     first.cancel()
