@@ -218,6 +218,7 @@ class RunDriver:
                 if (result.until is None or result.until > parts.clock.now()) and not await self._answered_since(run):
                     return result
 
+        await parts.fetch_files(run_id, record.manifest.files)
         over = True
         try:
             result = await parts.engine.submit(run_id, drive)
@@ -372,6 +373,7 @@ class RunDriver:
     async def replay(self, run_id: str, given: RunObjects, *, pin: bool) -> ReplayReport:
         """Go through a run again; see Workspace.replay."""
         record = await self._parts.record(run_id)
+        await self._parts.fetch_files(run_id, record.manifest.files)
         await self._parts.ready(toolkits=False)  # what is recorded is not called
         equipment = await self._equipper.with_objects(self._equipper.of(record), given)
         events = await self._parts.store.load(run_id, verify=True)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import SettingsError, WorkspaceNotWritableError
-from agentorchestra.core.settings import PolicySettings, Settings
+from agentorchestra.core.settings import ArtifactsOptions, PolicySettings, Settings
 from agentorchestra.workspace.presets import with_preset
 
 SETTINGS_FILE = "agentorchestra.toml"
@@ -46,6 +46,13 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
     limits = values.get("budget")
     if isinstance(limits, dict) and (unknown := sorted(set(limits) - set(Budget.model_fields))):
         raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; the limits: {', '.join(Budget.model_fields)}")
+    options = values.get("artifacts_options")
+    if isinstance(options, dict) and (unknown := sorted(set(options) - set(ArtifactsOptions.model_fields))):
+        # Whoever writes a key there need not see it again.
+        raise SettingsError(
+            f"artifacts_options.{unknown[0]} in {path} is no option; the options: "
+            f"{', '.join(ArtifactsOptions.model_fields)}. Keys belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+        )
     try:
         settings = _settings_class()(**values)
     except ValidationError as exc:
