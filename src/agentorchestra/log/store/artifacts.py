@@ -277,7 +277,7 @@ def _checked(address: str) -> str:
 def _checked_options(options: ArtifactsOptions) -> ArtifactsOptions:
     if options.endpoint:
         parts = urlsplit(options.endpoint)
-        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in parts.netloc:
+        if parts.scheme not in ("http", "https") or not parts.hostname or "@" in options.endpoint:
             raise SettingsError(
                 "artifacts_options.endpoint is no address of a server; write https://host:9000, without keys"
             )
@@ -307,7 +307,8 @@ def _is_away(exc: Exception) -> bool:
 
 
 def _reason(exc: BaseException) -> str:
-    return str(exc).strip().splitlines()[0][:300] if str(exc).strip() else type(exc).__name__
+    said = str(getattr(exc, "strerror", None) or exc).strip()
+    return said.splitlines()[0][:300] if said else type(exc).__name__
 
 
 class _Cache:
