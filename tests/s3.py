@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import boto3
-from moto.server import DomainDispatcherApplication, create_backend_app
+from moto.backends import get_backend
+from moto.moto_server.werkzeug_app import DomainDispatcherApplication, create_backend_app
 from werkzeug.serving import make_server
 
 KEY, SECRET = "AKIATESTTESTTEST", "wJalrXUtnFEMI/K7MDENG/tests-only"
@@ -86,9 +87,7 @@ class Bucket:
     def objects(self, prefix: str = "") -> dict[str, bytes]:
         """What it holds, by key."""
         listed = self.client.list_objects_v2(Bucket=self.name, Prefix=prefix).get("Contents", [])
-        return {
-            one["Key"]: self.client.get_object(Bucket=self.name, Key=one["Key"])["Body"].read() for one in listed
-        }
+        return {one["Key"]: self.client.get_object(Bucket=self.name, Key=one["Key"])["Body"].read() for one in listed}
 
     def put(self, key: str, data: bytes) -> None:
         """Replace an object, past the store."""
@@ -102,9 +101,8 @@ def bucket() -> Iterator[Bucket]:
     try:
         yield server
     finally:
-        with contextlib.suppress(Exception):
-            server.client.delete_bucket(Bucket=server.name)
         server.stop()
+        get_backend("s3").reset()  # moto keeps what it holds for the whole process
 
 
 __all__ = ["KEY", "SECRET", "Bucket", "bucket"]

@@ -52,7 +52,7 @@ class Model:
             return decide(calls=[call("files_write", path="tides.txt", content=WRITTEN), call("stamp")])
         if steps == 1:
             await self.go_on.wait()
-            return decide(calls=[call("files_read", path="tides.txt", limit=1), call("measure")])
+            return decide(calls=[call("files_read", path="tides.txt"), call("measure")])
         self.seen = [str(one["content"]) for one in body["messages"] if one["role"] == "tool"][-2:]
         return decide(calls=[call("done", answer="sealed")])
 
@@ -175,8 +175,8 @@ async def test_a_run_goes_on_at_a_machine_that_shares_no_folder(
         model.go_on.set()
         assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.result(run_id)).error
         assert second.poll() is None
-        assert model.seen[0].count("tide table") == 1, model.seen
-        assert model.seen[1] == f"seal {short(SEAL)}, given {short(LEDGER)}"
+        assert "tide table" in model.seen[0], model.seen
+        assert f"seal {short(SEAL)}, given {short(LEDGER)}" in model.seen[1]
         assert model.asked.count(0) == 1, "what is recorded is not asked again"
         left = machines.folder("two") / "runs" / run_id
         assert (left / "files" / GIVEN).read_bytes() == LEDGER
@@ -201,6 +201,7 @@ async def test_a_run_goes_on_at_a_machine_that_shares_no_folder(
     assert (plain / "runs" / run_id / "files" / GIVEN).read_bytes() == LEDGER
 
 
+@pytest.mark.long
 async def test_files_stay_out_of_a_bundle_without_files(machines: Machines, model: Model, tmp_path: Path) -> None:
     model.go_on.set()
     async with machines.opened("front") as front:
@@ -214,6 +215,7 @@ async def test_files_stay_out_of_a_bundle_without_files(machines: Machines, mode
     assert not (machines.folder("third") / "runs" / run_id / "files").exists(), "nor were they fetched"
 
 
+@pytest.mark.long
 async def test_a_run_waits_for_a_bucket_that_is_away(machines: Machines, model: Model, tmp_path: Path) -> None:
     model.go_on.set()
     settings = {"database_retry_s": "0.2"}
@@ -233,12 +235,10 @@ async def test_a_run_waits_for_a_bucket_that_is_away(machines: Machines, model: 
         finally:
             machines.s3.answer = None
         assert await ended(front, run_id) is RunStatus.COMPLETED, (await front.result(run_id)).error
-        assert model.seen[1] == f"seal {short(SEAL)}, given {short(LEDGER)}"
+        assert f"seal {short(SEAL)}, given {short(LEDGER)}" in model.seen[1]
 
 
-async def test_an_outage_in_the_middle_of_a_run_loses_nothing(
-    machines: Machines, model: Model, tmp_path: Path
-) -> None:
+async def test_an_outage_in_the_middle_of_a_run_loses_nothing(machines: Machines, model: Model, tmp_path: Path) -> None:
     settings = {"database_retry_s": "0.2"}
     machines.folder("front", **settings)
     machines.folder("one", **settings)
@@ -262,10 +262,11 @@ async def test_an_outage_in_the_middle_of_a_run_loses_nothing(
         assert model.asked == [0, 1, 2], "nothing was asked twice"
 
 
+@pytest.mark.long
 async def test_machines_name_one_place(machines: Machines) -> None:
     await machines.worker("one")
-    machines.folder("two", artifacts=f"s3://{machines.s3.name}/other")
-    with pytest.raises(AssertionError, match="lie at 's3://artifacts/"):
-        await machines.worker("two")
-    with pytest.raises(AssertionError, match=r"the settings name 's3://artifacts/other'; set `artifacts = "):
-        await machines.command("two", "runs")
+    place = machines.folder("two", artifacts=f"s3://{machines.s3.name}/other")
+    process = start([*CLI, "worker", "--workspace", place], environ=machines.s3.environ)
+    _, said = await asyncio.to_thread(process.communicate)
+    assert process.returncode == 2 and "Traceback" not in said
+    assert f"lie at s3://artifacts/{machines.schema}, and the settings name s3://artifacts/other; set" in said

@@ -249,9 +249,9 @@ class Composition:
         for part in batches(range(len(missing)), [one.size for one in missing]):
             refs = tuple(missing[index] for index in part)
             held = await asyncio.gather(*(self.store.get_blob(one.sha256) for one in refs))
-            contents = {one.sha256: data for one, data in zip(refs, held, strict=True)}
-            put = partial(self.carried().put, run_id, refs, lambda one, of=contents: io.BytesIO(of[one.sha256]))
-            await asyncio.to_thread(put)
+            await asyncio.to_thread(
+                self.carried().put, run_id, refs, partial(_content, dict(zip(refs, held, strict=True)))
+            )
 
     async def record(self, run_id: str) -> RunRecord:
         """Return a run's row.
@@ -290,6 +290,10 @@ class Composition:
     def redact_json(self, value: JsonValue) -> Any:
         """Return a JSON value without secrets."""
         return Redactor(self.secrets()).json(value)
+
+
+def _content(held: Mapping[FileRef, bytes], ref: FileRef) -> io.BytesIO:
+    return io.BytesIO(held[ref])
 
 
 class Calls(DirectCalls):

@@ -65,7 +65,7 @@ class Artifacts:
 
     Attributes:
         address: as it was given, without a last slash.
-        owner: names the database; set before the first request that reads or writes a blob.
+        owner: names the database; "" for one that has no place for its artifacts yet.
         secrets: the keys in use, which must not reach the log, by name.
 
     Raises:
@@ -142,7 +142,7 @@ class Artifacts:
             OtherArtifactsError: if the artifacts there are another database's.
         """
         found = self._found_owner()
-        if found and self.owner and found != self.owner:
+        if found and found != self.owner:
             raise self._others()
 
     # --- requests --------------------------------------------------------------------------------
@@ -296,14 +296,10 @@ def _is_away(exc: Exception) -> bool:
         return True
     if isinstance(exc, OSError) and (exc.errno in _AGAIN or _code(exc) in ("502", "504")):
         return True
-    # Of botocore and aiohttp, which are loaded when one of these is raised.
     from botocore.exceptions import ConnectionError as NotConnectedError
-    from botocore.exceptions import HTTPClientError, ResponseStreamingError
-    from botocore.parsers import ResponseParserError
+    from s3fs.core import S3_RETRYABLE_ERRORS
 
-    return isinstance(exc, NotConnectedError | HTTPClientError | ResponseStreamingError | ResponseParserError) or (
-        type(exc).__name__ in ("ClientPayloadError", "FSTimeoutError")
-    )
+    return isinstance(exc, (NotConnectedError, *S3_RETRYABLE_ERRORS))
 
 
 def _reason(exc: BaseException) -> str:

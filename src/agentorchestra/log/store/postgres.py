@@ -101,6 +101,7 @@ class Examined:
     revision: str | None  # the workspace's format, None where there is none yet
     runs: int  # how many
     durable: bool  # whether the server syncs what it acknowledges
+    artifacts: tuple[str, str] | None  # where its artifacts lie, and its name there; None for its table
 
 
 class PostgresStore(SqlStore):
@@ -239,18 +240,18 @@ class PostgresStore(SqlStore):
             assert self._artifacts is not None
             self._artifacts.check()  # what cannot be used is not noted
             with connection.begin():
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
                 artifacts.create(connection, checkfirst=True)
-                connection.exec_driver_sql("LOCK TABLE artifacts")
                 noted = self._noted_artifacts(connection)
                 if noted is None:
                     noted = (self._artifacts.address, uuid.uuid4().hex)
                     connection.execute(artifacts.insert(), {"address": noted[0], "owner": noted[1]})
         address, owner = noted
-        if self._artifacts is None or self._artifacts.address != address:
-            here = "none" if self._artifacts is None else repr(self._artifacts.address)
+        here = None if self._artifacts is None else self._artifacts.address
+        if self._artifacts is None or here != address:
             raise OtherArtifactsError(
-                f"the artifacts of {self.place} lie at {address!r}, and the settings name {here}; set "
-                f"`artifacts = {address!r}`, or move them as docs/stores.md says"
+                f"the artifacts of {self.place} lie at {address}, and the settings name {here or 'none'}; set "
+                f'`artifacts = "{address}"`, or move them as docs/stores.md says'
             )
         self._artifacts.owner = owner
 
@@ -278,7 +279,8 @@ class PostgresStore(SqlStore):
                     revision = self._revision(connection)
                     count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
                     fsync = connection.exec_driver_sql("SHOW fsync").scalar()
-                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on")
+                    noted = self._noted_artifacts(connection)
+                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on", noted)
             finally:
                 engine.dispose()
         except Exception as exc:
