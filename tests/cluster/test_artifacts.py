@@ -185,6 +185,9 @@ async def test_a_run_goes_on_at_a_machine_that_shares_no_folder(
     # A machine that had no part in it.
     assert "sealed" in await machines.command("third", "show", run_id)
     await machines.command("third", "replay", run_id)
+    tree = tmp_path / "results"
+    await machines.command("third", "export", run_id, "--folder", tree)
+    assert {one.name: one.read_text() for one in tree.iterdir()} == {"tides.txt": WRITTEN}
     out = tmp_path / "run.zip"
     await machines.command("third", "export", run_id, "--out", out)
     with zipfile.ZipFile(out) as archive:

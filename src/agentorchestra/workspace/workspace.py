@@ -58,7 +58,7 @@ from agentorchestra.sandbox import Sandbox, Shell
 from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.creation import RunCreator
-from agentorchestra.workspace.driver import ReplayReport, RunDriver
+from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriver
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
@@ -931,6 +931,14 @@ class Workspace(Generic[Deps]):
             secrets=secret_variables(self.own.environ) | self._parts.secrets(),
             origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
         )
+
+    async def export_folder(self, run_id: str, out: str | Path) -> FolderWritten:
+        """Write the folder of a run into a new one, as it stands by the log: on any machine, whoever drove the run.
+
+        Raises:
+            BundleError: if `out` is there already or cannot be written, or the log has no folder of the run.
+        """
+        return await self._driver.export_folder(run_id, Path(out))
 
     async def import_file(self, path: str | Path) -> list[Imported]:
         """Take the run of a bundle, or whole logs as `agentorchestra log --jsonl` writes them, into this workspace.
