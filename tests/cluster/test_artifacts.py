@@ -61,7 +61,9 @@ class Machines:
     """Folders without anything in common but a database and a bucket."""
 
     def __init__(self, base: Path, database: str, schema: str, s3: Bucket, model_url: str) -> None:
+        base.mkdir(exist_ok=True)
         self.base, self.s3, self.schema = base, s3, schema
+        self._given = (database, s3, model_url)
         self._lines = [
             'app = "app:workspace"',
             'model = "tide"',
@@ -75,6 +77,11 @@ class Machines:
             'api_key_env = ""',
         ]
         self._processes = contextlib.ExitStack()
+
+    def beside(self, name: str) -> Machines:
+        """Machines with a database and an address of their own."""
+        database, s3, model_url = self._given
+        return Machines(self.base / name, database, f"{self.schema}_{name}", s3, model_url)
 
     def folder(self, name: str, **settings: str) -> Path:
         """The workspace's folder of a machine, made at the first call."""
@@ -197,9 +204,7 @@ async def test_a_run_goes_on_at_a_machine_that_shares_no_folder(
     assert SEAL in held.values() and WRITTEN.encode() in held.values()
     assert not [name for name, data in held.items() if SECRET.encode() in data]
     # The bundle's run is one of any workspace, also of one with an address of its own.
-    other = Machines(tmp_path / "elsewhere", "", "", machines.s3, "")
-    other.base.mkdir()
-    plain = other.base / "ws"
+    plain = tmp_path / "elsewhere" / "ws"
     python([*CLI, "import", out, "--workspace", plain])
     assert (plain / "runs" / run_id / "files" / GIVEN).read_bytes() == LEDGER
 
@@ -216,6 +221,15 @@ async def test_files_stay_out_of_a_bundle_without_files(machines: Machines, mode
     with zipfile.ZipFile(out) as archive:
         assert LEDGER not in {archive.read(name) for name in archive.namelist()}
     assert not (machines.folder("third") / "runs" / run_id / "files").exists(), "nor were they fetched"
+    # An imported run is shared by the machines of the database that it came to.
+    await machines.command("front", "export", run_id, "--out", tmp_path / "whole.zip")
+    others = machines.beside("others")
+    await others.command("one", "import", tmp_path / "whole.zip")
+    await others.command("two", "export", run_id, "--out", tmp_path / "again.zip")
+    with zipfile.ZipFile(tmp_path / "whole.zip") as one, zipfile.ZipFile(tmp_path / "again.zip") as two:
+        names = [name for name in one.namelist() if name.startswith(("blobs/", "files/"))]
+        assert LEDGER in {one.read(name) for name in names}
+        assert {name: one.read(name) for name in names} == {name: two.read(name) for name in names}
 
 
 @pytest.mark.long

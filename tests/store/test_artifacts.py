@@ -248,6 +248,22 @@ async def test_everybody_names_the_same_place(make: Make, s3: Bucket, schema: st
     await make("c", artifacts=f"s3://{s3.name}/{schema}/").open()  # a last slash says nothing
 
 
+async def test_a_place_that_was_moved(make: Make, server: Postgres, s3: Bucket, schema: str) -> None:
+    first = make()
+    await first.open()
+    await first.put_blob(LARGE)
+    await first.close()
+    for key, data in s3.objects(schema).items():
+        s3.put(f"moved/{key}", data)
+        s3.client.delete_object(Bucket=s3.name, Key=key)
+    address = f"s3://{s3.name}/moved/{schema}"
+    server.sql(f"UPDATE {schema}.artifacts SET address = '{address}'")  # as docs/stores.md says
+    await refused(make(), OtherArtifactsError, f'set `artifacts = "{address}"`')
+    store = make("b", artifacts=address)
+    await store.open()
+    assert await store.get_blob(NAME) == LARGE
+
+
 async def test_one_place_belongs_to_one_database(make: Make, schema: str) -> None:
     first, other = make(), make("b", database_schema=f"{schema}_b")
     await first.open()

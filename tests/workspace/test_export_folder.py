@@ -53,9 +53,7 @@ async def test_it_is_as_the_log_says(tmp_path: Path) -> None:
         assert not ws.run_folder(run).exists()
         with pytest.raises(BundleError, match=r"out is there already; name a folder that is not"):
             await ws.export_folder(run, tmp_path / "out")
-        with pytest.raises(
-            BundleError, match=r"nowhere/out cannot be written: No such file or directory"
-        ):
+        with pytest.raises(BundleError, match=r"nowhere/out cannot be written: No such file or directory"):
             await ws.export_folder(run, tmp_path / "nowhere/out")
     assert {one.name for one in tmp_path.iterdir()} == {"ws", "out"}, "nothing half-written is left"
 

@@ -46,18 +46,17 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
     limits = values.get("budget")
     if isinstance(limits, dict) and (unknown := sorted(set(limits) - set(Budget.model_fields))):
         raise SettingsError(f"budget.{unknown[0]} in {path} is no limit; the limits: {', '.join(Budget.model_fields)}")
-    options = values.get("artifacts_options")
-    if isinstance(options, dict) and (unknown := sorted(set(options) - set(ArtifactsOptions.model_fields))):
-        # Whoever writes a key there need not see it again.
-        raise SettingsError(
-            f"artifacts_options.{unknown[0]} in {path} is no option; the options: "
-            f"{', '.join(ArtifactsOptions.model_fields)}. Keys belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-        )
     try:
         settings = _settings_class()(**values)
     except ValidationError as exc:
         first = exc.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
+        if first["loc"][0] == "artifacts_options":  # what stands there may be a key: it is not repeated
+            raise SettingsError(
+                f"{name} in {path or 'the environment'} does not fit: {first['msg']}; the options are "
+                f"{', '.join(ArtifactsOptions.model_fields)}. Keys belong into AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY"
+            ) from None
         raise SettingsError(
             f"{name} = {first['input']!r} in {path or 'the environment'} does not fit: {first['msg']}; "
             "docs/settings.md lists the settings"
