@@ -14,7 +14,6 @@ import logging
 import os
 import re
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -359,8 +358,8 @@ class _Cache:
             self._size = sum(size for _, size, _ in found)
             if self._size <= CACHE_BYTES:
                 return
-            for at, size, path in sorted(found):
-                if self._size <= CACHE_BYTES * _KEPT or at > time.time():
+            for _, size, path in sorted(found):
+                if self._size <= CACHE_BYTES * _KEPT:
                     break
                 path.unlink(missing_ok=True)
                 self._size -= size
