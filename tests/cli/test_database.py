@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
 
 from tests.cli.support import APP_SETTINGS, LEASE, QUESTION, Folder
 from tests.postgres import PASSWORD, USER, Postgres
+from tests.s3 import SECRET, Bucket, bucket
 
 
 @pytest.fixture
@@ -57,6 +59,89 @@ def test_the_password_is_nowhere_in_the_log(remote: Folder, server: Postgres, sc
     assert PASSWORD not in shown and "secret:database" in shown
     assert server.sql(f"select count(*) from {schema}.runs where manifest like '%staple%'") == "0"
     assert server.sql(f"select count(*) from {schema}.events where body like '%staple%'") == "0"
+
+
+@pytest.fixture
+def bucketed(remote: Folder, schema: str) -> Iterator[tuple[Folder, Bucket]]:
+    """Artifacts in a bucket, its keys from the environment; copies of the folder are not looked at."""
+    with bucket() as s3:
+        remote.environment.update(s3.environ)
+        remote.environment["AGENTORCHESTRA_ARTIFACTS"] = f"s3://{s3.name}/{schema}"
+        remote.environment["AGENTORCHESTRA_DATABASE_RETRY_S"] = "0"
+        yield remote, s3
+
+
+def test_doctor_looks_at_the_artifacts(bucketed: tuple[Folder, Bucket], schema: str) -> None:
+    folder, s3 = bucketed
+    folder.write("lease.txt", LEASE * 1000)
+    place = f"s3://{s3.name}/{schema}"
+
+    def check(name: str, *words: str) -> tuple[str, str]:
+        done = folder.run("doctor", "--json", *words)
+        assert SECRET not in done.out
+        (found,) = [one for one in done.json["checks"] if one["name"] == name]
+        return found["status"], f"{found['detail']}; {found['hint']}"
+
+    assert check("artifacts") == ("ok", f"{place} answers; ")
+    assert s3.objects(schema) == {}, "nothing is written"
+    words = ("-f", "lease.txt", "--model", "offline", "--system", "agentorchestra", "--json")
+    done = folder.run("run", QUESTION, *words)
+    assert "three months" in done.json["answer"], done.err
+    assert check("artifacts") == ("ok", f"{place} answers; ")
+    assert check("log", "--deep")[0] == "ok"
+    given = next(key for key, data in s3.objects(schema).items() if data == (LEASE * 1000).encode())
+    s3.put(given, b"something else")
+    status, said = check("log", "--deep")
+    assert status == "fail" and "was changed after it was written" in said and done.json["run_id"] in said
+    folder.environment["AGENTORCHESTRA_ARTIFACTS"] = "s3://elsewhere"
+    status, said = check("artifacts")
+    assert (status, said) == (
+        "fail",
+        f"those of the database lie at {place}, and the settings name s3://elsewhere; "
+        f'set `artifacts = "{place}"`, or move them as docs/stores.md says',
+    )
+    refused = folder.run("runs")
+    assert refused.code == 2 and f"lie at {place}, and the settings name s3://elsewhere" in refused.error
+    folder.environment["AGENTORCHESTRA_ARTIFACTS"] = place
+    s3.answer = 403
+    assert check("artifacts")[1].startswith(f"the artifacts at {place} cannot be used: the store refuses these keys")
+    s3.answer = None
+
+
+def test_what_is_copied_and_collected_in_a_bucket(bucketed: tuple[Folder, Bucket], schema: str) -> None:
+    folder, s3 = bucketed
+    folder.write("lease.txt", LEASE * 1000)
+    words = ("-f", "lease.txt", "--model", "offline", "--system", "agentorchestra", "--json")
+    run = folder.run("run", QUESTION, *words).json["run_id"]
+    refused = folder.run("backup", "copy")
+    assert refused.code == 2
+    assert f"then the objects below s3://{s3.name}/{schema}, e.g. with `aws s3 sync`" in refused.error
+    assert folder.run("gc", "--json").json["blobs"] == 0
+    assert folder.run("gc", "--keep", "0", "--older-than", "0d", "--json").json["runs"] == [run]
+    assert any(data == (LEASE * 1000).encode() for data in s3.objects(schema).values()), "what is young stays"
+
+
+def test_a_bucket_that_cannot_be_used_is_one_sentence(bucketed: tuple[Folder, Bucket]) -> None:
+    folder, s3 = bucketed
+    folder.write("lease.txt", LEASE * 1000)
+    assert folder.run("runs").code == 0  # the place is noted
+    s3.answer = 503
+    done = folder.run("run", QUESTION, "-f", "lease.txt", "--model", "offline", "--system", "agentorchestra")
+    assert done.code == 1 and "have been away for 0 s (said ServiceUnavailable)" in done.error, done.err
+    s3.answer = None
+    assert folder.run("runs", "--json").json == [], "nothing was begun"
+    settings = folder.workspace.parent / "agentorchestra.toml"
+    settings.write_text(f'{settings.read_text()}\n[artifacts_options]\nsecret = "{SECRET}"\n')
+    done = folder.run("runs")
+    assert done.code == 2 and SECRET not in done.err + done.out
+    assert done.error.startswith("artifacts_options.secret in")
+    assert done.error.endswith(
+        "the options are endpoint, region, profile. Keys belong into AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
+    )
+    settings.write_text(settings.read_text().partition("[artifacts_options]")[0])
+    folder.environment["AGENTORCHESTRA_ARTIFACTS_OPTIONS__SECRET"] = SECRET
+    done = folder.run("runs")
+    assert done.code == 2 and SECRET not in done.err + done.out and "artifacts_options.secret" in done.error
 
 
 def test_doctor_says_which_store(remote: Folder, server: Postgres, schema: str) -> None:

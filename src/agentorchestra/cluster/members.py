@@ -39,6 +39,7 @@ QUIET_S = 5.0
 OWN_SETTINGS = frozenset(
     {
         "app",
+        "artifacts_options",
         "browser",
         "computer",
         "database",

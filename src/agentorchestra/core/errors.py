@@ -280,6 +280,18 @@ class StoreUnavailableError(StoreError):
     """The database does not answer, does not exist, or does not let this user in."""
 
 
+class ArtifactsError(StoreError):
+    """The bucket of the artifacts is not there, or is not open to these keys."""
+
+
+class ArtifactsUnavailableError(StoreUnavailableError):
+    """The store of the artifacts does not answer; the log can be written."""
+
+
+class OtherArtifactsError(SettingsError):
+    """The artifacts of this database lie elsewhere, or what lies there is another database's."""
+
+
 class StoreResourceError(StoreError):
     """The process lacks what it needs to read or write the log: descriptors, threads or memory."""
 

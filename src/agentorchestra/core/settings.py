@@ -179,6 +179,20 @@ class ServeSettings(BaseModel, frozen=True, extra="forbid"):
     take_up: Literal["accepted", "all"] = "accepted"
 
 
+class ArtifactsOptions(BaseModel, frozen=True, extra="forbid"):
+    """How the store of `artifacts` is reached from this machine. Keys never stand here.
+
+    Attributes:
+        endpoint: address of its server, such as `https://minio.example.org:9000`; "" for AWS_ENDPOINT_URL, or AWS.
+        region: "" for AWS_DEFAULT_REGION, or the profile's.
+        profile: in ~/.aws, whose keys are used; "" for AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE.
+    """
+
+    endpoint: str = ""
+    region: str = ""
+    profile: str = ""
+
+
 class RunLimit(BaseModel, frozen=True, extra="forbid"):
     """Limits of the runs of one model over all workers of a database.
 
@@ -863,7 +877,10 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
         database: of PostgreSQL, `postgresql://user@host:5432/name`, for the log instead of a file in the folder; never
             shown, as it may hold a password.
         database_schema: the workspace's own schema there.
-        database_retry_s: how long writes and reads wait for a database that is away.
+        database_retry_s: how long writes and reads wait for a database, or a store of artifacts, that is away.
+        artifacts: `s3://bucket/prefix`, where large artifacts and the files given with tasks lie in place of the
+            database and the folder, for workers that share no folder; only with `database`.
+        artifacts_options: how that store is reached from this machine.
         max_depth: how deep agents may be nested below the run's top agent.
         agents: settings of single agents, by name.
         programs: programs of the user's that are systems, by name (docs/programs.md).
@@ -923,6 +940,8 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     database: SecretStr | None = None
     database_schema: str = "agentorchestra"
     database_retry_s: float = Field(default=120.0, ge=0)
+    artifacts: str | None = None
+    artifacts_options: ArtifactsOptions = ArtifactsOptions()
     tool_timeout_s: float = Field(default=120.0, gt=0)
     max_result_chars: int = Field(default=20_000, ge=200)
     lease_s: float = Field(default=30.0, gt=0)

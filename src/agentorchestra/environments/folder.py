@@ -195,6 +195,31 @@ class FolderGround:
             await asyncio.to_thread(shutil.rmtree, gone, ignore_errors=True)
 
 
+async def write_folder(snapshot: bytes, target: Path, ctx: Any) -> Manifest:
+    """Write the folder of a snapshot into a new one, and nothing that lay besides it; return what the snapshot says.
+
+    Args:
+        snapshot: of a ground.
+        target: is not there yet.
+        ctx: has `read_artifact`.
+    """
+    refs = [ArtifactRef(name=FOLDER, sha256=name, size=0) for name in parts_named(snapshot)]
+    manifest = Manifest.from_bytes(snapshot, {one.sha256: await ctx.read_artifact(one) for one in refs})
+    tree = Tree(target, ctx, DEFAULT_LIMITS)
+
+    def temporary() -> Path:
+        descriptor, name = tempfile.mkstemp(dir=target.parent)
+        os.close(descriptor)
+        return Path(name)
+
+    try:
+        await asyncio.to_thread(target.mkdir)
+        await tree.put_back(manifest.entries, (), temporary)
+    finally:
+        tree.close()
+    return manifest
+
+
 class FolderEnvironment(ActionEnvironment):
     """An environment that works on the folder of its run and world; see this module.
 

@@ -12,6 +12,7 @@ from typing import Any
 from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import (
     AgentOrchestraError,
+    ArtifactsUnavailableError,
     BudgetExhaustedError,
     ReplayError,
     ScriptError,
@@ -48,6 +49,7 @@ class _End:
     until: datetime | None = None  # when the first timer is due
     cancelled: asyncio.CancelledError | None = None  # the cancellation of the caller's task
     script: ScriptError | None = None  # a test's script is wrong
+    away: ArtifactsUnavailableError | None = None  # what is kept apart from the log cannot be had now
 
     def fail(self, exc: Exception, sentence: str) -> None:
         """Note an error that is the run's."""
@@ -61,7 +63,7 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
 
     Raises:
         asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
-        StoreError: if the log itself fails.
+        StoreError: if the log itself fails, or the artifacts are away (after the status was written).
     """
     root: Session[Any] = Session.root(run)
     run.driving_since = run.clock.monotonic()
@@ -105,6 +107,8 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
         raise end.cancelled
     if end.script is not None:
         raise end.script  # louder than a status
+    if end.away is not None:
+        raise end.away
     return final
 
 
@@ -145,6 +149,8 @@ async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None)
         end.error = f"{how}; `agentorchestra resume` goes on from here"
         if run.leaving and not run.ledger.cancel_requested:
             end.status, end.error = RunStatus.RUNNING, HANDED_ON
+    except ArtifactsUnavailableError as exc:  # the log can be written: it says that no driver died
+        end.status, end.error, end.away = RunStatus.RUNNING, str(exc), exc
     except StoreError:
         raise
     except AgentOrchestraError as exc:

@@ -133,6 +133,15 @@ def last_snapshot(ledger: Ledger, place: Place, ref: str | None, *, before: int 
     return last if last_seq > came else ref
 
 
+def final_snapshot(ledger: Ledger, instance: str) -> str | None:
+    """Return where an instance stands in the world that is the run's; of a run under way, by what is recorded."""
+    name, state, seq = f"{ENV_STATE}{instance}", None, 0
+    for key, record in ledger.records.items():
+        if key.branch == "/" and record.outcome is not None and name in record.outcome.writes and record.seq > seq:
+            state, seq = record.outcome.writes[name], record.seq  # that of a winner among rivals, too
+    return last_snapshot(ledger, (MAIN, instance), state if isinstance(state, str) else None)
+
+
 def past_snapshots(ledger: Ledger, place: Place) -> set[str]:
     """Return the recorded states of an instance in this very world: none is gone back to for a branch's older view."""
     world, instance = place

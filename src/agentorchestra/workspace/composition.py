@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import io
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,7 +18,8 @@ from agentorchestra.core.errors import NotAllowedError, UnknownRunError
 from agentorchestra.core.events import Body, new_event
 from agentorchestra.core.protocols import RunRecord, Store, instance_of
 from agentorchestra.core.settings import Settings
-from agentorchestra.core.spec import RunManifest, RunResult, RunStatus
+from agentorchestra.core.spec import FileRef, RunManifest, RunResult, RunStatus
+from agentorchestra.log.store.references import GIVEN
 from agentorchestra.runtime.direct_calls import DirectCalls
 from agentorchestra.runtime.engine import LocalEngine
 from agentorchestra.runtime.run import Asker, Run, Services, wait_for
@@ -30,6 +34,7 @@ if TYPE_CHECKING:
     from agentorchestra.agents.components import Components
     from agentorchestra.tea.calling.tool import Tool
     from agentorchestra.tea.programs.interpreter import Interpreter
+    from agentorchestra.tools.files.storage import CarriedFiles
     from agentorchestra.tools.web.search.tool import Engines
 
 
@@ -211,6 +216,43 @@ class Composition:
         """Return the folder with the files that were given with a run's task."""
         return self.runs_folder / run_id / "files"
 
+    def carried(self) -> CarriedFiles:
+        """Return the files of the runs as they go to other machines and come from there."""
+        from agentorchestra.tools.files.storage import CarriedFiles
+
+        return CarriedFiles(self.files_folder, self.runs_folder)
+
+    async def share_files(self, refs: Sequence[FileRef]) -> None:
+        """Put kept files among the artifacts, where the settings name a place for them that all machines reach."""
+        if self.settings.artifacts is None:
+            return
+        from agentorchestra.environments.tree import batches
+
+        wanted = {one.sha256: one for one in refs}
+
+        async def share(ref: FileRef) -> None:
+            with await asyncio.to_thread(self.carried().content, ref) as file:
+                data = await asyncio.to_thread(file.read)
+            await self.store.put_blob(data, GIVEN)
+
+        for part in batches(range(len(wanted)), [one.size for one in wanted.values()]):
+            await asyncio.gather(*(share([*wanted.values()][index]) for index in part))
+
+    async def fetch_files(self, run_id: str, refs: Sequence[FileRef]) -> None:
+        """Fetch the files of a run that was made on another machine, where the settings name a place for them."""
+        if self.settings.artifacts is None:
+            return
+        from agentorchestra.environments.tree import batches
+
+        folder = self.files_of(run_id)
+        missing = await asyncio.to_thread(lambda: [one for one in refs if not (folder / one.name).exists()])
+        for part in batches(range(len(missing)), [one.size for one in missing]):
+            refs = tuple(missing[index] for index in part)
+            held = await asyncio.gather(*(self.store.get_blob(one.sha256) for one in refs))
+            await asyncio.to_thread(
+                self.carried().put, run_id, refs, partial(_content, dict(zip(refs, held, strict=True)))
+            )
+
     async def record(self, run_id: str) -> RunRecord:
         """Return a run's row.
 
@@ -248,6 +290,10 @@ class Composition:
     def redact_json(self, value: JsonValue) -> Any:
         """Return a JSON value without secrets."""
         return Redactor(self.secrets()).json(value)
+
+
+def _content(held: Mapping[FileRef, bytes], ref: FileRef) -> io.BytesIO:
+    return io.BytesIO(held[ref])
 
 
 class Calls(DirectCalls):

@@ -4,17 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 from collections.abc import AsyncGenerator, AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from pydantic import BaseModel, JsonValue, TypeAdapter, ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.effects import EffectKind
-from agentorchestra.core.errors import AgentFailedError, AnswerError, OtherSettingsError, OutputError, ReplayError
+from agentorchestra.core.errors import (
+    AgentFailedError,
+    AnswerError,
+    BundleError,
+    OtherSettingsError,
+    OutputError,
+    ReplayError,
+)
 from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import RunRecord
@@ -26,9 +35,11 @@ from agentorchestra.runtime.answers import answered_already, settle
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.direct_calls import SYSTEM as CALLS
 from agentorchestra.runtime.direct_calls import repeated
+from agentorchestra.runtime.open_environments import CHANGED
 from agentorchestra.runtime.run import Run, active_seconds, current_budget, open_questions, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, requested
+from agentorchestra.runtime.worlds import final_snapshot
 from agentorchestra.workspace.catalog import Equipment, HandlerWrapper
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
@@ -49,6 +60,20 @@ class ReplayReport(BaseModel):
     keys: int
     status: RunStatus
     answer: str = ""
+
+
+class FolderWritten(NamedTuple):
+    """The folder of a run, written elsewhere.
+
+    Attributes:
+        path: where it is.
+        files: how many it holds.
+        left_out: files that were too large for a snapshot: they are where the run was driven.
+    """
+
+    path: Path
+    files: int
+    left_out: tuple[str, ...]
 
 
 class RunDriver:
@@ -218,6 +243,7 @@ class RunDriver:
                 if (result.until is None or result.until > parts.clock.now()) and not await self._answered_since(run):
                     return result
 
+        await parts.fetch_files(run_id, record.manifest.files)
         over = True
         try:
             result = await parts.engine.submit(run_id, drive)
@@ -369,9 +395,40 @@ class RunDriver:
         if self._tasks:
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
+    async def export_folder(self, run_id: str, out: Path) -> FolderWritten:
+        """Write the folder of a run as the log has it; see Workspace.export_folder."""
+        from agentorchestra.environments.folder import FOLDER, write_folder
+
+        record = await self._parts.record(run_id)
+        events = await self._parts.store.load(run_id, verify=True)
+        run = Run(
+            self._handlers.for_run(self._equipper.base()), run_id, record.manifest, events, epoch=None, mode="replay"
+        )
+        ref = final_snapshot(run.ledger, FOLDER)
+        if ref is None:
+            raise BundleError(f"the log of run {run_id} has no folder of it: none of its environments changed one")
+        if ref == CHANGED:
+            raise BundleError(
+                f"how the folder of run {run_id} stands could not be kept when it was last changed; fork the run "
+                "before that: `agentorchestra show` names the action"
+            )
+        if out.exists():
+            raise BundleError(f"{out} is there already; name a folder that is not")
+        try:
+            written = await write_folder(await run.blob(ref), out, Session.root(run))
+        except BaseException as exc:
+            await asyncio.to_thread(shutil.rmtree, out, ignore_errors=True)
+            if isinstance(exc, OSError):
+                raise BundleError(f"{out} cannot be written: {exc.strerror or exc}; name another folder") from exc
+            raise
+        return FolderWritten(
+            out, sum(one.kind == "file" for one in written.entries), tuple(one.path for one in written.left_out)
+        )
+
     async def replay(self, run_id: str, given: RunObjects, *, pin: bool) -> ReplayReport:
         """Go through a run again; see Workspace.replay."""
         record = await self._parts.record(run_id)
+        await self._parts.fetch_files(run_id, record.manifest.files)
         await self._parts.ready(toolkits=False)  # what is recorded is not called
         equipment = await self._equipper.with_objects(self._equipper.of(record), given)
         events = await self._parts.store.load(run_id, verify=True)

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import SettingsError, WorkspaceNotWritableError
-from agentorchestra.core.settings import PolicySettings, Settings
+from agentorchestra.core.settings import ArtifactsOptions, PolicySettings, Settings
 from agentorchestra.workspace.presets import with_preset
 
 SETTINGS_FILE = "agentorchestra.toml"
@@ -51,6 +51,12 @@ def load_settings(folder: Path, preset: str | None = None) -> Settings:
     except ValidationError as exc:
         first = exc.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
+        if first["loc"][0] == "artifacts_options":  # what stands there may be a key: it is not repeated
+            raise SettingsError(
+                f"{name} in {path or 'the environment'} does not fit: {first['msg']}; the options are "
+                f"{', '.join(ArtifactsOptions.model_fields)}. Keys belong into AWS_ACCESS_KEY_ID and "
+                "AWS_SECRET_ACCESS_KEY"
+            ) from None
         raise SettingsError(
             f"{name} = {first['input']!r} in {path or 'the environment'} does not fit: {first['msg']}; "
             "docs/settings.md lists the settings"

@@ -58,7 +58,7 @@ from agentorchestra.sandbox import Sandbox, Shell
 from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.creation import RunCreator
-from agentorchestra.workspace.driver import ReplayReport, RunDriver
+from agentorchestra.workspace.driver import FolderWritten, ReplayReport, RunDriver
 from agentorchestra.workspace.equipment import Equipper, GivenEquipment, RunObjects, RunOptions, run_request
 from agentorchestra.workspace.handlers import Handlers
 from agentorchestra.workspace.presets import with_preset
@@ -73,7 +73,6 @@ if TYPE_CHECKING:
     from agentorchestra.tea.registry.context import ContextManager
     from agentorchestra.tea.registry.reach import Affected
     from agentorchestra.tea.registry.servers import ACPServer, ECPServer, TCPServer
-    from agentorchestra.tools.files.storage import CarriedFiles
     from agentorchestra.trust.trial import RunTrial
     from agentorchestra.workspace.probe import Probe
     from agentorchestra.workspace.task_folder import TaskFolder, TaskVerdict
@@ -842,8 +841,12 @@ class Workspace(Generic[Deps]):
         if not isinstance(self.store, SqliteStore):
             place = getattr(self.store, "place", "memory")
             raise BackupError(
-                f"the log lies in {place}, not in the folder; copy a database with pg_dump --schema=NAME, and the "
-                f"folder {self.folder} with it"
+                f"the log lies in {place}, not in the folder; copy a database with pg_dump --schema=NAME, and "
+                + (
+                    f"then the objects below {self.settings.artifacts}, e.g. with `aws s3 sync`"
+                    if self.settings.artifacts is not None
+                    else f"the folder {self.folder} with it"
+                )
             )
         await self.store.backup(Path(target))
 
@@ -918,14 +921,24 @@ class Workspace(Generic[Deps]):
 
         record = await self._parts.record(run_id)
         program = Path(self.app_folder or self.folder.absolute().parent)
+        if files:
+            await self._parts.fetch_files(run_id, record.manifest.files)
         return await export_run(
             self.store,
             record,
             Path(out if out is not None else f"{run_id}.zip"),
-            kept=self._carried() if files else None,
+            kept=self._parts.carried() if files else None,
             secrets=secret_variables(self.own.environ) | self._parts.secrets(),
             origin=await asyncio.to_thread(origin_of, self.settings, distribution(), program),
         )
+
+    async def export_folder(self, run_id: str, out: str | Path) -> FolderWritten:
+        """Write the folder of a run into a new one, as it stands by the log: on any machine, whoever drove the run.
+
+        Raises:
+            BundleError: if `out` is there already or cannot be written, or the log has no folder of the run.
+        """
+        return await self._driver.export_folder(run_id, Path(out))
 
     async def import_file(self, path: str | Path) -> list[Imported]:
         """Take the run of a bundle, or whole logs as `agentorchestra log --jsonl` writes them, into this workspace.
@@ -937,14 +950,14 @@ class Workspace(Generic[Deps]):
         """
         from agentorchestra.log.bundle.importer import import_file
 
-        return await import_file(
-            self._parts.store, Path(path), kept=self._carried(), folder=self._parts.base, now=self._clock.now()
+        parts = self._parts
+        found = await import_file(
+            parts.store, Path(path), kept=parts.carried(), folder=parts.base, now=parts.clock.now()
         )
-
-    def _carried(self) -> CarriedFiles:
-        from agentorchestra.tools.files.storage import CarriedFiles
-
-        return CarriedFiles(self._parts.files_folder, self.runs_folder)
+        for one in found:
+            if not one.left_out:
+                await parts.share_files((await parts.record(one.run_id)).manifest.files)
+        return found
 
     async def log(
         self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None

@@ -29,7 +29,7 @@ async def backup(dest: Path, folder: Path) -> int:
 
     The log and what it refers to are as they were at one moment; files that runs are writing are copied as they are
     found, and `resume` puts them back to the last recorded action. The copy is a workspace: it can be shown, replayed
-    and gone on with. A log in PostgreSQL is copied with pg_dump.
+    and gone on with. A log in PostgreSQL is copied with pg_dump, and then what lies at `artifacts`.
     """
     if not exists(folder):
         raise NoWorkspaceError(f"{folder} holds no workspace yet; name the one to copy with --workspace")

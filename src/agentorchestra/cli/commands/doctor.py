@@ -65,7 +65,7 @@ def doctor(deep: bool, as_json: bool, folder: Path) -> int:
     Looks at Python, SQLite, the workspace's folder, database and format, the settings, your application, disk space,
     the interpreter for snippets, the sandbox, the browser, the desktop, the PDF reader, the models and whether their
     keys are set, names in the policy that nothing has, the prompts, and the search engines. Nothing is written, no
-    server but that of `database` is contacted, and no key or password is printed.
+    server but those of `database` and `artifacts` is contacted, and no key or password is printed.
 
     With --deep also the log: SQLite's own check, whether every run has all its events, each can be read and is the one
     that was recorded, and every blob against its hash. It names the runs that are damaged and what of them can still be
@@ -220,7 +220,28 @@ def _database(folder: Path, settings: Settings) -> list[Check]:
     if not found.durable:
         hint = "a crash of its machine loses what was acknowledged; set fsync = on"
         checks.append(Check("database", "warn", "the server runs with fsync = off", hint))
-    return checks
+    return [*checks, *_artifacts(folder, settings, found.artifacts)]
+
+
+def _artifacts(folder: Path, settings: Settings, noted: tuple[str, str] | None) -> list[Check]:
+    """Check that the place of the artifacts answers, and that it is the one that the database names."""
+    from agentorchestra.log.store.factory import artifacts_for
+
+    name = "artifacts"
+    try:
+        place = artifacts_for(settings.model_copy(update={"database_retry_s": 0.0}), folder)
+        here = None if place is None else place.address
+        if noted is not None and noted[0] != here:
+            hint = f'set `artifacts = "{noted[0]}"`, or move them as docs/stores.md says'
+            said = f"those of the database lie at {noted[0]}, and the settings name {here or 'none'}"
+            return [Check(name, "fail", said, hint)]
+        if place is None:
+            return []
+        place.owner = "" if noted is None else noted[1]
+        place.check()
+    except AgentOrchestraError as exc:
+        return [Check(name, "fail", one_line(str(exc), 2000))]
+    return [Check(name, "ok", f"{place.address} answers")]
 
 
 def _log(folder: Path, settings: Settings | None) -> list[Check]:

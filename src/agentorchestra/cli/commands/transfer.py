@@ -8,8 +8,9 @@ import click
 
 from agentorchestra.cli.driver import async_command
 from agentorchestra.cli.options import FilePath, json_option, run_argument, workspace_option
-from agentorchestra.cli.output import emit, emit_json, plural, say
+from agentorchestra.cli.output import clean, emit, emit_json, plural, say
 from agentorchestra.cli.workspaces import opened, opened_run
+from agentorchestra.core.errors import UsageError
 from agentorchestra.core.spec import RunStatus
 
 
@@ -19,25 +20,49 @@ Examples:
   agentorchestra export last
   agentorchestra export run_01K9 --out offer.zip
   agentorchestra export last --no-files --json
+  agentorchestra export last --folder results
 
 \b
 Exit codes: 0; 1 if the log cannot be read; 2 if there is no such run, the
-file is there already, or it would hold a secret.""",
+file or folder is there already, or it would hold a secret.""",
 )
 @run_argument
 @click.option("--out", metavar="FILE", type=FilePath(), help="The file; it must not be there yet.  [default: RUN.zip]")
 @click.option(
     "--files/--no-files", default=True, help="Whether the files given with the task go along.  [default: they do]"
 )
+@click.option(
+    "--folder",
+    "written",
+    metavar="DIR",
+    type=FilePath(),
+    help="Write the folder that the run worked on into the new folder DIR, in place of a file with everything.",
+)
 @json_option("one object")
 @workspace_option
-async def export(run: str, out: Path | None, files: bool, as_json: bool, folder: Path) -> int:
+async def export(run: str, out: Path | None, files: bool, written: Path | None, as_json: bool, folder: Path) -> int:
     """Write RUN with everything that a replay on another machine needs into one file.
 
     Its events, blobs, prompts, the texts of its tools, the files given with the task, what it is pinned to, the
     settings and versions of this machine. Only you can read the file. It is not written if the value of a known
     secret would be in it; what the task, its files and results say is in it.
+
+    With --folder it writes what the run's environments (files, terminal, git) left in its folder, as the log has it:
+    on any machine that has the log, whichever drove the run.
     """
+    if written is not None:
+        if out is not None or not files:
+            raise UsageError("--folder writes the run's folder and no file: leave out --out and --no-files")
+        async with opened_run(folder, run) as (workspace, record):
+            made = await workspace.export_folder(record.id, written)
+        if as_json:
+            emit_json({**made._asdict(), "path": str(made.path)})
+        else:
+            emit(str(made.path))
+            say(f"{record.id}: {plural(made.files, 'file')}")
+            for name in made.left_out:
+                say(clean(f"{name} was too large for the log: it lies where the run was driven"))
+        return 0
     async with opened_run(folder, run) as (workspace, record):
         done = await workspace.export(record.id, out, files=files)
     if as_json:

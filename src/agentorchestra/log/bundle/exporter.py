@@ -25,7 +25,7 @@ from agentorchestra.log.bundle.origin import Origin
 from agentorchestra.log.bundle.secrets import Watch
 from agentorchestra.log.store import rows
 from agentorchestra.log.store.blobs import sync_folder
-from agentorchestra.log.store.references import BATCH, PRIVATE, is_json, names_in
+from agentorchestra.log.store.references import BATCH, GIVEN, PRIVATE, is_json, names_in
 
 _PAGE = 500
 _EPOCH = (1980, 1, 1, 0, 0, 0)  # the first time a ZIP file can hold
@@ -170,7 +170,7 @@ class _Writer:
             part, open_ = open_[:BATCH], open_[BATCH:]
             asked.update(part)
             for name, info in (await self._store.find_blobs(part)).items():
-                if info.media_type == PRIVATE:
+                if info.media_type in (PRIVATE, GIVEN):
                     continue
                 found[name] = info.media_type
                 if is_json(info.media_type):

@@ -5,14 +5,13 @@ from __future__ import annotations
 import asyncio
 import queue
 import threading
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from sqlalchemy import ColumnElement, Connection, Engine, Table, select
 from sqlalchemy.exc import IntegrityError, OperationalError
@@ -22,8 +21,12 @@ from agentorchestra.core.protocols import Job, Owner
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.blobs import BlobFiles, no_blob, verified
 from agentorchestra.log.store.commits import Landing
+from agentorchestra.log.store.patience import Patience
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import REVISIONS, blobs, create, jobs, metadata
+
+if TYPE_CHECKING:
+    from agentorchestra.log.store.artifacts import Artifacts
 
 T = TypeVar("T")
 
@@ -32,41 +35,6 @@ READERS = 4
 
 AT_ONCE = 500
 """Blobs read by one query."""
-
-_FIRST_PAUSE_S = 0.05
-_LONGEST_PAUSE_S = 1.0
-_CONFLICTS = 10
-"""Deadlocks in a row that are taken for chance."""
-
-
-class Patience:
-    """One wait of at most `limit_s` seconds for a database that is away, by a clock that nobody sets back."""
-
-    def __init__(self, limit_s: float) -> None:
-        self.limit_s = limit_s
-        self.began: float | None = None  # when waiting began
-        self._pause_s = _FIRST_PAUSE_S
-        self._conflicts = 0
-
-    def wait(self, say: Callable[[], None]) -> bool:
-        """Pause before the next try; False when the time is over. `say` is called once, when the waiting begins."""
-        now = time.monotonic()
-        if self.began is None:
-            if self.limit_s <= 0:
-                return False
-            self.began = now
-            say()
-        left = self.began + self.limit_s - now
-        if left <= 0:
-            return False
-        time.sleep(min(self._pause_s, left))
-        self._pause_s = min(self._pause_s * 2, _LONGEST_PAUSE_S)
-        return True
-
-    def again(self) -> bool:
-        """Return True if what met another transaction is tried once more."""
-        self._conflicts += 1
-        return self._conflicts <= _CONFLICTS
 
 
 @dataclass(slots=True, eq=False)
@@ -130,6 +98,7 @@ class Database(ABC):
         self._workspace, self._file, self._option = workspace, file, option
         self.secrets: dict[str, str] = {}  # what must not reach the log, by name
         self._files: BlobFiles | None = None  # of large bytes; where there is none, the table `blobs` holds them all
+        self._artifacts: Artifacts | None = None  # of large blobs of machines that share no folder
         # Errors of the driver and of SQLAlchemy: of the disk, the lock or the connection, where it is no use to try
         # again with less; and of a row that does not fit.
         self._operational: tuple[type[Exception], ...] = ()
@@ -141,6 +110,7 @@ class Database(ABC):
         self._queue: queue.SimpleQueue[Operation | None] = queue.SimpleQueue()
         self._writer: threading.Thread | None = None
         self._readers: ThreadPoolExecutor | None = None
+        self._carriers: ThreadPoolExecutor | None = None  # to and from the artifacts
         self._write_engine: Engine | None = None
         self._read_engine: Engine | None = None
         self._connection: Connection | None = None
@@ -189,8 +159,9 @@ class Database(ABC):
 
     def _close(self) -> None:
         with self._opening:
-            if self._readers is not None:
-                self._readers.shutdown(wait=True)
+            for pool in (self._carriers, self._readers):
+                if pool is not None:
+                    pool.shutdown(wait=True)
             if self._writer is not None:
                 self._writer.join()
             if self._connection is not None and not self._away:
@@ -313,26 +284,29 @@ class Database(ABC):
     def _check_place(self) -> None:  # noqa: B027  # only a database that is a file can vanish
         """Raise if the database is no longer where it was opened; before every transaction."""
 
-    def _bytes_of(self, sha256: str) -> bytes:
-        """Return large bytes whose row has none."""
-        if self._files is None:
-            raise no_blob(sha256)
-        return self._files.read(sha256)
+    def _bytes_of(self, sha256: str, *, anew: bool = False) -> bytes:
+        """Return large bytes whose row has none; `anew` from where they are kept, not from a copy."""
+        if self._files is not None:
+            return self._files.read(sha256)
+        if self._artifacts is not None:
+            return self._artifacts.read(sha256, anew=anew)
+        raise no_blob(sha256)
 
     def _large(self, connection: Connection, named: list[str]) -> Callable[[str], bytes]:
         """Return what reads the bytes of the large bodies with these hashes."""
         if self._files is not None:
             return self._files.read
-        held: dict[str, bytes] = {}
+        held: dict[str, bytes | None] = {}  # None: the same bytes were put as an artifact before
         for start in range(0, len(named), AT_ONCE):
             part = set(named[start : start + AT_ONCE])
             found = connection.execute(select(blobs.c.sha256, blobs.c.data).where(blobs.c.sha256.in_(part)))
-            held |= {sha256: bytes(data) for sha256, data in found}
+            held |= {sha256: None if data is None else bytes(data) for sha256, data in found}
 
         def read(sha256: str) -> bytes:
             if sha256 not in held:
                 raise no_blob(sha256)
-            return verified(sha256, held[sha256], "the table `blobs`")
+            data = held[sha256]
+            return self._bytes_of(sha256) if data is None else verified(sha256, data, "the table `blobs`")
 
         return read
 

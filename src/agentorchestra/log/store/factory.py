@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from agentorchestra.core.errors import SettingsError, WorkspaceNotWritableError
 from agentorchestra.core.settings import Settings
 from agentorchestra.log.store.sql import SqlStore
 
+if TYPE_CHECKING:
+    from agentorchestra.log.store.artifacts import Artifacts
+
 
 def store_for(settings: Settings, folder: Path) -> SqlStore:
     """Return the store, not yet open. With a database the folder holds files only; it is made here."""
     if settings.database is None:
+        if settings.artifacts is not None:
+            raise SettingsError(
+                "`artifacts` names where machines that share a database keep what they make, and there is no "
+                "`database`; leave `artifacts` out: the workspace's folder keeps everything"
+            )
         from agentorchestra.log.store.sqlite import SqliteStore
 
         return SqliteStore(folder, max_bytes=settings.max_bytes)
@@ -23,10 +32,23 @@ def store_for(settings: Settings, folder: Path) -> SqlStore:
     from agentorchestra.log.store.postgres import PostgresStore
 
     store = PostgresStore(
-        settings.database.get_secret_value(), schema=settings.database_schema, retry_s=settings.database_retry_s
+        settings.database.get_secret_value(),
+        schema=settings.database_schema,
+        retry_s=settings.database_retry_s,
+        artifacts=artifacts_for(settings, folder),
     )
     _make(folder)
     return store
+
+
+def artifacts_for(settings: Settings, folder: Path) -> Artifacts | None:
+    """Return where the settings keep large artifacts, None for the database."""
+    if settings.artifacts is None:
+        return None
+    from agentorchestra.log.store.artifacts import Artifacts
+
+    cache = folder / "artifacts"
+    return Artifacts(settings.artifacts, settings.artifacts_options, cache, retry_s=settings.database_retry_s)
 
 
 def _make(folder: Path) -> None:

@@ -12,15 +12,16 @@ import os
 import time
 import uuid
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import ColumnElement, Connection, Double, Engine, Table, create_engine, literal_column
+from sqlalchemy import ColumnElement, Connection, Double, Engine, Table, create_engine, literal_column, select
 from sqlalchemy.dialects import postgresql
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
 
 from agentorchestra.core.errors import (
     AgentOrchestraError,
+    OtherArtifactsError,
     StoreError,
     StoreFullError,
     StoreUnavailableError,
@@ -28,9 +29,13 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.log.store.address import Address, check_schema, load_driver
 from agentorchestra.log.store.blobs import FULL_ERRNOS
-from agentorchestra.log.store.database import READERS, Draw, Patience, closed_on_error
-from agentorchestra.log.store.schema import REVISIONS, events
+from agentorchestra.log.store.database import READERS, Draw, closed_on_error
+from agentorchestra.log.store.patience import Patience
+from agentorchestra.log.store.schema import REVISIONS, artifacts, events
 from agentorchestra.log.store.sql import SqlStore
+
+if TYPE_CHECKING:
+    from agentorchestra.log.store.artifacts import Artifacts
 
 SCHEMA = "agentorchestra"
 
@@ -96,6 +101,7 @@ class Examined:
     revision: str | None  # the workspace's format, None where there is none yet
     runs: int  # how many
     durable: bool  # whether the server syncs what it acknowledges
+    artifacts: tuple[str, str] | None  # where its artifacts lie, and its name there; None for its table
 
 
 class PostgresStore(SqlStore):
@@ -106,6 +112,7 @@ class PostgresStore(SqlStore):
             the address is shown, it is left out.
         schema: the workspace's own; created where it is missing.
         retry_s: how long writes and reads wait for a database that is away, in seconds.
+        artifacts: where large blobs are kept, None for the table `blobs`; one place for all who use this database.
 
     Attributes:
         stopped_s: after how long without a word inside a transaction the server ends it, in seconds.
@@ -116,12 +123,17 @@ class PostgresStore(SqlStore):
 
     stopped_s = 15
 
-    def __init__(self, url: str, *, schema: str = SCHEMA, retry_s: float = RETRY_S) -> None:
+    def __init__(
+        self, url: str, *, schema: str = SCHEMA, retry_s: float = RETRY_S, artifacts: Artifacts | None = None
+    ) -> None:
         self.address = Address(url)
         self.schema = check_schema(schema)
         self.retry_s = retry_s
         place = f"{self.address.shown}, schema {self.schema}"
         super().__init__(place, workspace=f"in {place}", file=place, option="database_schema")
+        self._artifacts = artifacts
+        if artifacts is not None:
+            self.secrets = artifacts.secrets  # one dictionary: which keys are used is seen at the first request
         self._driver = load_driver()
         self._backend = 0
         self._news = False
@@ -211,11 +223,43 @@ class PostgresStore(SqlStore):
                 if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (self.schema,)).scalar() is None:
                     connection.exec_driver_sql(f"CREATE SCHEMA {self.schema}")
                 self._bring_up(connection, self._revision(connection))
+        self._agree(connection)
         with connection.begin():
             now = "extract(epoch FROM clock_timestamp())"
             connection.exec_driver_sql(f"DELETE FROM writers WHERE touched < {now} - %s", (_GONE_S,))
             connection.exec_driver_sql(f"INSERT INTO writers VALUES (%s, 0, {now})", (self._id,))
         self._opened = True
+
+    def _agree(self, connection: Connection) -> None:
+        """Note where this database's artifacts lie, the first time; OtherArtifactsError if the settings differ."""
+        with connection.begin():
+            noted = self._noted_artifacts(connection)
+        if self._artifacts is None and noted is None:
+            return
+        if noted is None:
+            assert self._artifacts is not None
+            self._artifacts.check()  # what cannot be used is not noted
+            with connection.begin():
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
+                artifacts.create(connection, checkfirst=True)
+                noted = self._noted_artifacts(connection)
+                if noted is None:
+                    noted = (self._artifacts.address, uuid.uuid4().hex)
+                    connection.execute(artifacts.insert(), {"address": noted[0], "owner": noted[1]})
+        address, owner = noted
+        here = None if self._artifacts is None else self._artifacts.address
+        if self._artifacts is None or here != address:
+            raise OtherArtifactsError(
+                f"the artifacts of {self.place} lie at {address}, and the settings name {here or 'none'}; set "
+                f'`artifacts = "{address}"`, or move them as docs/stores.md says'
+            )
+        self._artifacts.owner = owner
+
+    def _noted_artifacts(self, connection: Connection) -> tuple[str, str] | None:
+        if artifacts.name not in self._tables(connection):
+            return None
+        found = connection.execute(select(artifacts.c.address, artifacts.c.owner)).first()
+        return None if found is None else (found.address, found.owner)
 
     def _leave(self, connection: Connection) -> None:
         with connection.begin():
@@ -235,7 +279,8 @@ class PostgresStore(SqlStore):
                     revision = self._revision(connection)
                     count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
                     fsync = connection.exec_driver_sql("SHOW fsync").scalar()
-                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on")
+                    noted = self._noted_artifacts(connection)
+                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on", noted)
             finally:
                 engine.dispose()
         except Exception as exc:

@@ -20,14 +20,18 @@ from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import deletion, histories, rows
 from agentorchestra.log.store.blobs import no_blob, verified
-from agentorchestra.log.store.database import AT_ONCE, READERS, Database, Patience
+from agentorchestra.log.store.database import AT_ONCE, READERS, Database
 from agentorchestra.log.store.inspection import Inspection, inspect
+from agentorchestra.log.store.patience import Patience
 from agentorchestra.log.store.schema import blobs, components, events, runs
 
 T = TypeVar("T")
 
 _COMPONENTS_AT_ONCE = 200
 """Components that one query looks up (each is two parameters, and a row of a list)."""
+
+_CARRIERS = 16
+"""Requests to the store of artifacts at the same time."""
 
 _BLOB_PREFIX = f'{{"{rows.BLOB_KEY}":"'
 
@@ -115,15 +119,23 @@ class Reader(Database):
         return await self._read(lambda connection: self._job(connection, run))
 
     async def get_blob(self, sha256: str) -> bytes:
-        return await self._read(lambda connection: self._blob(connection, sha256))
+        artifacts = self._artifacts
+        if artifacts is None:
+            return await self._read(lambda connection: self._blob(connection, sha256))
+        # Without a connection: whoever waits for the artifacts keeps nobody from the database.
+        data = await self._read(lambda connection: self._in_table(connection, sha256))
+        return data if data is not None else await self._carry(lambda: artifacts.read(sha256))
 
-    def _blob(self, connection: Connection, sha256: str) -> bytes:
-        found = connection.execute(select(blobs.c.size, blobs.c.data).where(blobs.c.sha256 == sha256)).first()
+    def _blob(self, connection: Connection, sha256: str, *, anew: bool = False) -> bytes:
+        data = self._in_table(connection, sha256)
+        return self._bytes_of(sha256, anew=anew) if data is None else data
+
+    @staticmethod
+    def _in_table(connection: Connection, sha256: str) -> bytes | None:
+        found = connection.execute(select(blobs.c.data).where(blobs.c.sha256 == sha256)).first()
         if found is None:
             raise no_blob(sha256)
-        if found.data is None:
-            return self._bytes_of(sha256)
-        return verified(sha256, bytes(found.data), "the table `blobs`")
+        return None if found.data is None else verified(sha256, bytes(found.data), "the table `blobs`")
 
     async def inspect(self) -> Inspection:
         """Look at every event and every blob; return what is damaged."""
@@ -132,7 +144,7 @@ class Reader(Database):
                 connection,
                 self._quick_check(connection),
                 lambda row: self._events(connection, [row]),
-                lambda sha256: self._blob(connection, sha256),
+                lambda sha256: self._blob(connection, sha256, anew=True),
             )
         )
 
@@ -183,6 +195,15 @@ class Reader(Database):
                         raise self._gone(exc) from exc
 
         return await self._in_pool(task)
+
+    async def _carry(self, task: Callable[[], T]) -> T:
+        """Do what makes a request of the artifacts' store, which may be away: readers do not wait for it."""
+        with self._lock:
+            self._check_open()
+            if self._carriers is None:
+                self._carriers = ThreadPoolExecutor(_CARRIERS, thread_name_prefix="store-artifacts")
+            future = self._carriers.submit(task)
+        return await asyncio.wrap_future(future)
 
     async def _in_pool(self, task: Callable[[], T]) -> T:
         def translated() -> T:

@@ -21,6 +21,9 @@ BATCH = 500
 PRIVATE = "application/vnd.agentorchestra.private"
 """The media type of blobs that stay in their store: no bundle takes them along, and they name no others."""
 
+GIVEN = "application/vnd.agentorchestra.given"
+"""The media type of blobs that are files given with a task and nothing else: a bundle has them among its files."""
+
 _NAME = re.compile(r"(?<![0-9A-Za-z])[0-9a-f]{64}(?![0-9A-Za-z])")
 _NAME_BYTES = re.compile(_NAME.pattern.encode())
 

@@ -128,6 +128,15 @@ components = Table(
     PrimaryKeyConstraint("kind", "name", "seq", name="pk_components"),
 )
 
+# Where large blobs of a database lie that are not in its table; made when the settings first name such a place. `owner`
+# stands there, too: below one address lie the artifacts of one database.
+artifacts = Table(
+    "artifacts",
+    MetaData(),
+    Column("address", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+)
+
 # Alembic's own table.
 _alembic_version = Table(
     "alembic_version",

@@ -6,11 +6,13 @@ fill in.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING, Any
 
 from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
 
@@ -25,6 +27,9 @@ from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, components, jobs, runs
 from agentorchestra.log.store.writer import Writer
+
+if TYPE_CHECKING:
+    from agentorchestra.log.store.artifacts import Artifacts
 
 _RUNS = runs.c
 _REQUEST = select(_RUNS.id, _RUNS.request_digest)
@@ -210,7 +215,10 @@ class SqlStore(Writer, Reader, Store):
         await self._do(Call(run, give_back))
 
     async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
-        files = None if len(data) <= rows.INLINE_BYTES else self._files
+        large = len(data) > rows.INLINE_BYTES
+        if large and self._artifacts is not None:
+            return await self._put_artifact(self._artifacts, data, media_type)
+        files = self._files if large else None
 
         def stage() -> str:
             sha256 = hashlib.sha256(data).hexdigest()
@@ -226,6 +234,19 @@ class SqlStore(Writer, Reader, Store):
             "data": data if files is None else None,
         }
         put = Put(values)
+        self._put(put)
+        await put.future.waiter()
+        return sha256
+
+    async def _put_artifact(self, artifacts: Artifacts, data: bytes, media_type: str) -> str:
+        sha256 = await self._in_pool(lambda: hashlib.sha256(data).hexdigest())
+        # First the row, so that no collection takes what is there; it says whether anything is.
+        touched = update(blobs).where(blobs.c.sha256 == sha256).values(touched=self._now())
+        touched_row = touched.returning(blobs.c.data.is_(None))
+        apart = await self._do(Call(None, lambda connection: connection.execute(touched_row).scalar()))
+        if apart is not False:
+            await self._carry(lambda: artifacts.write(sha256, data, known=bool(apart)))
+        put = Put({"sha256": sha256, "size": len(data), "media_type": media_type, "data": None})
         self._put(put)
         await put.future.waiter()
         return sha256
@@ -289,7 +310,11 @@ class SqlStore(Writer, Reader, Store):
             return deleted
 
         gone = list(found) if dry_run else await self._in_parts(remove, list(found), AT_ONCE)
-        lost = await self._sweep_files(self._files, time.time() - grace_s, dry_run) if self._files else Swept(0, 0)
+        lost = Swept(0, 0)
+        if self._files is not None:
+            lost = await self._sweep_files(self._files, time.time() - grace_s, dry_run)
+        elif self._artifacts is not None:
+            lost = await self._sweep_artifacts(self._artifacts, time.time() - grace_s, set(gone), dry_run)
         return Swept(len(gone) + lost.blobs, sum(found[sha256] for sha256 in gone) + lost.size)
 
     async def _sweep_files(self, files: BlobFiles, before: float, dry_run: bool) -> Swept:
@@ -306,6 +331,18 @@ class SqlStore(Writer, Reader, Store):
         if not dry_run:
             names = await self._do(Call(None, remove))
         return Swept(len(names), sum(old[name] for name in names))
+
+    async def _sweep_artifacts(self, artifacts: Artifacts, before: float, gone: set[str], dry_run: bool) -> Swept:
+        """Remove objects without a row; return those that are not of the rows that are gone."""
+        # Whoever puts one of them meanwhile finds no row, writes it anew, and it is no longer old.
+        old = await self._carry(lambda: {name: size for name, at, size in artifacts.names() if at <= before})
+        known = await self.find_blobs(list(old))
+        names = [name for name in old if name not in known]
+        if not dry_run:
+            removed = [self._carry(partial(artifacts.remove, name, before=before)) for name in names]
+            names = [name for name, done in zip(names, await asyncio.gather(*removed), strict=True) if done]
+        lost = [name for name in names if name not in gone]
+        return Swept(len(lost), sum(old[name] for name in lost))
 
     async def changed(self) -> bool:
         # Asked on the writer's own connection: a database tells a connection of the commits of all others only, so

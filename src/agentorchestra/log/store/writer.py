@@ -15,14 +15,16 @@ from concurrent.futures import Future
 from functools import cached_property
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, case, or_, select
 
 from agentorchestra.core.errors import AgentOrchestraError, StoreError, StoreFullError
 from agentorchestra.core.events import NewEvent
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import rows
 from agentorchestra.log.store.commits import Landing, land
-from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Patience, Put
+from agentorchestra.log.store.database import Append, Call, Database, Draw, Operation, Put
+from agentorchestra.log.store.patience import Patience
+from agentorchestra.log.store.references import GIVEN
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, events, runs
 
@@ -321,11 +323,15 @@ class Writer(Database):
 
     @cached_property
     def _blob_insert(self) -> Any:
+        insert = self._insert(blobs).values(touched=self._now())
         stale = or_(blobs.c.touched.is_(None), blobs.c.touched < self._now() - TOUCHED_S)
-        return (
-            self._insert(blobs)
-            .values(touched=self._now())
-            .on_conflict_do_update(index_elements=[blobs.c.sha256], set_={"touched": self._now()}, where=stale)
+        # The content of a given file that a run makes itself is a blob like any other from then on.
+        made = (blobs.c.media_type == GIVEN) & (insert.excluded.media_type != GIVEN)
+        kind = case((made, insert.excluded.media_type), else_=blobs.c.media_type)
+        return insert.on_conflict_do_update(
+            index_elements=[blobs.c.sha256],
+            set_={"touched": self._now(), "media_type": kind},
+            where=or_(stale, made),
         )
 
     def _not_drawn(self, connection: Connection, run: str, epoch: int | None) -> AgentOrchestraError:

@@ -495,7 +495,14 @@ class CarriedFiles:
 
     def reader(self, run_id: str, ref: FileRef) -> IO[bytes]:
         """Return the bytes of a file of a run; BundleError if they are gone."""
-        for place in (kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name):
+        return self._opened(ref, kept_place(self._store, ref.sha256), self._runs / run_id / "files" / ref.name)
+
+    def content(self, ref: FileRef) -> IO[bytes]:
+        """Return the bytes of a file that was kept just now; BundleError if they are gone."""
+        return self._opened(ref, kept_place(self._store, ref.sha256))
+
+    def _opened(self, ref: FileRef, *places: Path) -> IO[bytes]:
+        for place in places:
             try:
                 handle = os.open(place, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
             except OSError:
