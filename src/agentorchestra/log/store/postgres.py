@@ -29,7 +29,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.log.store.address import Address, check_schema, load_driver
 from agentorchestra.log.store.blobs import FULL_ERRNOS
 from agentorchestra.log.store.database import READERS, Draw, Patience, closed_on_error
-from agentorchestra.log.store.schema import REVISIONS, events
+from agentorchestra.log.store.schema import REVISIONS, events, metadata
 from agentorchestra.log.store.sql import SqlStore
 
 SCHEMA = "agentorchestra"
@@ -82,6 +82,16 @@ _GONE_S = 30 * 86_400.0
 
 _COPY = f"COPY events ({', '.join(column.name for column in events.c)}) FROM STDIN"
 
+# The connection's own setting lies over the one that the role or the database has.
+_RIGHTS = """
+SELECT pg_is_in_recovery(),
+       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only'),
+       quote_ident(current_user),
+       ARRAY(SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE c.relkind = 'r' AND c.relname = ANY(%s) AND n.nspname = %s
+                   AND NOT has_table_privilege(c.oid, 'INSERT') ORDER BY 1)
+"""
+
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
 """SQLSTATEs: the connection, a shutdown, a start, an idle session, a transaction that took too long, too many."""
 
@@ -96,6 +106,7 @@ class Examined:
     revision: str | None  # the workspace's format, None where there is none yet
     runs: int  # how many
     durable: bool  # whether the server syncs what it acknowledges
+    sealed: str  # why it can be read and not written
 
 
 class PostgresStore(SqlStore):
@@ -187,7 +198,33 @@ class PostgresStore(SqlStore):
 
     def _prepare(self) -> None:
         assert self._write_engine is not None
+        assert self._read_engine is not None
+        with self._read_engine.connect() as reader:
+            self._check_server(reader)
+            revision = self._readable_revision(reader)
+            self._sealed = self._why_sealed(reader)
+        if self._sealed:
+            if revision is None:
+                raise self._not_writable(f"there is no workspace yet, and {self._sealed}")
+            if revision != REVISIONS[-1]:
+                raise self._not_writable(f"its format {revision} has to be brought up to date, and {self._sealed}")
+            return
         connection = self._connection = self._write_engine.connect()
+        if revision != REVISIONS[-1]:
+            with connection.begin():
+                # One process at a time, in this schema.
+                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
+                connection.exec_driver_sql("SET LOCAL lock_timeout TO '300s'")
+                if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (self.schema,)).scalar() is None:
+                    connection.exec_driver_sql(f"CREATE SCHEMA {self.schema}")
+                self._bring_up(connection, self._revision(connection))
+        with connection.begin():
+            now = "extract(epoch FROM clock_timestamp())"
+            connection.exec_driver_sql(f"DELETE FROM writers WHERE touched < {now} - %s", (_GONE_S,))
+            connection.exec_driver_sql(f"INSERT INTO writers VALUES (%s, 0, {now})", (self._id,))
+        self._opened = True
+
+    def _check_server(self, connection: Connection) -> None:
         raw: Any = connection.connection.driver_connection
         if raw.info.password:  # also from PGPASSWORD or .pgpass
             self.secrets["database"] = raw.info.password
@@ -201,21 +238,32 @@ class PostgresStore(SqlStore):
                 f"the database {self.address.shown} has the encoding {raw.info.parameter_status('server_encoding')}; "
                 "make one with the encoding UTF8 (createdb -E UTF8)"
             )
-        with connection.begin():
-            current = self._revision(connection) == REVISIONS[-1]
-        if not current:
-            with connection.begin():
-                # One process at a time, in this schema.
-                connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
-                connection.exec_driver_sql("SET LOCAL lock_timeout TO '300s'")
-                if connection.exec_driver_sql("SELECT to_regnamespace(%s)", (self.schema,)).scalar() is None:
-                    connection.exec_driver_sql(f"CREATE SCHEMA {self.schema}")
-                self._bring_up(connection, self._revision(connection))
-        with connection.begin():
-            now = "extract(epoch FROM clock_timestamp())"
-            connection.exec_driver_sql(f"DELETE FROM writers WHERE touched < {now} - %s", (_GONE_S,))
-            connection.exec_driver_sql(f"INSERT INTO writers VALUES (%s, 0, {now})", (self._id,))
-        self._opened = True
+
+    def _readable_revision(self, connection: Connection) -> str | None:
+        # Without this right PostgreSQL says of each table that it is not there.
+        usable = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s"
+        if connection.exec_driver_sql(usable, (self.schema,)).scalar() is False:
+            raise self._no_right(f"permission denied for schema {self.schema}")
+        return self._revision(connection)
+
+    def _why_sealed(self, connection: Connection) -> str:
+        """Return why what is there can only be read, and what changes it; "" where it can be written."""
+        standby, read_only, role, closed = connection.exec_driver_sql(
+            _RIGHTS, (list(metadata.tables), self.schema)
+        ).one()
+        if standby:
+            return "the server is a standby, which only gives reads; name the primary server in `database`"
+        if read_only:
+            return (
+                f"transactions of the role {role} only read; to write, run as the owner: "
+                f"ALTER ROLE {role} SET default_transaction_read_only TO off"
+            )
+        if closed:
+            return (
+                f"the role {role} may not insert into {', '.join(closed)}; to write, run as the owner: "
+                f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {self.schema} TO {role}"
+            )
+        return ""
 
     def _leave(self, connection: Connection) -> None:
         with connection.begin():
@@ -232,10 +280,11 @@ class PostgresStore(SqlStore):
             try:
                 with engine.connect() as connection:
                     raw: Any = connection.connection.driver_connection
-                    revision = self._revision(connection)
+                    revision = self._readable_revision(connection)
                     count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
                     fsync = connection.exec_driver_sql("SHOW fsync").scalar()
-                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on")
+                    version, sealed = raw.info.server_version // 10000, self._why_sealed(connection)
+                    return Examined(version, revision, int(count or 0), fsync == "on", sealed)
             finally:
                 engine.dispose()
         except Exception as exc:
@@ -354,10 +403,7 @@ class PostgresStore(SqlStore):
             case "53100":
                 return self._full(reason)
             case "42501" | "25006":
-                return WorkspaceNotWritableError(
-                    f"the user of {self.address.shown} may not write in the schema {self.schema} ({reason}); "
-                    "grant it the rights to create and use that schema"
-                )
+                return self._no_right(reason)
             case "42P01" | "42703":
                 return self._corrupt(reason)
             case "55P03":
@@ -370,6 +416,15 @@ class PostgresStore(SqlStore):
         if code.startswith("53"):
             return self._unavailable(reason)
         return StoreError(f"the database {self.place} refused a write or a read: {type(cause).__name__}: {reason}")
+
+    def _no_right(self, reason: str) -> WorkspaceNotWritableError:
+        return WorkspaceNotWritableError(
+            f"the user of {self.address.shown} lacks a right in the schema {self.schema} ({reason}); grant it USAGE on "
+            "that schema and SELECT on its tables to read; to write also INSERT, UPDATE and DELETE; CREATE to make it"
+        )
+
+    def _not_writable(self, reason: str) -> WorkspaceNotWritableError:
+        return WorkspaceNotWritableError(f"cannot write to the workspace in {self.place}: {reason}")
 
     def _not_connected(self, reason: str) -> StoreUnavailableError:
         shown = self.address.shown

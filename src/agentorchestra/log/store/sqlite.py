@@ -26,7 +26,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.resources import descriptor_shortage, shortage
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.log.store.database import READERS, Draw, Operation, closed_on_error
+from agentorchestra.log.store.database import READERS, Draw, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 
@@ -77,7 +77,6 @@ class SqliteStore(SqlStore):
         self._files = BlobFiles(self.folder / "blobs")
         self._version = 0
         self._inode = 0
-        self._sealed = ""  # why it can be read and not written
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -173,11 +172,6 @@ class SqliteStore(SqlStore):
             return ""
         found = [path.name for path in (self.folder, self.database) if not os.access(path, os.W_OK)]
         return f"{found[0]} cannot be written" if found else ""
-
-    def _put(self, operation: Operation) -> None:
-        if self._sealed:
-            raise self._not_writable(self._sealed)
-        super()._put(operation)
 
     def _prepare_folder(self) -> None:
         try:
