@@ -84,6 +84,42 @@ def test_doctor_says_which_store(remote: Folder, server: Postgres, schema: str) 
     assert status == "fail" and "does not let this user in" in said and "staple" not in said
 
 
+def test_a_role_that_may_only_read(remote: Folder, server: Postgres, schema: str) -> None:
+    assert remote.run("run", "PLAN ask").code == 3
+    (run,) = [one["run_id"] for one in remote.run("runs", "--json").json]
+    role = f"reader_{schema}"
+    server.sql(f"create role {role} login password 'reader-pass'; grant usage on schema {schema} to {role}")
+    server.sql(f"grant select on all tables in schema {schema} to {role}")
+    remote.environment["AGENTORCHESTRA_DATABASE"] = server.tcp(user=role, password="reader-pass")
+    before = server.sql(f"select count(*) from {schema}.events")
+    for words in (
+        ("runs",),
+        ("show", run),
+        ("replay", run),
+        ("compare", run, run),
+        ("export", run, "--out", "run.zip"),
+        ("cost",),
+        ("log",),
+    ):
+        done = remote.run(*words)
+        assert done.code == 0, (words, done.err)
+    assert remote.run("tail", run).code == 3  # it waits for an answer
+    for words in (("cancel", run), ("answer", run, "blue"), ("run", "PLAN ask"), ("fork", run, "--at", "3")):
+        done = remote.run(*words)
+        assert done.code == 1, words
+        assert done.error.startswith("cannot write to the workspace in "), words
+        assert f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}" in done.error
+    checks = {one["name"]: one for one in remote.run("doctor", "--deep", "--json").json["checks"]}
+    assert checks["database"]["status"] == "warn"
+    assert checks["database"]["detail"].endswith(", 1 runs; it can only be read")
+    assert f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}" in checks["database"]["hint"]
+    assert checks["log"]["detail"].startswith(f"1 runs, {before} events and ")
+    server.sql(f"update {schema}.alembic_version set version_num = '0004'")
+    checks = {one["name"]: one for one in remote.run("doctor", "--json").json["checks"]}
+    assert checks["database"]["status"] == "fail"
+    assert ": format 0004, 1 runs, and it can only be read" in checks["database"]["detail"]
+
+
 @pytest.mark.parametrize(
     ("address", "sentence"),
     [
