@@ -57,7 +57,7 @@ class Listener:
         if followed != self._followed:
             self._raw.execute("SELECT pg_advisory_unlock_all()")
             self._raw.execute(_HOLD, (self._group, list(followed)))
-            (self._until,) = self._raw.execute("SELECT pg_snapshot_xmax(pg_current_snapshot())::text").fetchone()
+            (self._until,) = self._raw.execute("SELECT pg_current_xact_id()::text").fetchone()
             self._followed = followed
             return None
         if self._until is not None:
