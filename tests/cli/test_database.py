@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from contextlib import closing
+from importlib import import_module
 
 import pytest
 
-from tests.cli.support import APP_SETTINGS, LEASE, QUESTION, Folder
+from agentorchestra.log.store import PostgresStore
+from tests.cli.support import APP_SETTINGS, LEASE, QUESTION, Folder, wait_until
 from tests.postgres import PASSWORD, USER, Postgres
 
 
@@ -35,6 +38,31 @@ def test_from_a_question_to_its_answer(remote: Folder, server: Postgres, schema:
     assert not (remote.workspace / "workspace.db").exists()
     assert remote.workspace.stat().st_mode & 0o777 == 0o700
     assert server.sql(f"select count(*), min(status) from {schema}.runs") == "1|completed"
+
+
+def test_tail_is_told_by_another_process(
+    remote: Folder, server: Postgres, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks for nothing by itself here: all that it prints after the answer it was told of."""
+    monkeypatch.setattr(import_module("agentorchestra.cli.commands.tail"), "LOOK_S", 1e6)
+    monkeypatch.setattr(PostgresStore, "look_s", 1e6)
+    run = remote.run("run", "PLAN ask", "--json").json["run_id"]
+    assert remote.run("answer", run, "blue", "--no-resume").code == 0
+    server.sql(f"update {schema}.runs set status = 'created'")  # so that it is followed before it goes on
+    codes: list[int] = []
+
+    def resume() -> None:
+        slots = "select count(*) from pg_locks where locktype = 'advisory' and mode = 'ShareLock'"
+        wait_until(lambda: server.sql(slots) == "1")
+        with remote.start("resume", run) as other:
+            codes.append(other.end().code)
+
+    resuming = threading.Thread(target=resume)
+    resuming.start()
+    followed = remote.run("tail", run)
+    resuming.join(60)
+    assert (followed.code, codes) == (0, [0]), followed.err
+    assert followed.out.splitlines()[-1].startswith(f"completed, {run}, ")
 
 
 def test_files_are_read_again_by_the_next_process(remote: Folder) -> None:
