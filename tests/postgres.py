@@ -61,7 +61,7 @@ class Postgres:
             where = ["-h", str(primary.folder), "-p", str(primary.port), "-U", USER]
             self._call("pg_basebackup", "-D", self.data, "-R", "--no-sync", "--checkpoint=fast", *where)
         with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+            self.port: int = free.getsockname()[1]
         self._settings = (
             f"port={self.port}",
             "listen_addresses=127.0.0.1",

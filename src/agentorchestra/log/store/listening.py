@@ -30,8 +30,8 @@ SELECT pg_advisory_lock_shared(%s::int, slot)
 FROM (SELECT DISTINCT hashtext(run) & {SLOTS - 1} AS slot FROM unnest(%s::text[]) AS r (run)) AS s
 """
 
-_SETTLE_S = 0.05
-"""Time between looks for transactions that may not have seen the locks (they take milliseconds)."""
+_SETTLE_S = 0.1
+"""Time between looks while there are transactions that may not have seen the locks (they take milliseconds)."""
 
 
 class Listener:
