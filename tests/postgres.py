@@ -38,7 +38,14 @@ class Postgres:
         folder: of the socket, the data and the log.
     """
 
-    def __init__(self, folder: Path, *, settings: tuple[str, ...] = (), limit_bytes: int = 0) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        settings: tuple[str, ...] = (),
+        limit_bytes: int = 0,
+        primary: Postgres | None = None,
+    ) -> None:
         self.folder = folder
         self._limit = 0
         self.data = folder / "data"
@@ -48,24 +55,13 @@ class Postgres:
             shutil.chown(folder, self._user)
         folder.chmod(0o755)
         self._programs = _reachable(folder) if self._user is not None else _BIN
-        passwords = folder / "password"
-        passwords.write_text(PASSWORD)
-        passwords.chmod(0o644)
-        access = ["--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={passwords}"]
-        self._call(
-            "initdb",
-            "-D",
-            self.data,
-            "-U",
-            USER,
-            "--no-sync",
-            "--encoding=UTF8",
-            "--locale=C",
-            "--wal-segsize=1",
-            *access,
-        )
+        if primary is None:
+            self._init()
+        else:
+            where = ["-h", str(primary.folder), "-p", str(primary.port), "-U", USER]
+            self._call("pg_basebackup", "-D", self.data, "-R", "--no-sync", "--checkpoint=fast", *where)
         with socket.create_server(("127.0.0.1", 0)) as free:
-            self.port = free.getsockname()[1]
+            self.port: int = free.getsockname()[1]
         self._settings = (
             f"port={self.port}",
             "listen_addresses=127.0.0.1",
@@ -85,11 +81,30 @@ class Postgres:
             start_new_session=True,
         )
         self.start()
-        self.sql(f"create database {NAME}", database="postgres")
+        if primary is None:
+            self.sql(f"create database {NAME}", database="postgres")
         if limit_bytes:
             self.stop("fast")
             self._limit = limit_bytes
             self.start()
+
+    def _init(self) -> None:
+        passwords = self.folder / "password"
+        passwords.write_text(PASSWORD)
+        passwords.chmod(0o644)
+        access = ["--auth-local=trust", "--auth-host=scram-sha-256", f"--pwfile={passwords}"]
+        self._call(
+            "initdb",
+            "-D",
+            self.data,
+            "-U",
+            USER,
+            "--no-sync",
+            "--encoding=UTF8",
+            "--locale=C",
+            "--wal-segsize=1",
+            *access,
+        )
 
     @property
     def url(self) -> str:
@@ -170,15 +185,18 @@ def _place() -> str | None:
 
 
 @contextlib.contextmanager
-def postgres(*, settings: tuple[str, ...] = (), limit_bytes: int = 0) -> Iterator[Postgres]:
+def postgres(
+    *, settings: tuple[str, ...] = (), limit_bytes: int = 0, primary: Postgres | None = None
+) -> Iterator[Postgres]:
     """A server that is gone when the block ends.
 
     Args:
         settings: further ones, `name=value`.
         limit_bytes: the most that one of its files may take, once its database is there.
+        primary: the server that it is a standby of.
     """
     with tempfile.TemporaryDirectory(prefix="postgres-", dir=_place(), ignore_cleanup_errors=True) as name:
-        server = Postgres(Path(name), settings=settings, limit_bytes=limit_bytes)
+        server = Postgres(Path(name), settings=settings, limit_bytes=limit_bytes, primary=primary)
         try:
             yield server
         finally:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import threading
 from collections.abc import Iterator
 from contextlib import closing
+from importlib import import_module
 
 import pytest
 
-from tests.cli.support import APP_SETTINGS, LEASE, QUESTION, Folder
+from agentorchestra.log.store import PostgresStore
+from tests.cli.support import APP_SETTINGS, LEASE, QUESTION, Folder, wait_until
 from tests.postgres import PASSWORD, USER, Postgres
 from tests.s3 import SECRET, Bucket, bucket
 
@@ -37,6 +40,31 @@ def test_from_a_question_to_its_answer(remote: Folder, server: Postgres, schema:
     assert not (remote.workspace / "workspace.db").exists()
     assert remote.workspace.stat().st_mode & 0o777 == 0o700
     assert server.sql(f"select count(*), min(status) from {schema}.runs") == "1|completed"
+
+
+def test_tail_is_told_by_another_process(
+    remote: Folder, server: Postgres, schema: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It looks for nothing by itself here: all that it prints after the answer it was told of."""
+    monkeypatch.setattr(import_module("agentorchestra.cli.commands.tail"), "LOOK_S", 1e6)
+    monkeypatch.setattr(PostgresStore, "look_s", 1e6)
+    run = remote.run("run", "PLAN ask", "--json").json["run_id"]
+    assert remote.run("answer", run, "blue", "--no-resume").code == 0
+    server.sql(f"update {schema}.runs set status = 'created'")  # so that it is followed before it goes on
+    codes: list[int] = []
+
+    def resume() -> None:
+        slots = "select count(*) from pg_locks where locktype = 'advisory' and mode = 'ShareLock'"
+        wait_until(lambda: server.sql(slots) == "1")
+        with remote.start("resume", run) as other:
+            codes.append(other.end().code)
+
+    resuming = threading.Thread(target=resume)
+    resuming.start()
+    followed = remote.run("tail", run)
+    resuming.join(60)
+    assert (followed.code, codes) == (0, [0]), followed.err
+    assert followed.out.splitlines()[-1].startswith(f"completed, {run}, ")
 
 
 def test_files_are_read_again_by_the_next_process(remote: Folder) -> None:
@@ -167,6 +195,42 @@ def test_doctor_says_which_store(remote: Folder, server: Postgres, schema: str) 
     remote.environment["PGPASSWORD"] = "wrong-staple"
     status, said = checks()["database"]
     assert status == "fail" and "does not let this user in" in said and "staple" not in said
+
+
+def test_a_role_that_may_only_read(remote: Folder, server: Postgres, schema: str) -> None:
+    assert remote.run("run", "PLAN ask").code == 3
+    (run,) = [one["run_id"] for one in remote.run("runs", "--json").json]
+    role = f"reader_{schema}"
+    server.sql(f"create role {role} login password 'reader-pass'; grant usage on schema {schema} to {role}")
+    server.sql(f"grant select on all tables in schema {schema} to {role}")
+    remote.environment["AGENTORCHESTRA_DATABASE"] = server.tcp(user=role, password="reader-pass")
+    before = server.sql(f"select count(*) from {schema}.events")
+    for words in (
+        ("runs",),
+        ("show", run),
+        ("replay", run),
+        ("compare", run, run),
+        ("export", run, "--out", "run.zip"),
+        ("cost",),
+        ("log",),
+    ):
+        done = remote.run(*words)
+        assert done.code == 0, (words, done.err)
+    assert remote.run("tail", run).code == 3  # it waits for an answer
+    for words in (("cancel", run), ("answer", run, "blue"), ("run", "PLAN ask"), ("fork", run, "--at", "3")):
+        done = remote.run(*words)
+        assert done.code == 1, words
+        assert done.error.startswith("cannot write to the workspace in "), words
+        assert f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}" in done.error
+    checks = {one["name"]: one for one in remote.run("doctor", "--deep", "--json").json["checks"]}
+    assert checks["database"]["status"] == "warn"
+    assert checks["database"]["detail"].endswith(", 1 runs; it can only be read")
+    assert f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}" in checks["database"]["hint"]
+    assert checks["log"]["detail"].startswith(f"1 runs, {before} events and ")
+    server.sql(f"update {schema}.alembic_version set version_num = '0004'")
+    checks = {one["name"]: one for one in remote.run("doctor", "--json").json["checks"]}
+    assert checks["database"]["status"] == "fail"
+    assert ": format 0004, 1 runs, and it can only be read" in checks["database"]["detail"]
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psycopg
 import pytest
-from tests.postgres import NAME, PASSWORD, USER, Postgres
+from tests.postgres import NAME, PASSWORD, USER, Postgres, postgres
 from tests.store.support import completed, created, done, manifest, owner, store_threads, told
 
 from agentorchestra.core.errors import (
@@ -178,11 +178,117 @@ async def test_a_workspace_of_a_later_version(server: Postgres, schema: str) -> 
 async def test_a_user_without_rights(server: Postgres, schema: str) -> None:
     server.sql("do $$ begin create role reader login password 'reader-pass'; exception when others then null; end $$")
     store = PostgresStore(server.tcp(user="reader", password="reader-pass"), schema=schema)
-    sentence = (
-        rf"the user of postgresql://reader@.* may not write in the schema {schema} \(permission denied .*\); "
-        "grant it the rights to create and use that schema"
+    await refused(store, WorkspaceNotWritableError, _lacking(schema, "database agentorchestra"))
+    await made(server, schema)
+    store = PostgresStore(server.tcp(user="reader", password="reader-pass"), schema=schema)
+    await refused(store, WorkspaceNotWritableError, _lacking(schema, f"schema {schema}"))
+    server.sql(f"grant usage on schema {schema} to reader")
+    store = PostgresStore(server.tcp(user="reader", password="reader-pass"), schema=schema)
+    await refused(store, WorkspaceNotWritableError, _lacking(schema, "table alembic_version"))
+
+
+def _lacking(schema: str, where: str) -> str:
+    return (
+        rf"the user of postgresql://reader@.* lacks a right in the schema {schema} \(permission denied for {where}\); "
+        "grant it USAGE on that schema and SELECT on its tables to read; to write also INSERT, UPDATE and DELETE; "
+        "CREATE to make it"
     )
-    await refused(store, WorkspaceNotWritableError, sentence)
+
+
+async def made(server: Postgres, schema: str) -> PostgresStore:
+    """A workspace with a run; the store is closed."""
+    store = PostgresStore(server.url, schema=schema)
+    await store.open()
+    await store.create_run("run_1", manifest(), [created(), completed(0, "x" * INLINE_BYTES)])
+    await store.close()
+    return store
+
+
+def reader_of(server: Postgres, schema: str, *grants: str) -> PostgresStore:
+    """The store for a role of its own that may read the schema, and what else it is granted."""
+    role = f"reader_{schema}"
+    server.sql(f"create role {role} login password 'reader-pass'; grant usage on schema {schema} to {role}")
+    for one in ("select", *grants):
+        server.sql(f"grant {one} on all tables in schema {schema} to {role}")
+    return PostgresStore(server.tcp(user=role, password="reader-pass"), schema=schema)
+
+
+async def assert_only_reads(store: PostgresStore, sentence: str) -> None:
+    """It opens and gives what is there; each write is refused with one sentence, and leaves nothing."""
+    await store.open()
+    assert [event.type for event in await store.load("run_1", verify=True)] == ["run_created", "completed"]
+    assert [one.id for one in await store.list_runs()] == ["run_1"]
+    assert (await store.inspect()).events == 2
+    sentence = rf"cannot write to the workspace in {re.escape(store.place)}: {sentence}"
+    for write in (
+        lambda: store.create_run("run_2", manifest(), []),
+        lambda: done(store.append("run_1", None, [told()])),
+        lambda: store.claim("run_1", owner(), lease_s=60),
+        lambda: store.put_blob(b"x"),
+        lambda: store.delete_runs(["run_1"]),
+    ):
+        with pytest.raises(WorkspaceNotWritableError) as raised:
+            await write()
+        assert re.fullmatch(sentence, str(raised.value)), str(raised.value)
+    assert "store-writer" not in store_threads()
+    await store.close()
+
+
+async def test_a_role_that_may_only_read_reads(server: Postgres, schema: str) -> None:
+    await made(server, schema)
+    role = f"reader_{schema}"
+    every = "blobs, components, events, jobs, runs, writers"
+    sentence = (
+        f"the role {role} may not insert into {every}; to write, run as the owner: "
+        f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {role}"
+    )
+    await assert_only_reads(reader_of(server, schema), sentence)
+    assert server.sql(f"select count(*) from {schema}.writers") == "0"
+    # What it says is what is needed.
+    server.sql(f"grant insert, update, delete on all tables in schema {schema} to {role}")
+    store = PostgresStore(server.tcp(user=role, password="reader-pass"), schema=schema)
+    await store.open()
+    assert await done(store.append("run_1", None, [told()])) == (3,)
+    await store.close()
+
+
+async def test_a_role_whose_transactions_only_read(server: Postgres, schema: str) -> None:
+    await made(server, schema)
+    store = reader_of(server, schema, "insert, update, delete")
+    role = f"reader_{schema}"
+    server.sql(f"alter role {role} set default_transaction_read_only to on")
+    sentence = (
+        f"transactions of the role {role} only read; to write, run as the owner: "
+        f"ALTER ROLE {role} SET default_transaction_read_only TO off"
+    )
+    await assert_only_reads(store, sentence)
+
+
+async def test_who_only_reads_brings_nothing_up_to_date(server: Postgres, schema: str) -> None:
+    await made(server, schema)
+    store = reader_of(server, schema)
+    server.sql(f"update {schema}.alembic_version set version_num = '0004'")
+    await refused(
+        store,
+        WorkspaceNotWritableError,
+        rf"cannot write to the workspace in .*: its format 0004 has to be brought up to date, and the role "
+        rf"reader_{schema} may not insert into .*; to write, run as the owner: GRANT .*",
+    )
+    assert server.sql(f"select version_num from {schema}.alembic_version") == "0004"
+
+
+async def test_a_standby_gives_what_it_has(server: Postgres, schema: str) -> None:
+    await made(server, schema)
+    with postgres(primary=server) as standby:
+        said = "the server is a standby, which only gives reads; name the primary server in `database`"
+        await assert_only_reads(PostgresStore(standby.url, schema=schema), said)
+        found = PostgresStore(standby.url, schema=schema).examine()
+        assert (found.runs, found.sealed) == (1, said)
+        await refused(
+            PostgresStore(standby.url, schema=f"{schema}_none"),
+            WorkspaceNotWritableError,
+            f"cannot write to the workspace in .*: there is no workspace yet, and {said}",
+        )
 
 
 async def test_another_encoding(server: Postgres, schema: str) -> None:

@@ -17,6 +17,7 @@ from agentorchestra.core.errors import ModelAuthError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.protocols import RunContext
 from agentorchestra.core.settings import ServeSettings, Settings
+from agentorchestra.log.store.postgres import SCHEMA
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.web import LOOPBACK_HOSTS, asgi
@@ -190,7 +191,12 @@ async def _parsed(answer: aiohttp.ClientResponse) -> AsyncIterator[SentEvent]:
 
 @asynccontextmanager
 async def served(
-    folder: Path, *, serve: ServeSettings | None = None, database: str | None = None, **options: Any
+    folder: Path,
+    *,
+    serve: ServeSettings | None = None,
+    database: str | None = None,
+    schema: str = SCHEMA,
+    **options: Any,
 ) -> AsyncIterator[Served]:
     """A server over a workspace of its own, with the tools and the script of this module."""
     gate, outbox = Gate(), Outbox()
@@ -204,6 +210,7 @@ async def served(
             secrets=("CODEWORD",),
             serve=serve or ServeSettings(stop_s=0.2),
             database=None if database is None else SecretStr(database),
+            database_schema=schema,
         ),
         environ={"CODEWORD": CODEWORD},
     )

@@ -10,11 +10,13 @@ from typing import Any
 
 import aiohttp
 import pytest
+from pydantic import SecretStr
 
 from agentorchestra.core.events import RunEnded
-from agentorchestra.core.settings import ServeSettings
+from agentorchestra.core.settings import ServeSettings, Settings
+from agentorchestra.log.store import PostgresStore
 from agentorchestra.testing import ScriptedModel
-from agentorchestra.web import queue
+from agentorchestra.web import follow, queue
 from agentorchestra.workspace import Workspace
 from tests.web.support import CODEWORD, SentEvent, consult, script, served
 
@@ -113,10 +115,21 @@ async def test_a_last_event_that_cannot_be_is_refused(tmp_path: Path, last: str)
             assert f"Last-Event-ID is {last!r}".replace("'99999'", "99999") in (await answer.json())["error"]
 
 
-async def test_a_run_that_another_process_drives_is_followed(tmp_path: Path) -> None:
-    # Another workspace over the same folder has its own connections, log writer and engine.
+@pytest.mark.parametrize("store", ["sqlite", "postgres"])
+async def test_a_run_that_another_process_drives_is_followed(
+    tmp_path: Path, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch, schema: str, store: str
+) -> None:
+    # A stream that reads because time is over reads nothing here, and nothing but a notification tells it to read.
+    monkeypatch.setattr(follow, "ALIVE_S", 1e6)
+    monkeypatch.setattr(PostgresStore, "look_s", 1e6)
+    database = request.getfixturevalue("server").url if store == "postgres" else None
+    # Another workspace over the same log has its own connections, log writer and engine.
     models = {"scripted": ScriptedModel(script)}
-    async with served(tmp_path) as web, Workspace(tmp_path / "ws", tools=[consult], models=models) as other:
+    settings = Settings(database=None if database is None else SecretStr(database), database_schema=schema)
+    async with (
+        served(tmp_path, database=database, schema=schema) as web,
+        Workspace(tmp_path / "ws", tools=[consult], models=models, settings=settings) as other,
+    ):
         run_id = await other.create("PLAN ask", model="scripted", system="react")
         async with web.events(run_id) as events:
             assert (await anext(events)).kind == "run_created"

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from concurrent.futures import Future
-from contextlib import AbstractAsyncContextManager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from datetime import datetime
 from pathlib import Path
 from typing import Any, ClassVar, Literal, NamedTuple, Protocol, TypeVar, runtime_checkable
@@ -548,6 +549,13 @@ class Store(Protocol):
         """Return True if anyone without an epoch appended through another connection since the last call.
 
         For watchers. Other commits may count too; this process's own driving does not.
+        """
+
+    def follow(self, run: str) -> AbstractContextManager[asyncio.Event]:
+        """Give an event of the running loop that is set when there may be more in the run's log, whoever appends.
+
+        Clear it before each read: what is committed after the read sets it again. It may be set without news, and is
+        set when the store is closed.
         """
 
 

@@ -12,9 +12,6 @@ from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.workspace import Workspace
 
-POLL_S = 0.1
-"""Time between looks at the log of a followed run: one query by key, whoever drives the run."""
-
 ALIVE_S = 15.0
 """Silence of a stream after which a comment shows both ends that the other is there."""
 
@@ -29,21 +26,19 @@ async def stream(ws: Workspace[Any], record: RunRecord, after: int, closing: asy
     twice. `end` has no id: it is no event of the log. It is left out where `closing` is set: the server is to stop.
     """
     status = record.status
-    loop = asyncio.get_running_loop()
-    spoken = loop.time()
     yield b"retry: 1000\n\n"
-    while not closing.is_set():
-        for event in await ws.store.load(record.id, after=after):
-            after, spoken = event.seq, loop.time()
-            status = _status_after(event, status)
-            yield _message(event.model_dump(mode="json"), kind=event.type, id=event.seq)
-        if status not in GOES_ON:
-            yield _message({"run_id": record.id, "status": status}, kind="end")
-            return
-        if loop.time() - spoken > ALIVE_S:
-            spoken = loop.time()
-            yield b": still here\n\n"
-        await _sleep(closing)
+    with ws.store.follow(record.id) as news:
+        while not closing.is_set():
+            news.clear()
+            for event in await ws.store.load(record.id, after=after):
+                after = event.seq
+                status = _status_after(event, status)
+                yield _message(event.model_dump(mode="json"), kind=event.type, id=event.seq)
+            if status not in GOES_ON:
+                yield _message({"run_id": record.id, "status": status}, kind="end")
+                return
+            if not await _one_of(news, closing):
+                yield b": still here\n\n"
 
 
 def _status_after(event: Event, status: RunStatus) -> RunStatus:
@@ -58,9 +53,12 @@ def _message(body: dict[str, Any], *, kind: str, id: int | None = None) -> bytes
     return f"{head}event: {kind}\ndata: {json.dumps(body)}\n\n".encode()
 
 
-async def _sleep(closing: asyncio.Event) -> None:
+async def _one_of(*events: asyncio.Event) -> bool:
+    """Wait until one of the events is set; False after `ALIVE_S`."""
+    waits = [asyncio.ensure_future(event.wait()) for event in events]
     try:
-        async with asyncio.timeout(POLL_S):
-            await closing.wait()
-    except TimeoutError:
-        pass
+        done, _ = await asyncio.wait(waits, timeout=ALIVE_S, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for wait in waits:
+            wait.cancel()
+    return bool(done)

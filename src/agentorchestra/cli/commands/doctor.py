@@ -210,13 +210,19 @@ def _database(folder: Path, settings: Settings) -> list[Check]:
     except AgentOrchestraError as exc:
         return [*checks, Check("database", "fail", one_line(str(exc), 2000))]
     detail = f"PostgreSQL {found.version}, {store.place}"
-    if found.revision is None:
-        checks.append(Check("database", "ok", f"{detail}: empty; the first run makes its tables"))
-    elif found.revision != REVISIONS[-1]:
+    detail += ": empty" if found.revision is None else f": format {found.revision}, {found.runs} runs"
+    current = found.revision == REVISIONS[-1]
+    if found.sealed and not current:
+        checks.append(Check("database", "fail", f"{detail}, and it can only be read", found.sealed))
+    elif found.sealed:
+        checks.append(Check("database", "warn", f"{detail}; it can only be read", found.sealed))
+    elif found.revision is None:
+        checks.append(Check("database", "ok", f"{detail}; the first run makes its tables"))
+    elif not current:
         hint = f"the next command brings it to {REVISIONS[-1]}; keep a backup"
-        checks.append(Check("database", "warn", f"{detail}: format {found.revision}, {found.runs} runs", hint))
+        checks.append(Check("database", "warn", detail, hint))
     else:
-        checks.append(Check("database", "ok", f"{detail}: format {found.revision}, {found.runs} runs"))
+        checks.append(Check("database", "ok", detail))
     if not found.durable:
         hint = "a crash of its machine loses what was acknowledged; set fsync = on"
         checks.append(Check("database", "warn", "the server runs with fsync = off", hint))
@@ -254,7 +260,7 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
         return [Check("log", "fail", "not read: the settings cannot be", "correct the settings")]
     if settings.database is None and not (folder / DATABASE).exists():
         return [Check("log", "ok", "there is none yet")]
-    behind = [one for one in _workspace(folder, settings) if one.status == "warn" and "format" in one.detail]
+    behind = [one for one in _workspace(folder, settings) if one.status == "warn" and "brings it to" in one.hint]
     if behind:
         return [
             Check("log", "warn", "not read: its format is an earlier one", f"{behind[0].hint}, then check it again")

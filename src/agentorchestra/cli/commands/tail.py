@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -15,8 +16,8 @@ from agentorchestra.cli.workspaces import abandoned, opened_run
 from agentorchestra.core.errors import UnknownRunError
 from agentorchestra.core.spec import RunStatus, exit_code
 
-LOOK_S = 0.2
-"""How often the log is read."""
+LOOK_S = 1.0
+"""How often it is asked, without news of the log, whether the process that drives the run is still there."""
 
 _NOT_OVER = (RunStatus.CREATED, RunStatus.RUNNING)
 
@@ -40,26 +41,30 @@ async def tail(run: str, as_json: bool, folder: Path) -> int:
     Everything comes from the log, so any process can follow, and one that comes late misses nothing.
     """
     async with opened_run(folder, run) as (workspace, record):
-        progress = Progress()
-        seen = 0
-        while True:
-            # The status first: the events that led to it are then in the log.
-            now = await workspace.store.get_run(record.id)
-            if now is None:
-                raise UnknownRunError(f"run {record.id} is no longer in {folder}")
-            gone = await abandoned(workspace, now)
-            for event in await workspace.events(record.id, after=seen):
-                seen = event.seq
-                if as_json:
-                    read = emit_json(event.model_dump(mode="json"), indent=None)
-                else:
-                    line = progress.line(event)
-                    read = line is None or emit(clean(line))
-                if not read:
-                    return 0  # whoever read has seen enough
-            if now.status not in _NOT_OVER or gone:
-                break
-            await asyncio.sleep(LOOK_S)
+        with workspace.store.follow(record.id) as news:
+            progress = Progress()
+            seen = 0
+            while True:
+                news.clear()
+                # The status first: the events that led to it are then in the log.
+                now = await workspace.store.get_run(record.id)
+                if now is None:
+                    raise UnknownRunError(f"run {record.id} is no longer in {folder}")
+                gone = await abandoned(workspace, now)
+                for event in await workspace.events(record.id, after=seen):
+                    seen = event.seq
+                    if as_json:
+                        read = emit_json(event.model_dump(mode="json"), indent=None)
+                    else:
+                        line = progress.line(event)
+                        read = line is None or emit(clean(line))
+                    if not read:
+                        return 0  # whoever read has seen enough
+                if now.status not in _NOT_OVER or gone:
+                    break
+                with suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_S):
+                        await news.wait()
         result = await workspace.result(record.id)
     if gone:
         say(f"the process that drove {record.id} is gone; to go on: {command('resume', record.id, folder)}")

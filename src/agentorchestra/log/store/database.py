@@ -16,7 +16,13 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from sqlalchemy import ColumnElement, Connection, Engine, Table, select
 from sqlalchemy.exc import IntegrityError, OperationalError
 
-from agentorchestra.core.errors import AgentOrchestraError, StoreError, WorkspaceCorruptError, WorkspaceNewerError
+from agentorchestra.core.errors import (
+    AgentOrchestraError,
+    StoreError,
+    WorkspaceCorruptError,
+    WorkspaceNewerError,
+    WorkspaceNotWritableError,
+)
 from agentorchestra.core.protocols import Job, Owner
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.blobs import BlobFiles, no_blob, verified
@@ -103,6 +109,7 @@ class Database(ABC):
         # again with less; and of a row that does not fit.
         self._operational: tuple[type[Exception], ...] = ()
         self._integrity: tuple[type[Exception], ...] = ()
+        self._sealed = ""  # why it can be read and not written
         self._away = False
         self._lock = threading.Lock()
         self._opening = threading.Lock()
@@ -271,7 +278,11 @@ class Database(ABC):
 
     @abstractmethod
     def _prepare(self) -> None:
-        """Create or migrate, and begin to watch for changes."""
+        """Create or migrate, and begin to watch for changes; a database that only gives reads gets `_sealed`."""
+
+    @abstractmethod
+    def _not_writable(self, reason: str) -> WorkspaceNotWritableError:
+        """Return the error for a write that is refused."""
 
     @abstractmethod
     def _tables(self, connection: Connection) -> set[str]:

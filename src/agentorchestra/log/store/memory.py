@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -30,6 +31,7 @@ from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunManifest, RunStatus
 from agentorchestra.log.store import histories, rows
 from agentorchestra.log.store.blobs import no_blob
+from agentorchestra.log.store.followers import Followers
 from agentorchestra.log.store.references import is_json, references
 from agentorchestra.log.store.rows import NEEDED, Row
 
@@ -110,6 +112,7 @@ class MemoryStore(Store):
         self._entries = 0
         self._external = 0
         self._seen = 0
+        self._followers = Followers()
 
     async def open(self) -> None:
         with self._lock:
@@ -120,6 +123,7 @@ class MemoryStore(Store):
     async def close(self) -> None:
         with self._lock:
             self._state = "closed"
+        self._followers.tell(self._followers.runs)
 
     async def create_run(
         self, run: str, manifest: RunManifest, events: Sequence[NewEvent], *, accepted: Acceptance | None = None
@@ -209,7 +213,13 @@ class MemoryStore(Store):
                 done.set_exception(exc)
             else:
                 done.set_result(drawn)
+        self._followers.tell([run])
         return done
+
+    def follow(self, run: str) -> AbstractContextManager[asyncio.Event]:
+        with self._lock:
+            self._check_open()
+        return self._followers.following(run)
 
     async def load(self, run: str, *, after: int = 0, upto: int | None = None, verify: bool = False) -> list[Event]:
         with self._use():

@@ -11,6 +11,7 @@ import logging
 import os
 import time
 import uuid
+import zlib
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -30,9 +31,11 @@ from agentorchestra.core.errors import (
 from agentorchestra.log.store.address import Address, check_schema, load_driver
 from agentorchestra.log.store.blobs import FULL_ERRNOS
 from agentorchestra.log.store.database import READERS, Draw, closed_on_error
+from agentorchestra.log.store.listening import NOTIFY, Listener
 from agentorchestra.log.store.patience import Patience
-from agentorchestra.log.store.schema import REVISIONS, artifacts, events
+from agentorchestra.log.store.schema import REVISIONS, artifacts, events, metadata
 from agentorchestra.log.store.sql import SqlStore
+from agentorchestra.log.store.watcher import Asking, Bell, Ear
 
 if TYPE_CHECKING:
     from agentorchestra.log.store.artifacts import Artifacts
@@ -41,6 +44,9 @@ SCHEMA = "agentorchestra"
 
 RETRY_S = 120.0
 """How long writes and reads wait for a database that is away."""
+
+STANDBY_S = 0.2
+"""Time between looks at the log of followed runs, all of them by one query, where the server is a standby."""
 
 _LOCKED_S = 30
 """How long a write waits for another process's transaction (they take milliseconds)."""
@@ -61,7 +67,7 @@ _CONNECTION = {
 
 # One row per run. The lock in `locked` waits for whoever changes the row and then reads what they wrote, which a plain
 # read in the same statement would not; it holds until the commit. How far this writer came is noted on the way.
-_DRAW = """
+_DRAW = f"""
 WITH wanted AS MATERIALIZED (
     SELECT * FROM unnest(%b::text[], %b::bigint[], %b::bigint[], %b::text[]) AS w (run, epoch, k, status)
 ), marked AS (
@@ -73,7 +79,7 @@ WITH wanted AS MATERIALIZED (
 UPDATE runs SET next_seq = runs.next_seq + w.k, status = coalesce(w.status, runs.status)
 FROM wanted w LEFT JOIN locked l ON l.run = w.run
 WHERE runs.id = w.run AND (w.epoch IS NULL OR w.epoch = l.epoch)
-RETURNING runs.id, runs.next_seq
+RETURNING runs.id, runs.next_seq, {NOTIFY}
 """
 
 # Of a transaction that drew nothing; one that wrote nothing needs no mark, and stays one that writes nothing.
@@ -86,6 +92,16 @@ _GONE_S = 30 * 86_400.0
 """After how long the rows of processes that ended without closing are removed."""
 
 _COPY = f"COPY events ({', '.join(column.name for column in events.c)}) FROM STDIN"
+
+# The connection's own setting lies over the one that the role or the database has.
+_RIGHTS = """
+SELECT pg_is_in_recovery(),
+       (SELECT reset_val = 'on' FROM pg_settings WHERE name = 'default_transaction_read_only'),
+       quote_ident(current_user),
+       ARRAY(SELECT c.relname::text FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
+             WHERE c.relkind = 'r' AND c.relname = ANY(%s) AND n.nspname = %s
+                   AND NOT has_table_privilege(c.oid, 'INSERT') ORDER BY 1)
+"""
 
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
 """SQLSTATEs: the connection, a shutdown, a start, an idle session, a transaction that took too long, too many."""
@@ -102,6 +118,7 @@ class Examined:
     runs: int  # how many
     durable: bool  # whether the server syncs what it acknowledges
     artifacts: tuple[str, str] | None  # where its artifacts lie, and its name there; None for its table
+    sealed: str  # why it can be read and not written
 
 
 class PostgresStore(SqlStore):
@@ -116,12 +133,14 @@ class PostgresStore(SqlStore):
 
     Attributes:
         stopped_s: after how long without a word inside a transaction the server ends it, in seconds.
+        look_s: how often the log of followed runs is looked at though nothing was heard: a notification may be lost.
 
     Raises:
         SettingsError, MissingExtraError.
     """
 
     stopped_s = 15
+    look_s = 5.0
 
     def __init__(
         self, url: str, *, schema: str = SCHEMA, retry_s: float = RETRY_S, artifacts: Artifacts | None = None
@@ -141,6 +160,7 @@ class PostgresStore(SqlStore):
         self._last = 0
         self._marked = False
         self._opened = False
+        self._group = zlib.crc32(self._news_channel.encode()) - 2**31  # of advisory locks: an int4
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -189,7 +209,7 @@ class PostgresStore(SqlStore):
             "postgresql+psycopg://",
             creator=self._connect_reader,
             poolclass=QueuePool,
-            pool_size=READERS,
+            pool_size=READERS + 1,  # and the watcher
             max_overflow=0,
             isolation_level="AUTOCOMMIT",  # every statement sees what is committed when it begins
             use_native_hstore=False,
@@ -199,23 +219,21 @@ class PostgresStore(SqlStore):
 
     def _prepare(self) -> None:
         assert self._write_engine is not None
+        assert self._read_engine is not None
+        with self._read_engine.connect() as reader:
+            self._check_server(reader)
+            revision = self._readable_revision(reader)
+            self._sealed = self._why_sealed(reader)
+        if self._sealed:
+            if revision is None:
+                raise self._not_writable(f"there is no workspace yet, and {self._sealed}")
+            if revision != REVISIONS[-1]:
+                raise self._not_writable(f"its format {revision} has to be brought up to date, and {self._sealed}")
+            with self._read_engine.connect() as reader:
+                self._agree(reader)
+            return
         connection = self._connection = self._write_engine.connect()
-        raw: Any = connection.connection.driver_connection
-        if raw.info.password:  # also from PGPASSWORD or .pgpass
-            self.secrets["database"] = raw.info.password
-        if raw.info.server_version < _OLDEST:
-            raise StoreError(
-                f"{self.address.shown} is PostgreSQL {raw.info.server_version // 10000}, which is too old; "
-                "use 13 or later"
-            )
-        if raw.info.encoding != "utf-8" or raw.info.parameter_status("server_encoding") != "UTF8":
-            raise StoreError(
-                f"the database {self.address.shown} has the encoding {raw.info.parameter_status('server_encoding')}; "
-                "make one with the encoding UTF8 (createdb -E UTF8)"
-            )
-        with connection.begin():
-            current = self._revision(connection) == REVISIONS[-1]
-        if not current:
+        if revision != REVISIONS[-1]:
             with connection.begin():
                 # One process at a time, in this schema.
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
@@ -230,6 +248,47 @@ class PostgresStore(SqlStore):
             connection.exec_driver_sql(f"INSERT INTO writers VALUES (%s, 0, {now})", (self._id,))
         self._opened = True
 
+    def _check_server(self, connection: Connection) -> None:
+        raw: Any = connection.connection.driver_connection
+        if raw.info.password:  # also from PGPASSWORD or .pgpass
+            self.secrets["database"] = raw.info.password
+        if raw.info.server_version < _OLDEST:
+            raise StoreError(
+                f"{self.address.shown} is PostgreSQL {raw.info.server_version // 10000}, which is too old; "
+                "use 13 or later"
+            )
+        if raw.info.encoding != "utf-8" or raw.info.parameter_status("server_encoding") != "UTF8":
+            raise StoreError(
+                f"the database {self.address.shown} has the encoding {raw.info.parameter_status('server_encoding')}; "
+                "make one with the encoding UTF8 (createdb -E UTF8)"
+            )
+
+    def _readable_revision(self, connection: Connection) -> str | None:
+        # Without this right PostgreSQL says of each table that it is not there.
+        usable = "SELECT has_schema_privilege(oid, 'USAGE') FROM pg_namespace WHERE nspname = %s"
+        if connection.exec_driver_sql(usable, (self.schema,)).scalar() is False:
+            raise self._no_right(f"permission denied for schema {self.schema}")
+        return self._revision(connection)
+
+    def _why_sealed(self, connection: Connection) -> str:
+        """Return why what is there can only be read, and what changes it; "" where it can be written."""
+        standby, read_only, role, closed = connection.exec_driver_sql(
+            _RIGHTS, (list(metadata.tables), self.schema)
+        ).one()
+        if standby:
+            return "the server is a standby, which only gives reads; name the primary server in `database`"
+        if read_only:
+            return (
+                f"transactions of the role {role} only read; to write, run as the owner: "
+                f"ALTER ROLE {role} SET default_transaction_read_only TO off"
+            )
+        if closed:
+            return (
+                f"the role {role} may not insert into {', '.join(closed)}; to write, run as the owner: "
+                f"GRANT INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {self.schema} TO {role}"
+            )
+        return ""
+
     def _agree(self, connection: Connection) -> None:
         """Note where this database's artifacts lie, the first time; OtherArtifactsError if the settings differ."""
         with connection.begin():
@@ -238,6 +297,8 @@ class PostgresStore(SqlStore):
             return
         if noted is None:
             assert self._artifacts is not None
+            if self._sealed:
+                raise self._not_writable(f"the place of its artifacts is not noted yet, and {self._sealed}")
             self._artifacts.check()  # what cannot be used is not noted
             with connection.begin():
                 connection.exec_driver_sql("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (self._channel,))
@@ -276,11 +337,12 @@ class PostgresStore(SqlStore):
             try:
                 with engine.connect() as connection:
                     raw: Any = connection.connection.driver_connection
-                    revision = self._revision(connection)
+                    revision = self._readable_revision(connection)
                     count = connection.exec_driver_sql("SELECT count(*) FROM runs").scalar() if revision else 0
                     fsync = connection.exec_driver_sql("SHOW fsync").scalar()
+                    version, sealed = raw.info.server_version // 10000, self._why_sealed(connection)
                     noted = self._noted_artifacts(connection)
-                    return Examined(raw.info.server_version // 10000, revision, int(count or 0), fsync == "on", noted)
+                    return Examined(version, revision, int(count or 0), fsync == "on", noted, sealed)
             finally:
                 engine.dispose()
         except Exception as exc:
@@ -295,7 +357,8 @@ class PostgresStore(SqlStore):
         columns.append([draw.status for draw in draws])
         self._last += 1
         self._marked = True
-        for run, next_seq in raw.execute(_DRAW, [*columns, self._last, self._id]):
+        values = [*columns, self._last, self._id, self._group, self._group, self._news_channel]
+        for run, next_seq, _ in raw.execute(_DRAW, values):
             named[run].next_seq = next_seq
         if any(draw.epoch is None and draw.next_seq is not None for draw in draws):
             raw.execute(f"NOTIFY {self._channel}")
@@ -312,6 +375,16 @@ class PostgresStore(SqlStore):
     @property
     def _channel(self) -> str:
         return f"agentorchestra_{self.schema}"
+
+    @property
+    def _news_channel(self) -> str:
+        return f"ao_events_{self.schema}"  # a schema's name leaves no room for more
+
+    def _ear(self, connection: Connection, bell: Bell) -> Ear:
+        raw: Any = connection.connection.driver_connection
+        if raw.execute("SELECT pg_is_in_recovery()").fetchone()[0]:
+            return Asking(bell, lambda: True, STANDBY_S)  # a standby notifies nobody
+        return Listener(raw, channel=self._news_channel, group=self._group, bell=bell, look_s=self.look_s)
 
     def _hear(self, notify: Any) -> None:
         if notify.pid != self._backend:
@@ -399,10 +472,7 @@ class PostgresStore(SqlStore):
             case "53100":
                 return self._full(reason)
             case "42501" | "25006":
-                return WorkspaceNotWritableError(
-                    f"the user of {self.address.shown} may not write in the schema {self.schema} ({reason}); "
-                    "grant it the rights to create and use that schema"
-                )
+                return self._no_right(reason)
             case "42P01" | "42703":
                 return self._corrupt(reason)
             case "55P03":
@@ -415,6 +485,15 @@ class PostgresStore(SqlStore):
         if code.startswith("53"):
             return self._unavailable(reason)
         return StoreError(f"the database {self.place} refused a write or a read: {type(cause).__name__}: {reason}")
+
+    def _no_right(self, reason: str) -> WorkspaceNotWritableError:
+        return WorkspaceNotWritableError(
+            f"the user of {self.address.shown} lacks a right in the schema {self.schema} ({reason}); grant it USAGE on "
+            "that schema and SELECT on its tables to read; to write also INSERT, UPDATE and DELETE; CREATE to make it"
+        )
+
+    def _not_writable(self, reason: str) -> WorkspaceNotWritableError:
+        return WorkspaceNotWritableError(f"cannot write to the workspace in {self.place}: {reason}")
 
     def _not_connected(self, reason: str) -> StoreUnavailableError:
         shown = self.address.shown

@@ -1,4 +1,5 @@
-"""The store over SQLAlchemy Core: one writer thread with group commit (writer.py), a few readers (reader.py).
+"""The store over SQLAlchemy Core: one writer thread with group commit (writer.py), a few readers (reader.py), one
+watcher for those who follow runs (watcher.py).
 
 What differs between databases is in the methods at the end of `Database` (database.py), which sqlite.py and postgres.py
 fill in.
@@ -26,6 +27,7 @@ from agentorchestra.log.store.database import AT_ONCE, Call, Put
 from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
 from agentorchestra.log.store.rows import Row
 from agentorchestra.log.store.schema import blobs, components, jobs, runs
+from agentorchestra.log.store.watcher import Watcher
 from agentorchestra.log.store.writer import Writer
 
 if TYPE_CHECKING:
@@ -52,7 +54,7 @@ def _unfinished(found: Any) -> UnfinishedRun:
     )
 
 
-class SqlStore(Writer, Reader, Store):
+class SqlStore(Writer, Reader, Watcher, Store):
     """`core.protocols.Store` over a database, usable from any thread and from several event loops at once.
 
     Reads never see an append before it is durable.

@@ -26,14 +26,18 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.resources import descriptor_shortage, shortage
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
-from agentorchestra.log.store.database import READERS, Draw, Operation, closed_on_error
+from agentorchestra.log.store.database import READERS, Draw, closed_on_error
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
+from agentorchestra.log.store.watcher import Asking, Bell, Ear
 
 DATABASE = "workspace.db"
 
 BUSY_S = 30.0
 """How long a write waits for another process's transaction (they take milliseconds)."""
+
+LOOK_S = 0.1
+"""Time between questions for changes where runs are followed; one reads no row."""
 
 _OLDEST = (3, 35)  # RETURNING
 
@@ -52,6 +56,14 @@ WHERE id = ?1 AND (?2 IS NULL OR EXISTS (SELECT 1 FROM jobs WHERE run = ?1 AND e
 RETURNING next_seq
 """
 _INSERT = f"INSERT INTO events ({', '.join(events.c.keys())}) VALUES ({', '.join('?' for _ in events.c)})"
+
+
+def _data_version(connection: Connection) -> int:
+    """Return a number that changes when others commit: another connection, here or in another process."""
+    # Past SQLAlchemy, which would begin a transaction, and so wait for a writer in another process.
+    raw = connection.connection.driver_connection
+    assert isinstance(raw, sqlite3.Connection)
+    return int(raw.execute("PRAGMA data_version").fetchone()[0])
 
 
 def _copy_file(source: str, target: str) -> None:
@@ -77,7 +89,6 @@ class SqliteStore(SqlStore):
         self._files = BlobFiles(self.folder / "blobs")
         self._version = 0
         self._inode = 0
-        self._sealed = ""  # why it can be read and not written
 
     # --- connections -----------------------------------------------------------------------------
 
@@ -173,11 +184,6 @@ class SqliteStore(SqlStore):
             return ""
         found = [path.name for path in (self.folder, self.database) if not os.access(path, os.W_OK)]
         return f"{found[0]} cannot be written" if found else ""
-
-    def _put(self, operation: Operation) -> None:
-        if self._sealed:
-            raise self._not_writable(self._sealed)
-        super()._put(operation)
 
     def _prepare_folder(self) -> None:
         try:
@@ -328,13 +334,20 @@ class SqliteStore(SqlStore):
             cursor.executemany(_INSERT, values)
 
     def _changed(self, connection: Connection) -> bool:
-        # Past SQLAlchemy, which would begin a transaction, and so wait for a writer in another process.
-        raw = connection.connection.driver_connection
-        assert isinstance(raw, sqlite3.Connection)
-        version = int(raw.execute("PRAGMA data_version").fetchone()[0])
+        version = _data_version(connection)
         # A new connection (after a failed commit) may count differently: that looks like news, and is only looked at.
         changed, self._version = version != self._version, version
         return changed
+
+    def _ear(self, connection: Connection, bell: Bell) -> Ear:
+        last = 0
+
+        def changed() -> bool:
+            nonlocal last
+            before, last = last, _data_version(connection)
+            return last != before
+
+        return Asking(bell, changed, LOOK_S)
 
     def _now(self) -> ColumnElement[float]:
         # unixepoch('subsec') needs SQLite 3.42. Milliseconds, which a day number in a double still holds.

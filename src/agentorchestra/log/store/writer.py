@@ -72,6 +72,8 @@ class Writer(Database):
     def _put(self, operation: Operation) -> None:
         with self._lock:
             self._check_open()
+            if self._sealed:
+                raise self._not_writable(self._sealed)
             if self._writer is None:
                 # A daemon: a process that ends without closing loses what was not acknowledged, and does not hang.
                 self._writer = threading.Thread(target=self._write, name="store-writer", daemon=True)
