@@ -23,10 +23,11 @@
     numbers: new WeakMap(), // element -> its number in this document
     elements: new Map(), // number -> weak reference to the element
     timers: new Map(), // id -> when it is due, in ms of `clock`
-    asked: 0, // when something was asked of a server, a worker or the browser
+    asked: -Infinity, // when something was asked of a server, a worker or the browser last
     written: 0, // how often it wrote to what its site keeps and `stored` of page.js does not see
     clock: performance.now.bind(performance),
     later: setTimeout.bind(window), // the page's own timers are noted below, these are not
+    edit: document.execCommand.bind(document),
     last: 0,
     token: Math.random().toString(36).slice(2, 12),
   };

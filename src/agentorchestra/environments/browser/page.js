@@ -115,6 +115,19 @@
     return value === "" ? "nothing" : "other";
   },
 
+  // Fill a field of plain text as Playwright does, and tell what it holds; null, and nothing is done, for any other.
+  fill(e, text) {
+    const edit = window[Symbol.for("agentorchestra.view")]?.edit;
+    const typed = e.tagName === "TEXTAREA" || (e.tagName === "INPUT" && ["text", "search", "email", "tel", "url"].includes(e.type));
+    const seen = e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;
+    if (!edit || !typed || !seen || e.matches(":disabled") || e.readOnly) return null;
+    e.select();
+    e.focus();
+    if (!this.hasKeys(e)) return null;
+    edit(text ? "insertText" : "delete", false, text);
+    return this.holds(e, text);
+  },
+
   // The caret to the end of a field that is typed into.
   caretToEnd(e) {
     e.focus();
@@ -229,9 +242,12 @@
     return { multiple: e.multiple, usable, options: [...e.options].slice(0, 5000).map((o) => ({ label: o.label.trim().slice(0, 300), value: o.value.slice(0, 300), disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
   },
 
-  // Choose from a list, and tell the page so as Playwright does.
-  choose(e, places) {
-    if (!e.isConnected || places.some((at) => !e.options[at])) return false;
+  // Choose from a list by the very words of its options, and tell the page so as Playwright does. True, or where that is
+  // not possible what `options` says.
+  choose(e, wanted) {
+    const listed = this.options(e);
+    const places = wanted.map((words) => listed?.options.findIndex((o) => o.label === words.trim() && !o.disabled) ?? -1);
+    if (places.includes(-1) || !listed.usable || (places.length > 1 && !e.multiple)) return listed;
     e.value = undefined;
     for (const at of places) e.options[at].selected = true;
     for (const name of ["input", "change"]) e.dispatchEvent(new Event(name, { bubbles: true, composed: true }));

@@ -54,6 +54,14 @@ class First:
     function: str
     given: list[Any]
     said: Any = None  # what the function said; None if its document went on to another one
+    tab: Tab | None = None  # where it was done
+    documents: int = 0  # how many had come to the tab before
+
+    @property
+    def happened(self) -> bool:
+        """Return True if the function said something, or something else of its tab is seen since: it was done."""
+        went_on = self.tab is not None and (self.tab.dialog is not None or self.tab.documents != self.documents)
+        return self.said is not None or went_on
 
 
 def agent_of(ctx: Any) -> str:
@@ -209,7 +217,7 @@ class TabActions(FolderEnvironment):
             if tab.dialog is not None or (await self.current(ctx), tab.documents) == (tab, before[1]):
                 break
         await self.session.downloads.settle(self.settings.call_s / 2)
-        self._told = self.news(tab)
+        self._told += self.news(tab)
         return "; ".join([self._where(tab), *self._told])
 
     async def _quiet(self, tab: Tab, first: First | None) -> None:
@@ -217,6 +225,8 @@ class TabActions(FolderEnvironment):
         page = tab.page
         if page is None or tab.dialog is not None or tab.crashed:
             return
+        if first is not None:
+            first.tab, first.documents = tab, tab.documents
         since = (asyncio.get_running_loop().time() - self._began) * 1000
         wait = [_MOMENT_S * 1000, _WHOLE_S * 1000, since]
 
