@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ from agentorchestra.sandbox.changes import WORTH, Changes
 
 # Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone).
 _AT_ONCE, _BYTES_AT_ONCE = 256, 64 << 20
+_CLOCK_NS = 100_000_000  # changes so close to each other may bear the same time
 _LARGE = 128  # so many entries have a part of their own: it is stored again only when something in it changes
 
 
@@ -73,6 +75,7 @@ class Tree:
         self._listings: dict[str, _Listing] = {}
         self._known: dict[str, tuple[Mark, str]] = {}
         self._count = 0
+        self._empty: Mark | None = None  # of the folder itself, where nothing was in it: it has another when that ends
 
     # -- as it stands ------------------------------------------------------------------------------------------------
 
@@ -82,6 +85,9 @@ class Tree:
         Raises:
             ToolError: there is more than can be kept.
         """
+        if self._empty is not None and self._empty == _mark(self.root):
+            return False  # a thread would take a hundred times as long
+        self._empty = None
         differs = await asyncio.to_thread(self._look, everything)
         unread = [
             (listing, index)
@@ -120,6 +126,7 @@ class Tree:
     def forget(self) -> None:
         """Look at everything the next time."""
         self._listings.clear()
+        self._empty = None
 
     def close(self) -> None:
         """Watch no longer."""
@@ -132,8 +139,12 @@ class Tree:
         changed = self._changes.taken() if self._count >= WORTH and self._watched else None
         if changed is None or everything or not self._listings:
             before, self._listings = self._listings, {}
+            mark, now = _mark(self.root), time.time_ns()
             with opened(self.root) as at:
                 self._all(at, "", before)
+            here = self._listings[""]
+            if mark is not None and now - mark.ctime_ns > _CLOCK_NS and not (here.entries or here.left_out):
+                self._empty = mark
             differs = before.keys() != self._listings.keys() or any(
                 before[path] is not listing for path, listing in self._listings.items()
             )
@@ -285,6 +296,13 @@ class Tree:
             place_file(self.root, parts_of(entry.path), made)
 
         await asyncio.to_thread(write)
+
+
+def _mark(root: Path) -> Mark | None:
+    try:
+        return Mark.of(root.stat())
+    except OSError:
+        return None
 
 
 def _same(former: _Listing | None, listing: _Listing) -> _Listing:

@@ -182,11 +182,12 @@ class EnvironmentHandler(BaseHandler):
 
     async def _keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> None:
         data = await live.keeper.snapshot()
-        if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
-            live.stands_at(hashlib.sha256(data).hexdigest())
-        else:
-            kind = getattr(live.keeper, "snapshot_type", "application/octet-stream")
-            live.stands_at(await ctx.run.services.store.put_blob(data, kind))
+        if data is not live.kept:
+            if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
+                live.stands_at(hashlib.sha256(data).hexdigest(), data)
+            else:
+                kind = getattr(live.keeper, "snapshot_type", "application/octet-stream")
+                live.stands_at(await ctx.run.services.store.put_blob(data, kind), data)
         ctx.vars[name] = live.ref
 
     async def _instance(

@@ -244,7 +244,9 @@ class TabActions(FolderEnvironment):
 
         async def all_quiet() -> None:
             document = tab.documents
-            told = [one or (None, None) for one in await asyncio.gather(*map(quiet, page.frames[:MOST_FRAMES]))]
+            frames = page.frames[:MOST_FRAMES]
+            answers = [await quiet(frames[0])] if len(frames) == 1 else await asyncio.gather(*map(quiet, frames))
+            told = [one or (None, None) for one in answers]
             tab.probed = (asyncio.get_running_loop().time(), document, told[0][1])
             tab.read = told[0][0] is not None
             if tab.read:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -78,10 +79,13 @@ class Rendered(BaseModel):
     cut: bool
 
 
+_adapter = cache(TypeAdapter)
+
+
 def as_told(kind: type[T], value: Any) -> T:
     """Return what a script said; a ToolError if it is something else: the page has changed what scripts are made of."""
     try:
-        return TypeAdapter(kind).validate_python(value)
+        return _adapter(kind).validate_python(value)
     except ValidationError:
         raise ToolError(
             "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"

@@ -11,6 +11,7 @@ import asyncio
 import difflib
 import logging
 from dataclasses import dataclass
+from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.environments.browser.scripts import script
@@ -225,9 +226,14 @@ def difference(previous: View | None, now: View) -> str | None:
         return None
     if max(len(previous.lines), len(now.lines)) > _MOST_COMPARED:
         return None
+    # Most of a page stays: what is the same before and behind the changes is left out, but for a line of each.
+    before, after = previous.lines, now.lines
+    start = max(len(commonprefix([before, after])) - 1, 0)
+    end = max(len(commonprefix([before[:start:-1], after[:start:-1]])) - 1, 0)
+    before, after = before[start : len(before) - end], after[start : len(after) - end]
     changes = [
         line
-        for line in difflib.unified_diff(previous.lines, now.lines, lineterm="", n=1)
+        for line in difflib.unified_diff(before, after, lineterm="", n=1)
         if not line.startswith(("---", "+++", "@@"))
     ]
     if not any(line[0] in "+-" for line in changes):
