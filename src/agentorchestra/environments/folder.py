@@ -120,8 +120,7 @@ class FolderGround:
         """Return the manifest of the folder, with its contents in the store; raise ToolError if it is too large."""
         everything = any(getattr(one, "working", False) for one in self.members)
         differs = await self._tree.look(everything=everything)
-        if self._base is not None:
-            differs |= await self._layer.look(everything=everything)
+        differs |= await self._layer.look(everything=everything)
         kept = {name: values for name, values in self.kept.items() if values}
         besides = canonical_json(kept).encode()
         if differs or self._last is None or self._last[0] != besides:

@@ -75,7 +75,8 @@ class Tree:
         self._listings: dict[str, _Listing] = {}
         self._known: dict[str, tuple[Mark, str]] = {}
         self._count = 0
-        self._empty: Mark | None = None  # of the folder itself, where nothing was in it: it has another when that ends
+        self._is_empty = False  # whether nothing was in the folder, or it was not there, when it had this `_mark`
+        self._mark: Mark | None = None
 
     # -- as it stands ------------------------------------------------------------------------------------------------
 
@@ -85,9 +86,8 @@ class Tree:
         Raises:
             ToolError: there is more than can be kept.
         """
-        if self._empty is not None and self._empty == _mark(self.root):
+        if self._is_empty and self._mark == _mark(self.root):
             return False  # a thread would take a hundred times as long
-        self._empty = None
         differs = await asyncio.to_thread(self._look, everything)
         unread = [
             (listing, index)
@@ -126,25 +126,25 @@ class Tree:
     def forget(self) -> None:
         """Look at everything the next time."""
         self._listings.clear()
-        self._empty = None
+        self._is_empty = False
 
     def close(self) -> None:
         """Watch no longer."""
         self._changes.close()
 
     def _look(self, everything: bool) -> bool:
+        self._mark, now = _mark(self.root), time.time_ns()
+        self._is_empty = self._mark is None
         if not self.root.is_dir():
             had, self._listings = bool(self._listings), {}
             return had
         changed = self._changes.taken() if self._count >= WORTH and self._watched else None
         if changed is None or everything or not self._listings:
             before, self._listings = self._listings, {}
-            mark, now = _mark(self.root), time.time_ns()
             with opened(self.root) as at:
                 self._all(at, "", before)
-            here = self._listings[""]
-            if mark is not None and now - mark.ctime_ns > _CLOCK_NS and not (here.entries or here.left_out):
-                self._empty = mark
+            if self._mark is not None and now - self._mark.ctime_ns > _CLOCK_NS:
+                self._is_empty = not (self._listings[""].entries or self._listings[""].left_out)
             differs = before.keys() != self._listings.keys() or any(
                 before[path] is not listing for path, listing in self._listings.items()
             )
@@ -300,7 +300,7 @@ class Tree:
 
 def _mark(root: Path) -> Mark | None:
     try:
-        return Mark.of(root.stat())
+        return Mark.of(os.stat(root))
     except OSError:
         return None
 
