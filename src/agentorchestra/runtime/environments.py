@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from agentorchestra.core.budget import NO_USAGE
 from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
@@ -137,7 +138,7 @@ class EnvironmentHandler(BaseHandler):
         if action == STATE_ACTION:
             look = getattr(environment, "state_for", None)
             shown = await (environment.state() if look is None else look(ctx))
-            return Outcome(value=blocks_value(shown), trust=Trust.UNTRUSTED)
+            return Outcome.of(blocks_value(shown), usage=NO_USAGE, trust=Trust.UNTRUSTED)
         known = [schema.name for schema in environment.actions()]
         if action not in known:
             return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")

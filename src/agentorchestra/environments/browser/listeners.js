@@ -27,7 +27,6 @@
     written: 0, // how often it wrote to what its site keeps and `stored` of page.js does not see
     clock: performance.now.bind(performance),
     later: setTimeout.bind(window), // the page's own timers are noted below, these are not
-    edit: document.execCommand.bind(document),
     last: 0,
     token: Math.random().toString(36).slice(2, 12),
   };

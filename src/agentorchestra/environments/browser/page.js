@@ -115,19 +115,6 @@
     return value === "" ? "nothing" : "other";
   },
 
-  // Fill a field of plain text as Playwright does, and tell what it holds; null, and nothing is done, for any other.
-  fill(e, text) {
-    const edit = window[Symbol.for("agentorchestra.view")]?.edit;
-    const typed = e.tagName === "TEXTAREA" || (e.tagName === "INPUT" && ["text", "search", "email", "tel", "url"].includes(e.type));
-    const seen = e.checkVisibility({ visibilityProperty: true }) && e.getClientRects().length > 0;
-    if (!edit || !typed || !seen || e.matches(":disabled") || e.readOnly) return null;
-    e.select();
-    e.focus();
-    if (!this.hasKeys(e)) return null;
-    edit(text ? "insertText" : "delete", false, text);
-    return this.holds(e, text);
-  },
-
   // The caret to the end of a field that is typed into.
   caretToEnd(e) {
     e.focus();

@@ -209,12 +209,13 @@ class TabActions(FolderEnvironment):
         end = asyncio.get_running_loop().time() + self.settings.load_s
         for _ in range(_MOST_DOCUMENTS):
             tab = await self.current(ctx)  # another one where a page opened it, or closed itself
-            before = (tab.number, tab.documents)
+            documents = tab.documents
             await self._quiet(tab, first)
             first = None
             await self._windows(tab)
             await self._loaded(tab, end)
-            if tab.dialog is not None or (await self.current(ctx), tab.documents) == (tab, before[1]):
+            still = tab is self._at_hand(ctx) and tab.page is not None and not tab.page.is_closed()
+            if tab.dialog is not None or (still and tab.documents == documents):
                 break
         await self.session.downloads.settle(self.settings.call_s / 2)
         self._told += self.news(tab)

@@ -69,19 +69,13 @@ class KeyboardActions(TargetActions):
         """
         now = await self.field(ctx, ref)
         same_site(site, await self.address_of(now))
-        if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
-            raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
-        frame, selector = self.spot(now)
         suggests = False
         if append or keys or not self.plain_field(ctx, now):
             field = as_told(Field, await self.ask_at(f"looking at {ref}", now, "field"))
             refuse(ref, field)
             suggests = field.suggests
-        elif not enter and not in_some_frame(frame.page, now):
-            first = First(frame, partial(frame.eval_on_selector, selector), "fill", [text])
-            told = await self.settled(ctx, first)
-            if first.happened:
-                return f"{ref} is filled in{_other(ref, text, first.said)}; {told}"
+        if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
+            raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
         found = self.pointed(now)
         if keys or (suggests and len(text) <= MOST_TYPED // 10):
             page, element = await self.tab(ctx), await self.handle(ref, found)
@@ -98,6 +92,7 @@ class KeyboardActions(TargetActions):
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
+        frame, selector = self.spot(now)
         if enter or in_some_frame(frame.page, now):
             other = _other(ref, text, await self._holds(now, text))
             if enter:

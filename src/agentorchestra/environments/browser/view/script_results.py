@@ -53,7 +53,6 @@ class Option(BaseModel):
 
 class Options(BaseModel):
     multiple: bool
-    usable: bool  # it can be seen and is not disabled
     options: list[Option]
 
 
