@@ -76,7 +76,8 @@ class KeyboardActions(TargetActions):
             suggests = field.suggests
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
-        found = self.pointed(now)
+        frame, selector = self.spot(now)
+        found = frame.locator(selector)
         if keys or (suggests and len(text) <= MOST_TYPED // 10):
             page, element = await self.tab(ctx), await self.handle(ref, found)
             if not append:
@@ -92,7 +93,6 @@ class KeyboardActions(TargetActions):
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
-        frame, selector = self.spot(now)
         if enter or in_some_frame(frame.page, now):
             other = _other(ref, text, await self._holds(now, text))
             if enter:
@@ -203,8 +203,8 @@ class KeyboardActions(TargetActions):
             options: as they are written; several where the list takes several.
         """
         await self.current(ctx)
-        found, (frame, selector) = self.pointed(ref), self.spot(ref)
-        listed = None
+        frame, selector = self.spot(ref)
+        found, listed = frame.locator(selector), None
         if not in_some_frame(frame.page, ref):
             first = First(frame, partial(frame.eval_on_selector, selector), "choose", [options])
             told = await self.settled(ctx, first)
