@@ -300,7 +300,7 @@ class Tree:
 
 def _mark(root: Path) -> Mark | None:
     try:
-        return Mark.of(os.stat(root))
+        return Mark.of(root.stat())
     except OSError:
         return None
 

@@ -52,8 +52,8 @@ _PAGES = {
     "/fresh": "<title>0 pauses</title><script>const known = window[Symbol.for('agentorchestra.view')], later = known."
     "later; let pauses = 0; known.later = (then, ms) => { document.title = `${++pauses} pauses`; later(then, ms) }"
     "</script><h1>Fresh</h1>",
-    "/cities": "<title>Cities</title><select aria-label=City onchange='document.title = this.value'><option>Bern</option>"
-    "<option value=1>Rome</option><option value=2>rome</option><option disabled>Oslo</option></select>",
+    "/cities": "<title>Cities</title><select aria-label=City onchange='document.title = this.value'><option>Bern"
+    "</option><option value=1>Rome</option><option value=2>rome</option><option disabled>Oslo</option></select>",
 }
 _UNHURRIED_S = 0.7  # much longer than anything is waited for that has not begun
 _LOGIN = "Basic YWRhOmxvdmVsYWNl"  # ada:lovelace

@@ -61,6 +61,8 @@ class Signature:
 
     def fits(self, arguments: dict[str, Any]) -> bool:
         """Return True if the arguments are of the function's types as they are: then they fit its schema too."""
+        if any(value is None for value in arguments.values()):
+            return False  # schemas leave null out
         try:
             self.adapter.validator.validate_python(arguments, strict=True)
         except ValidationError:

@@ -13,8 +13,8 @@ from agentorchestra.core.messages import ToolCall, ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import first_names
 from agentorchestra.tea.calling.actions import action_effect
-from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.environment import argument_problems
+from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.signatures import given_of, mistake, parse_arguments, schema_problems
 from agentorchestra.tea.calling.tool import Tool
 

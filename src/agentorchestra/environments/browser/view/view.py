@@ -10,8 +10,8 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
-from os.path import commonprefix
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.environments.browser.scripts import script
@@ -215,6 +215,12 @@ def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return with how many of the same lines both begin."""
+    differs = (at for at, (line, its) in enumerate(zip(one, other, strict=False)) if line != its)
+    return next(differs, min(len(one), len(other)))
+
+
 def difference(previous: View | None, now: View) -> str | None:
     """Return what is different now, in lines that begin with `-` (gone) and `+` (new); None if the page itself says it.
 
@@ -228,8 +234,8 @@ def difference(previous: View | None, now: View) -> str | None:
         return None
     # Most of a page stays: what is the same before and behind the changes is left out, but for a line of each.
     before, after = previous.lines, now.lines
-    start = max(len(commonprefix([before, after])) - 1, 0)
-    end = max(len(commonprefix([before[:start:-1], after[:start:-1]])) - 1, 0)
+    start = max(_alike(before, after) - 1, 0)
+    end = max(_alike(before[:start:-1], after[:start:-1]) - 1, 0)
     before, after = before[start : len(before) - end], after[start : len(after) - end]
     changes = [
         line
