@@ -78,14 +78,17 @@ class Rendered(BaseModel):
     cut: bool
 
 
-_adapter = cache(TypeAdapter)
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
 
 
 def as_told(kind: type[T], value: Any) -> T:
     """Return what a script said; a ToolError if it is something else: the page has changed what scripts are made of."""
     try:
-        return _adapter(kind).validate_python(value)
+        told: T = _adapter(kind).validate_python(value)
     except ValidationError:
         raise ToolError(
             "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"
         ) from None
+    return told
