@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from agentorchestra.log.store import MemoryStore
 from tests.environments.gits import git
 from tests.systems.support import seen, workspace
 
@@ -15,6 +14,7 @@ from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
 from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.tea.calling.environment import action
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
