@@ -183,7 +183,7 @@ class EnvironmentHandler(BaseHandler):
 
     async def _keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> None:
         data = await live.keeper.snapshot()
-        if data is not live.kept:
+        if data is not live.kept or ctx.vars.get(name) != live.ref:  # else the log names it, and it was put
             if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
                 live.stands_at(hashlib.sha256(data).hexdigest(), data)
             else:
