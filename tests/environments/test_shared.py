@@ -13,6 +13,9 @@ from agentorchestra.agents.agent import Agent
 from agentorchestra.core.errors import UnknownComponentError
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import AgentResult, AgentSpec, RunStatus
+from agentorchestra.environments.folder import FolderEnvironment
+from agentorchestra.log.store import MemoryStore
+from agentorchestra.tea.calling.environment import action
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
@@ -119,3 +122,44 @@ async def test_an_agent_names_an_environment_that_the_top_agent_does_not_have(tm
         known = "no environment 'nope' is registered; registered: browser, computer, files, git"
         with pytest.raises(UnknownComponentError, match=known):
             await ws.run("x", environments=["nope"])
+
+
+class _Notes(FolderEnvironment):
+    """Notes that nobody writes down."""
+
+    name = "notes"
+
+    @action
+    def think(self) -> str:
+        """Change nothing."""
+        return "thought"
+
+    @action
+    def write(self) -> str:
+        """Write a note."""
+        self.kept["notes"] = "one"
+        return "written"
+
+
+class _Counted(MemoryStore):
+    """Counts what is put into it."""
+
+    put = 0
+
+    async def put_blob(self, data: bytes, media_type: str = "application/octet-stream") -> str:
+        self.put += 1
+        return await super().put_blob(data, media_type)
+
+
+async def test_a_snapshot_that_is_the_last_one_is_not_put_again(tmp_path: Path) -> None:
+    store = _Counted()
+    async with Workspace(tmp_path, settings=Settings(), store=store, environments={"notes": _Notes}) as ws:
+        assert (await ws.ecp.invoke("notes", "think")).ok
+        before = store.put
+        first = await ws.ecp.invoke("notes", "think")
+        assert first.ok and store.put == before
+        second = await ws.ecp.invoke("notes", "write")
+        assert second.ok and store.put == before + 1
+        assert first.writes["env:folder"] != second.writes["env:folder"], "where it stands is recorded with each"
+        await ws.ecp.invoke("notes", "think")
+        assert store.put == before + 1

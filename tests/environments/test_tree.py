@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import random
+import time
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -82,3 +83,38 @@ async def test_a_file_with_two_names_changes_under_both(tmp_path: Path) -> None:
         assert b"".join(lines(tree)).count(hashlib.sha256(b"afterwards").hexdigest().encode()) == 2
     finally:
         tree.close()
+
+
+async def test_an_empty_folder_is_listed_again_when_something_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    listed: list[str] = []
+    listing = Tree._listing
+
+    def counted(tree: Tree, at: int, path: str) -> Any:
+        listed.append(path)
+        return listing(tree, at, path)
+
+    monkeypatch.setattr(Tree, "_listing", counted)
+    clock = time.time_ns() + 10**9  # the folder was made a while ago
+    monkeypatch.setattr(time, "time_ns", lambda: clock)
+    root = tmp_path / "folder"
+    tree = Tree(root, Contents(), FolderLimits())
+    assert not await tree.look(everything=False) and not listed, "there is no folder"
+    root.mkdir()
+    for everything in (False, True, False):
+        await tree.look(everything=everything)
+        assert listed == [""], "listed once"
+    (root / "new").write_text("new")
+    for count in (2, 3):
+        await tree.look(everything=False)
+        assert len(listed) == count and lines(tree), "what is in it may change"
+    (root / "new").unlink()
+    for _ in range(2):
+        await tree.look(everything=False)
+        assert len(listed) == 4 and not lines(tree)
+    tree.forget()
+    clock = root.stat().st_ctime_ns
+    for count in (5, 6):
+        await tree.look(everything=False)
+        assert len(listed) == count, "what comes at the same time as the last change would not be seen"

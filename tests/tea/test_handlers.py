@@ -467,6 +467,13 @@ async def test_a_long_value_becomes_cut_json(tmp_path: Path) -> None:
     assert str(outcome.value).startswith('{"a":1,"b":[0,1,2') and str(outcome.value).endswith("97,98,99]}")
 
 
+async def test_blocks_are_cut_where_their_text_is_longer_than_it_may_be(tmp_path: Path) -> None:
+    for last, cut in ((38, False), (39, True)):  # with what stands between the two texts
+        blocks = [TextBlock(text="a" * 60), MediaBlock(media_type="image/png", sha256="0" * 64, size=3)]
+        outcome, whole = await _cut([*blocks, TextBlock(text="b" * last)], tmp_path / str(last))
+        assert bool(outcome.artifacts) is cut and bool(whole) is cut
+
+
 async def test_blocks_keep_their_sources_when_they_are_cut(tmp_path: Path) -> None:
     blocks = [
         TextBlock(text="a" * 60, source=Source(kind="file", ref="a")),

@@ -16,6 +16,7 @@ from typing_extensions import TypedDict
 
 from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.protocols import RunContext
+from agentorchestra.tea.calling.signatures import read_signature, schema_problems
 from agentorchestra.tea.calling.tool import tool
 from tests.tea.support import AnyTool, validated
 
@@ -322,3 +323,29 @@ def test_a_tool_is_not_made_a_tool_again() -> None:
     assert tool(made) is made
     with pytest.raises(ToolDefinitionError, match=r"<Tool _plain@1\.0\.0 once> is a tool already; give"):
         tool(effect="read")(made)
+
+
+def test_arguments_of_the_types_themselves_fit_the_schema_and_nothing_else_is_taken_for_that() -> None:
+    def order(
+        name: str,
+        count: Annotated[int, Field(ge=1, le=9)],
+        kind: Literal["a", "b"] = "a",
+        share: float = 0.5,
+        tags: list[str] | None = None,
+        colour: Colour = Colour.RED,
+        part: Part | None = None,
+        fast: bool = False,
+    ) -> None:
+        """Order something."""
+
+    signature = read_signature(order, "order", {})
+    closed = {"additionalProperties": False, **signature.parameters}
+    values: list[Any] = ["", "a", "red", 0, 3, 10, 0.5, True, None, [], ["x"], [1], {}, {"name": "p"}]
+    fine: dict[str, Any] = {"name": "n", "count": 3}
+    assert signature.fits(fine) and signature.fits({**fine, "share": 1, "tags": ["x"], "kind": "b", "fast": True})
+    for name in ("name", "count", "kind", "share", "tags", "colour", "part", "fast", "other"):
+        for value in values:
+            given = {**fine, name: value}
+            assert not signature.fits(given) or schema_problems(given, closed) == [], given
+    assert not signature.fits({"name": "n"}) and not signature.fits({**fine, "other": 1})
+    assert not signature.fits({**fine, "count": "3"}), "the function would take it, its schema does not"

@@ -261,7 +261,7 @@ class Outcome(BaseModel, frozen=True):
     writes: dict[str, JsonValue] = Field(default_factory=dict)  # a default would be copied for each
 
     @classmethod
-    def of(cls, value: str | int | bool | None, *, usage: Usage, trust: Trust) -> Outcome:
+    def of(cls, value: JsonValue, *, usage: Usage, trust: Trust) -> Outcome:
         """Return one that is ok, with a value that needs no check."""
         values = {"status": "ok", "value": value, "error": None, "error_type": None, "usage": usage, "artifacts": ()}
         return constructed(

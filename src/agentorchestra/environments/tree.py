@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,7 @@ from agentorchestra.sandbox.changes import WORTH, Changes
 
 # Contents that are kept, or fetched, at the same time; bytes of them together (a larger one is alone).
 _AT_ONCE, _BYTES_AT_ONCE = 256, 64 << 20
+_CLOCK_NS = 100_000_000  # changes so close to each other may bear the same time
 _LARGE = 128  # so many entries have a part of their own: it is stored again only when something in it changes
 
 
@@ -73,6 +75,8 @@ class Tree:
         self._listings: dict[str, _Listing] = {}
         self._known: dict[str, tuple[Mark, str]] = {}
         self._count = 0
+        self._is_empty = False  # whether nothing was in the folder, or it was not there, when it had this `_mark`
+        self._mark: Mark | None = None
 
     # -- as it stands ------------------------------------------------------------------------------------------------
 
@@ -82,6 +86,8 @@ class Tree:
         Raises:
             ToolError: there is more than can be kept.
         """
+        if self._is_empty and self._mark == _mark(self.root):
+            return False  # a thread would take a hundred times as long
         differs = await asyncio.to_thread(self._look, everything)
         unread = [
             (listing, index)
@@ -120,12 +126,15 @@ class Tree:
     def forget(self) -> None:
         """Look at everything the next time."""
         self._listings.clear()
+        self._is_empty = False
 
     def close(self) -> None:
         """Watch no longer."""
         self._changes.close()
 
     def _look(self, everything: bool) -> bool:
+        self._mark, now = _mark(self.root), time.time_ns()
+        self._is_empty = self._mark is None
         if not self.root.is_dir():
             had, self._listings = bool(self._listings), {}
             return had
@@ -134,6 +143,8 @@ class Tree:
             before, self._listings = self._listings, {}
             with opened(self.root) as at:
                 self._all(at, "", before)
+            if self._mark is not None and now - self._mark.ctime_ns > _CLOCK_NS:
+                self._is_empty = not (self._listings[""].entries or self._listings[""].left_out)
             differs = before.keys() != self._listings.keys() or any(
                 before[path] is not listing for path, listing in self._listings.items()
             )
@@ -285,6 +296,13 @@ class Tree:
             place_file(self.root, parts_of(entry.path), made)
 
         await asyncio.to_thread(write)
+
+
+def _mark(root: Path) -> Mark | None:
+    try:
+        return Mark.of(root.stat())
+    except OSError:
+        return None
 
 
 def _same(former: _Listing | None, listing: _Listing) -> _Listing:

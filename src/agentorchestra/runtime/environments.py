@@ -9,6 +9,7 @@ from typing import Any
 
 from pydantic_core import to_jsonable_python
 
+from agentorchestra.core.budget import NO_USAGE
 from agentorchestra.core.conditions import conditions_of, untrue
 from agentorchestra.core.content import MediaBlock, Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, blocks_value, failed
@@ -137,7 +138,7 @@ class EnvironmentHandler(BaseHandler):
         if action == STATE_ACTION:
             look = getattr(environment, "state_for", None)
             shown = await (environment.state() if look is None else look(ctx))
-            return Outcome(value=blocks_value(shown), trust=Trust.UNTRUSTED)
+            return Outcome.of(blocks_value(shown), usage=NO_USAGE, trust=Trust.UNTRUSTED)
         known = [schema.name for schema in environment.actions()]
         if action not in known:
             return failed("mistake", f"{effect.name} has no action {action!r}; its actions: {', '.join(known)}")
@@ -182,11 +183,12 @@ class EnvironmentHandler(BaseHandler):
 
     async def _keep(self, live: OpenEnvironment, name: str, ctx: Session[Any]) -> None:
         data = await live.keeper.snapshot()
-        if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
-            live.stands_at(hashlib.sha256(data).hexdigest())
-        else:
-            kind = getattr(live.keeper, "snapshot_type", "application/octet-stream")
-            live.stands_at(await ctx.run.services.store.put_blob(data, kind))
+        if data is not live.kept or ctx.vars.get(name) != live.ref:  # else the log names it, and it was put
+            if ctx.run.replaying:  # it writes nothing: what it would keep was kept when the run was recorded
+                live.stands_at(hashlib.sha256(data).hexdigest(), data)
+            else:
+                kind = getattr(live.keeper, "snapshot_type", "application/octet-stream")
+                live.stands_at(await ctx.run.services.store.put_blob(data, kind), data)
         ctx.vars[name] = live.ref
 
     async def _instance(

@@ -22,6 +22,7 @@ class OpenEnvironment:
     keeper: Environment | Ground  # whose state it is: the environment itself, or the ground
     members: dict[str, Environment] = field(default_factory=dict)  # by name; on a ground, all that were used so far
     ref: str | None = None  # the snapshot it stands at; None for a new one
+    kept: bytes | None = None  # that snapshot, where it was taken here
     past: set[str] = field(default_factory=set)  # the snapshots it stood at since it was opened, that one too
 
     @property
@@ -29,9 +30,9 @@ class OpenEnvironment:
         """Return True for one environment, False for several on a ground."""
         return any(one is self.keeper for one in self.members.values())
 
-    def stands_at(self, ref: str | None) -> None:
-        """Note the snapshot that it stands at from here on."""
-        self.ref = ref
+    def stands_at(self, ref: str | None, kept: bytes | None = None) -> None:
+        """Note the snapshot that it stands at from here on, and its bytes where they are at hand."""
+        self.ref, self.kept = ref, kept
         if ref is not None:
             self.past.add(ref)
 

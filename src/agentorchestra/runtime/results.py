@@ -124,9 +124,9 @@ async def cut_result(
     room = room_of_caller(ctx)
     if room is not None:
         max_chars = min(max_chars, max(room, SHORTEST_CHARS))
-    blocks, text = _read(value)
-    if len(text) <= max_chars:
+    if _chars(value) <= max_chars:
         return value, ()
+    blocks, text = _read(value)
     redactor = getattr(getattr(ctx, "run", None), "redactor", None)
     if redactor is not None:
         # Before anything is cut or kept: half a secret is not recognised any more.
@@ -144,6 +144,14 @@ async def cut_result(
     if blocks is None:
         return f"{text[:first]}\n{note}\n{text[on:]}", (ref,)
     return blocks_value(_ends(blocks, first, on, TextBlock(text=note, trust=Trust.SYSTEM))), (ref,)
+
+
+def _chars(value: JsonValue) -> int:
+    """Return the length of the text that `_read` gives."""
+    if isinstance(value, dict) and value.keys() == {BLOCKS} and isinstance(blocks := value[BLOCKS], list):
+        texts = [len(str(one["text"])) for one in blocks if isinstance(one, dict) and "text" in one]
+        return sum(texts) + len(BETWEEN) * max(len(texts) - 1, 0)
+    return len(value) if isinstance(value, str) else len(canonical_json(value))
 
 
 def _read(value: JsonValue) -> tuple[tuple[Block, ...] | None, str]:

@@ -332,12 +332,13 @@ class Calls(DirectCalls):
     async def invoke_action(self, name: str, action: str, arguments: Mapping[str, JsonValue]) -> Outcome:
         """Call an action of an environment."""
         from agentorchestra.tea.calling.actions import action_effect
-        from agentorchestra.tea.calling.signatures import mistake, schema_problems
+        from agentorchestra.tea.calling.environment import argument_problems
+        from agentorchestra.tea.calling.signatures import mistake
 
         def effect(root: Session[Any]) -> Effect:
             one = asked_environment(root.run, name)
             schema = next(schema for schema in one.actions() if schema.name == action)
-            problems = schema_problems(dict(arguments), schema.parameters)
+            problems = argument_problems(one, schema, dict(arguments))
             invalid = mistake(f"{name}: {action}", problems, schema.parameters) if problems else None
             return action_effect(one, action, arguments, role="user", invalid=invalid, declared=schema)
 

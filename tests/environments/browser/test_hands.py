@@ -48,6 +48,12 @@ _PAGES = {
     "/windows": "<title>Windows</title><a href=/unhurried target=_blank>By a link</a><button "
     "onclick='window.open(`/unhurried`)'>By a script</button><a href=/file target=_blank>To a file</a>",
     "/unhurried": "<title>Unhurried</title><h1>There at last</h1>",
+    "/to-fresh": "<title>Link</title><a href=/fresh>Fresh</a>",
+    "/fresh": "<title>0 pauses</title><script>const known = window[Symbol.for('agentorchestra.view')], later = known."
+    "later; let pauses = 0; known.later = (then, ms) => { document.title = `${++pauses} pauses`; later(then, ms) }"
+    "</script><h1>Fresh</h1>",
+    "/cities": "<title>Cities</title><select aria-label=City onchange='document.title = this.value'><option>Bern"
+    "</option><option value=1>Rome</option><option value=2>rome</option><option disabled>Oslo</option></select>",
 }
 _UNHURRIED_S = 0.7  # much longer than anything is waited for that has not begun
 _LOGIN = "Basic YWRhOmxvdmVsYWNl"  # ada:lovelace
@@ -141,6 +147,26 @@ async def test_what_comes_a_tenth_of_a_second_later_is_told(site: Site) -> None:
     assert "data.csv" not in await site.state(), "a download is told once"
     assert "/next" in await site.click("Go")
     assert 'heading "The next page"' in await site.state()
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_a_document_that_a_click_led_to_is_not_waited_for_without_a_reason(site: Site) -> None:
+    await site.open("/to-fresh")
+    assert "/fresh" in await site.click("Fresh")
+    pauses = re.search(r"title: (\d+) pauses", await site.state())
+    assert pauses is not None and int(pauses[1]) <= 2, "one for all of the document, one for what comes at once"
+
+
+@pytest.mark.asyncio(loop_scope="module")
+async def test_an_option_is_chosen_by_its_very_words_first(site: Site) -> None:
+    await site.open("/cities")
+    ref = await site.ref('combobox "City"')
+    for words, value in (("rome", "2"), ("Rome", "1"), ("BERN", "Bern"), (" rome ", "2")):
+        assert "chosen" in await site.do("select", ref=ref, options=[words])
+        assert f"title: {value}\n" in await site.state()
+    assert not await site.did("select", ref=ref, options=["Oslo"]) and "'Oslo' of" in site.said
+    assert not await site.did("select", ref=ref, options=["Paris"]) and "it has: 'Bern', 'Rome', 'rome'" in site.said
+    assert not await site.did("select", ref=ref, options=["Bern", "Rome"]) and "takes one option" in site.said
 
 
 @pytest.mark.asyncio(loop_scope="module")

@@ -245,6 +245,9 @@ def test_a_difference_says_to_what_it_is_one() -> None:
     assert '-- [e30] button "b30"' in told.splitlines() and '+- [e99] button "new"' in told.splitlines()
     assert len(told) < len("\n".join(after)) / 4
     assert difference(view(before, 3), view(before, 4)) == "nothing changed since view 3 of the page"
+    for was, now in ((before[1:], before), (before, before[1:]), (before[:-1], before), (before, before[:-1])):
+        (line,) = [one for one in (difference(view(was, 3), view(now, 4)) or "").splitlines() if one[0] in "+-"]
+        assert line[1:] in ({*was} ^ {*now})
     assert difference(None, view(after, 4)) is None
     assert difference(view(before, 3, "other"), view(after, 4)) is None, "after a navigation the page itself is shown"
     assert difference(view(before, 3, whole=True), view(after, 4)) is None

@@ -166,10 +166,11 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
             picture = await self._picture(ctx, page, view) if wants_picture(self.settings.screenshots, ctx) else ()
         changed = difference(self._views.get(agent_of(ctx)), view)
         self._views[agent_of(ctx)] = view
-        news = [changed] if changed is not None and len(changed) * _NEWS < len(view.text) else []
+        text = view.text
+        news = [changed] if changed is not None and len(changed) * _NEWS < len(text) else []
         site = [f"site: {host}"] if (host := host_of(page.url)) else []
         walls = self.walls(page, asks_password=view.asks_password)
-        return [f"title: {view.title}", *site, *walls, view.text, *news], picture
+        return [f"title: {view.title}", *site, *walls, text, *news], picture
 
     def _probed(self, tab: Tab) -> Any:
         """Return what the probe saw when the last action had settled, once; None if that is a while ago."""

@@ -23,7 +23,7 @@
     numbers: new WeakMap(), // element -> its number in this document
     elements: new Map(), // number -> weak reference to the element
     timers: new Map(), // id -> when it is due, in ms of `clock`
-    asked: 0, // when something was asked of a server, a worker or the browser
+    asked: -Infinity, // when something was asked of a server, a worker or the browser last
     written: 0, // how often it wrote to what its site keeps and `stored` of page.js does not see
     clock: performance.now.bind(performance),
     later: setTimeout.bind(window), // the page's own timers are noted below, these are not

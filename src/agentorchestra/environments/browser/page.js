@@ -229,9 +229,12 @@
     return { multiple: e.multiple, usable, options: [...e.options].slice(0, 5000).map((o) => ({ label: o.label.trim().slice(0, 300), value: o.value.slice(0, 300), disabled: o.disabled || (o.parentElement.tagName === "OPTGROUP" && o.parentElement.disabled) })) };
   },
 
-  // Choose from a list, and tell the page so as Playwright does.
-  choose(e, places) {
-    if (!e.isConnected || places.some((at) => !e.options[at])) return false;
+  // Choose from a list by the very words of its options, and tell the page so as Playwright does. True, or where that is
+  // not possible what `options` says.
+  choose(e, wanted) {
+    const listed = this.options(e);
+    const places = wanted.map((words) => listed?.options.findIndex((o) => o.label === words.trim() && !o.disabled) ?? -1);
+    if (places.includes(-1) || !listed.usable || (places.length > 1 && !e.multiple)) return listed;
     e.value = undefined;
     for (const at of places) e.options[at].selected = true;
     for (const name of ["input", "change"]) e.dispatchEvent(new Event(name, { bubbles: true, composed: true }));

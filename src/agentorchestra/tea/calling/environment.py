@@ -38,9 +38,10 @@ from agentorchestra.core.effects import Tag
 from agentorchestra.core.errors import ToolDefinitionError, ToolError
 from agentorchestra.core.ids import canonical_json, sha256_json
 from agentorchestra.core.messages import ToolSchema
+from agentorchestra.core.protocols import Environment
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.actions import action_effect, tool_result
-from agentorchestra.tea.calling.signatures import Signature, mistake, read_signature
+from agentorchestra.tea.calling.signatures import Signature, mistake, read_signature, schema_problems
 
 _OF_THE_COMPONENT = frozenset({"name", "version", "content_hash", "branching", "durable", "actions", "rules"})
 """Attributes that identify the component and are no state of an instance; the registry sets some on each."""
@@ -225,6 +226,16 @@ class ActionEnvironment:
     async def restore(self, data: bytes) -> None:
         """Take up what it held then."""
         vars(self).update(json.loads(data))
+
+
+def argument_problems(
+    environment: Environment, schema: ToolSchema, arguments: dict[str, JsonValue], *, closed: bool = False
+) -> list[str]:
+    """Return what is wrong with an action's arguments by its schema; `closed` refuses names that it does not have."""
+    one = environment._actions.get(schema.name) if isinstance(environment, ActionEnvironment) else None
+    if one is not None and one.signature.fits(arguments):
+        return []  # the schema is made of these types, and takes much longer
+    return schema_problems(arguments, {**({"additionalProperties": False} if closed else {}), **schema.parameters})
 
 
 def _source(cls: type) -> str:

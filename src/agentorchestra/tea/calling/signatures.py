@@ -59,6 +59,16 @@ class Signature:
         except ValidationError as exc:
             return {}, _problems(exc, self.parameters)
 
+    def fits(self, arguments: dict[str, Any]) -> bool:
+        """Return True if the arguments are of the function's types as they are: then they fit its schema too."""
+        if any(value is None for value in arguments.values()):
+            return False  # schemas leave null out
+        try:
+            self.adapter.validator.validate_python(arguments, strict=True)
+        except ValidationError:
+            return False
+        return True
+
     def bind(self, arguments: dict[str, Any], ctx: Any) -> tuple[list[Any], dict[str, Any]]:
         """Return the call's positional and keyword arguments."""
         named = dict(arguments)

@@ -13,6 +13,7 @@ from agentorchestra.core.messages import ToolCall, ToolSchema
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import first_names
 from agentorchestra.tea.calling.actions import action_effect
+from agentorchestra.tea.calling.environment import argument_problems
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.signatures import given_of, mistake, parse_arguments, schema_problems
 from agentorchestra.tea.calling.tool import Tool
@@ -149,9 +150,10 @@ class AgentToolset:
             problems = [unread] if unread is not None else []
             if unread is None:
                 given = given_of(given, parameters)
-                # An action takes what its schema names, whether the schema says so or not.
-                closed = {"additionalProperties": False} if isinstance(found, _Action) else {}
-                problems = schema_problems(dict(given), {**closed, **parameters})
+                if isinstance(found, _Action):  # it takes what its schema names, whether the schema says so or not
+                    problems = argument_problems(found.environment, found.schema, dict(given), closed=True)
+                else:
+                    problems = schema_problems(dict(given), parameters)
             invalid = mistake(call.name, problems, parameters) if problems else None
             if isinstance(found, _Offer):
                 effect = found.one.effect({} if problems else dict(given), session, provenance)

@@ -96,7 +96,7 @@ class ECPServer(ContextManager[EnvironmentFactory]):
             UnknownComponentError: for an environment or action that is not there.
         """
         await self.access.ready()
-        actions = [one.name for one in self.config(name).operations]
+        actions = [one.name for one in self._version(name, None).config.operations]
         if action not in actions:
             close = difflib.get_close_matches(str(action)[:200], actions, n=1)
             guess = f"did you mean {close[0]!r}?" if close else f"its actions: {', '.join(actions) or 'none'}"
@@ -106,7 +106,7 @@ class ECPServer(ContextManager[EnvironmentFactory]):
     async def state(self, name: str) -> tuple[Block, ...]:
         """Return what the instance shows on which `invoke` acts."""
         await self.access.ready()
-        self.config(name)
+        self.history(name)
         return await self.access.state_of(name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import Annotated, NamedTuple
 from urllib.parse import urlsplit
 
@@ -35,6 +36,7 @@ def point_of(text: str) -> Point | None:
     return Point(float(match[1]), float(match[2])) if match else None
 
 
+@lru_cache(maxsize=1000)
 def host_of(url: str) -> str:
     """Return an address's host as the state shows it, with a port that is not the scheme's own; "" for none."""
     parts = urlsplit(url)

@@ -54,6 +54,14 @@ class First:
     function: str
     given: list[Any]
     said: Any = None  # what the function said; None if its document went on to another one
+    tab: Tab | None = None  # where it was done
+    documents: int = 0  # how many had come to the tab before
+
+    @property
+    def happened(self) -> bool:
+        """Return True if the function said something, or something else of its tab is seen since: it was done."""
+        went_on = self.tab is not None and (self.tab.dialog is not None or self.tab.documents != self.documents)
+        return self.said is not None or went_on
 
 
 def agent_of(ctx: Any) -> str:
@@ -201,15 +209,16 @@ class TabActions(FolderEnvironment):
         end = asyncio.get_running_loop().time() + self.settings.load_s
         for _ in range(_MOST_DOCUMENTS):
             tab = await self.current(ctx)  # another one where a page opened it, or closed itself
-            before = (tab.number, tab.documents)
+            documents = tab.documents
             await self._quiet(tab, first)
             first = None
             await self._windows(tab)
             await self._loaded(tab, end)
-            if tab.dialog is not None or (await self.current(ctx), tab.documents) == (tab, before[1]):
+            still = tab is self._at_hand(ctx) and tab.page is not None and not tab.page.is_closed()
+            if tab.dialog is not None or (still and tab.documents == documents):
                 break
         await self.session.downloads.settle(self.settings.call_s / 2)
-        self._told = self.news(tab)
+        self._told += self.news(tab)
         return "; ".join([self._where(tab), *self._told])
 
     async def _quiet(self, tab: Tab, first: First | None) -> None:
@@ -217,6 +226,8 @@ class TabActions(FolderEnvironment):
         page = tab.page
         if page is None or tab.dialog is not None or tab.crashed:
             return
+        if first is not None:
+            first.tab, first.documents = tab, tab.documents
         since = (asyncio.get_running_loop().time() - self._began) * 1000
         wait = [_MOMENT_S * 1000, _WHOLE_S * 1000, since]
 
@@ -234,7 +245,9 @@ class TabActions(FolderEnvironment):
 
         async def all_quiet() -> None:
             document = tab.documents
-            told = [one or (None, None) for one in await asyncio.gather(*map(quiet, page.frames[:MOST_FRAMES]))]
+            frames = page.frames[:MOST_FRAMES]
+            answers = [await quiet(frames[0])] if len(frames) == 1 else await asyncio.gather(*map(quiet, frames))
+            told = [one or (None, None) for one in answers]
             tab.probed = (asyncio.get_running_loop().time(), document, told[0][1])
             tab.read = told[0][0] is not None
             if tab.read:

@@ -76,7 +76,8 @@ class KeyboardActions(TargetActions):
             suggests = field.suggests
         if len(text) > (MOST_TYPED // 10 if keys else MOST_TYPED):
             raise ToolError(f"the text has {len(text):,} characters; give at most {MOST_TYPED:,}, a tenth key by key")
-        found = self.pointed(now)
+        frame, selector = self.spot(now)
+        found = frame.locator(selector)
         if keys or (suggests and len(text) <= MOST_TYPED // 10):
             page, element = await self.tab(ctx), await self.handle(ref, found)
             if not append:
@@ -92,7 +93,6 @@ class KeyboardActions(TargetActions):
             await self.within(f"typing into {ref}", lambda: page.keyboard.insert_text(text))
         else:
             await self.on(ref, lambda ms: found.fill(text, timeout=ms))
-        frame, selector = self.spot(now)
         if enter or in_some_frame(frame.page, now):
             other = _other(ref, text, await self._holds(now, text))
             if enter:
@@ -202,9 +202,17 @@ class KeyboardActions(TargetActions):
             ref: the list's reference.
             options: as they are written; several where the list takes several.
         """
-        tab = await self.current(ctx)
-        found = self.pointed(ref)
-        if (listed := await self.ask_at(f"looking at {ref}", ref, "options")) is None:
+        await self.current(ctx)
+        frame, selector = self.spot(ref)
+        found, listed = frame.locator(selector), None
+        if not in_some_frame(frame.page, ref):
+            first = First(frame, partial(frame.eval_on_selector, selector), "choose", [options])
+            told = await self.settled(ctx, first)
+            if first.said is True or (first.said is None and first.happened):
+                return f"chosen; {told}"
+            listed = first.said
+        listed = listed or await self.ask_at(f"looking at {ref}", ref, "options")
+        if listed is None:
             await self._select_listed(ctx, ref, found, await self.handle(ref, found), options)
         else:
             native = as_told(Options, listed)
@@ -212,14 +220,6 @@ class KeyboardActions(TargetActions):
                 labels = [one.label for one in native.options]
                 raise ToolError(f"{ref} takes one option; give one of: {_named(labels)}")
             indices = [_option(ref, one, native.options) for one in options]
-            frame, selector = self.spot(ref)
-            if native.usable and not in_some_frame(frame.page, ref):
-                first = First(frame, partial(frame.eval_on_selector, selector), "choose", [indices])
-                document = tab.documents
-                told = await self.settled(ctx, first)
-                if not first.said and tab.dialog is None and tab.documents == document:
-                    raise ToolError(f"{ref} changed while it was chosen from; look at the state and choose again")
-                return f"chosen; {told}"
             await self.on(ref, lambda ms: found.select_option(index=indices, timeout=ms))
         return f"chosen; {await self.settled(ctx)}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, TypeAdapter, ValidationError
@@ -52,7 +53,6 @@ class Option(BaseModel):
 
 class Options(BaseModel):
     multiple: bool
-    usable: bool  # it can be seen and is not disabled
     options: list[Option]
 
 
@@ -78,11 +78,17 @@ class Rendered(BaseModel):
     cut: bool
 
 
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
 def as_told(kind: type[T], value: Any) -> T:
     """Return what a script said; a ToolError if it is something else: the page has changed what scripts are made of."""
     try:
-        return TypeAdapter(kind).validate_python(value)
+        told: T = _adapter(kind).validate_python(value)  # type: ignore[arg-type]
     except ValidationError:
         raise ToolError(
             "the page meddles with the scripts that look at it; use places in pixels on a screenshot, or another page"
         ) from None
+    return told

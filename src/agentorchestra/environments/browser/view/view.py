@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 import logging
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -214,6 +215,12 @@ def _marks(tree: Node, seen: Scroll) -> tuple[Mark, ...]:
     return tuple(marks)
 
 
+def _alike(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return with how many of the same lines both begin."""
+    differs = (at for at, (line, its) in enumerate(zip(one, other, strict=False)) if line != its)
+    return next(differs, min(len(one), len(other)))
+
+
 def difference(previous: View | None, now: View) -> str | None:
     """Return what is different now, in lines that begin with `-` (gone) and `+` (new); None if the page itself says it.
 
@@ -225,9 +232,14 @@ def difference(previous: View | None, now: View) -> str | None:
         return None
     if max(len(previous.lines), len(now.lines)) > _MOST_COMPARED:
         return None
+    # Most of a page stays: what is the same before and behind the changes is left out, but for a line of each.
+    before, after = previous.lines, now.lines
+    start = max(_alike(before, after) - 1, 0)
+    end = max(_alike(before[:start:-1], after[:start:-1]) - 1, 0)
+    before, after = before[start : len(before) - end], after[start : len(after) - end]
     changes = [
         line
-        for line in difflib.unified_diff(previous.lines, now.lines, lineterm="", n=1)
+        for line in difflib.unified_diff(before, after, lineterm="", n=1)
         if not line.startswith(("---", "+++", "@@"))
     ]
     if not any(line[0] in "+-" for line in changes):
