@@ -137,6 +137,7 @@ class Equipper:
         self._store = parts.store
         self._preset = parts.settings.preset
         self._without = parts.settings.without_tools
+        self._namespace = parts.host.namespace
         self.given = given
         self._clients = clients
         self._kept_texts: set[str] = set()
@@ -226,6 +227,7 @@ class Equipper:
         Raises:
             PinError: for a text that was not kept, or cannot be used any more.
         """
+        from agentorchestra.tea.programs.namespaces import within, without_namespace
         from agentorchestra.tea.programs.sources import pinned_tool
         from agentorchestra.tea.prompts.restrictions import check_plain
 
@@ -258,8 +260,10 @@ class Equipper:
             if self._registered("tool", name, one):
                 tools[name] = await self._components.tools.version(name, one.version)
                 continue
-            package = getattr(found, "__module__", "").rpartition(".")[0]
-            tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
+            package = without_namespace(getattr(found, "__module__", "")).rpartition(".")[0]
+            text = await self._kept_text(f"tool {name!r}", one)
+            with within(self._namespace):
+                tools[name] = pinned_tool(name, one, text, package=package)
         prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
         return replace(equipment, tools=tools, prompts=prompts)
 

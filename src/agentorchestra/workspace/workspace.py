@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
-import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -55,6 +53,7 @@ from agentorchestra.runtime.waits import (
     waiting_until,
 )
 from agentorchestra.sandbox import Sandbox, Shell
+from agentorchestra.tea.programs.namespaces import import_below, namespace_of
 from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.creation import RunCreator
@@ -137,6 +136,7 @@ class Workspace(Generic[Deps]):
         self.deps = deps
         self.app: str | None = None
         self.app_folder: str | None = None
+        self.namespace = ""  # of the application's modules, if another one of this process has their names
         self.asker = asker
         self.unsafe_local = False
         self.preset = preset
@@ -1079,7 +1079,8 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
 
     Args:
         reference: `module:attribute`; a Workspace, or a function without arguments that returns one.
-        folder: where the settings file lies: the module is looked for there first, as in the user's own programs.
+        folder: where the settings file lies: the module is looked for there first, as in the user's own programs. Each
+            folder has modules of its own: `app.py` of one is not that of another (tea/programs/namespaces.py).
 
     Raises:
         AppError: in one sentence.
@@ -1087,19 +1088,15 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
     module_name, _, attribute = reference.partition(":")
     if not module_name or not attribute:
         raise AppError(f'app is {reference!r}; write it as "module:workspace"')
-    place = str(folder)
-    if place not in sys.path:
-        # The module is the user's own program: it is found as `python -m module` finds it in that folder.
-        sys.path.insert(0, place)
+    namespace = namespace_of(folder)
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
+        found = getattr(import_below(module_name, namespace), attribute)
         workspace = found if isinstance(found, Workspace) else found()
     except (Exception, SystemExit) as exc:
         raise AppError(f"the app {reference!r} cannot be loaded from {folder}: {type(exc).__name__}: {exc}") from None
     if not isinstance(workspace, Workspace):
         raise AppError(f"the app {reference!r} is a {type(workspace).__name__}, not a Workspace")
-    workspace.app = reference
-    workspace.app_folder = place
+    workspace.app, workspace.app_folder, workspace.namespace = reference, str(folder), namespace
     return workspace
 
 
