@@ -3,8 +3,8 @@
 Python knows one module by each name. The first folder whose program is loaded goes onto `sys.path`, and its modules
 have the names that the user gave them. Those of any further folder, and of one that has a module whose name is taken,
 are imported below a name of their own, a namespace: `app` is `agentorchestra_program_1f0c.app` there. An import of
-`helpers` in them finds the `helpers.py` of their own folder, whenever it is carried out (`importlib.import_module` finds
-that of the first). What is recorded of a module is the name that the user gave it (`without_namespace`).
+`helpers` in them finds the `helpers.py` of their own folder, whenever it is carried out (`importlib.import_module` does
+not). What is recorded of a module is the name that the user gave it (`without_namespace`).
 """
 
 from __future__ import annotations
