@@ -259,7 +259,10 @@ async def artifacts(ws: Workspace[Any], folder: Path) -> str:
 
 async def of_a_session(ws: Workspace[Any], folder: Path) -> str:
     await ran(ws, "draw", session="figures")
-    return (await ran(ws, "lead", session="figures", system="agentorchestra")).run_id
+    run = (await ran(ws, "lead", session="figures", system="agentorchestra")).run_id
+    record = await ws.store.get_run(run)
+    assert record is not None and [one.answer for one in record.manifest.earlier] == [EMOJI[:-1] + "\ufffd"]
+    return run
 
 
 async def given_files(ws: Workspace[Any], folder: Path) -> str:

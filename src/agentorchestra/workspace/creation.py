@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import json
 import mimetypes
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -456,7 +457,10 @@ class RunCreator:
             ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
             answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
             if answer:
-                found.append(Exchange(run_id=record.id, task=record.manifest.task, answer=answer, status=record.status))
+                told = Exchange(
+                    run_id=record.id, task=record.manifest.task, answer=_whole(answer), status=record.status
+                )
+                found.append(told)
             if len(found) == EARLIER_MOST:
                 break
         return tuple(reversed(found))
@@ -472,7 +476,7 @@ class RunCreator:
                 outcome = records[key].outcome
                 writes = outcome.writes if outcome is not None else {}
                 kept |= {name: value for name, value in writes.items() if name.startswith(KEPT)}
-            return {name: value for name, value in kept.items() if value is not None}
+            return {_whole(name): _whole(value) for name, value in kept.items() if value is not None}
         return {}
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -756,6 +760,13 @@ def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agent
         raise SettingsError(
             f"the system {system!r} has no options, but {', '.join(options)} were given; leave them out"
         )
+
+
+def _whole(value: Any) -> Any:
+    """Return a JSON value with U+FFFD for each half of a surrogate pair: providers send them, no manifest holds them."""
+    text = json.dumps(value, ensure_ascii=False)
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value if whole == text else json.loads(whole)
 
 
 def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:
