@@ -82,7 +82,7 @@ def answer(request: ModelRequest) -> ModelResponse:
             return decide(calls=[call("done", answer="written")])
         name = number[1] if number else "1"
         return decide(calls=[call("files_write", path=f"{name}.txt", content=f"by {name}")])
-    found = re.search(r"\b(%s)\b" % "|".join(STEPS), user)
+    found = re.search(rf"\b({'|'.join(STEPS)})\b", user)
     assert found is not None, user
     if found[1] == "fail" and said:
         raise ModelAuthError("the key is not valid any more")
@@ -149,7 +149,7 @@ def workspace(folder: Path, store: SqlStore, *models: ScriptedModel) -> Workspac
         agents=[Agent("clerk", "Does what is asked.", tools=("draw",))],
         environments={"shelf": Shelf},
         models=given,
-        settings=Settings(model="scribe", system="react", models={name: PROFILE for name in given}),
+        settings=Settings(model="scribe", system="react", models=dict.fromkeys(given, PROFILE)),
         store=store,
         clock=FakeClock(),
         environ={},

@@ -763,7 +763,7 @@ def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agent
 
 
 def _whole(value: Any) -> Any:
-    """Return a JSON value with U+FFFD for each half of a surrogate pair: providers send them, no manifest holds them."""
+    """Return a JSON value with U+FFFD for each half of a surrogate pair, which providers send and no manifest holds."""
     text = json.dumps(value, ensure_ascii=False)
     whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return value if whole == text else json.loads(whole)
