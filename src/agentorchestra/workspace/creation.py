@@ -296,8 +296,7 @@ class RunCreator:
     def _pins(self, tools: Mapping[str, Any], environments: Mapping[str, Any]) -> dict[str, Any]:
         from agentorchestra.tea.programs.sources import pin_of
 
-        pins = {name: pin_of(one) for name, one in sorted(tools.items())}
-        return pins | {name: pin_of(make()) for name, make in sorted(environments.items())}
+        return self._equipper.pins(tools) | {name: pin_of(make()) for name, make in sorted(environments.items())}
 
     def _image(self, environments: Mapping[str, Any]) -> str:
         """Return the digest of the image that environments of a run lie on, "" for none."""
@@ -505,8 +504,10 @@ class RunCreator:
 
     async def _keep_files(self, run_id: str, files: Sequence[Path], *, temporary: bool, blind: bool) -> Kept:
         """Check all files and keep their bytes, so that a resume reads the same ones."""
-        from agentorchestra.tools.files.storage import keep_files
+        from agentorchestra.tools.files.storage import Kept, keep_files
 
+        if not files:
+            return Kept()
         stop = threading.Event()
         try:
             return await asyncio.to_thread(
