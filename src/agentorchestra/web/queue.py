@@ -164,7 +164,10 @@ class RunQueue:
                 for one in found
                 # What this process claimed and does not drive is what an earlier attempt of its own left.
                 if self._is_free(one.id)
-                and (standing(one) in wanted_standings or (one.owner == own and one.id not in self._ws.engine.driving))
+                and (
+                    standing(one) in wanted_standings
+                    or (one.owner == own and one.held and one.id not in self._ws.engine.driving)
+                )
             ]
             if len(ready) >= wanted or limit is None or len(found) < limit:
                 return ready

@@ -28,7 +28,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
-from agentorchestra.core.protocols import Acceptance, RunRecord
+from agentorchestra.core.protocols import Acceptance, Owner, RunRecord
 from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
@@ -99,13 +99,14 @@ class RunCreator:
         *,
         temporary_files: bool = False,
         accepted: Acceptance | None = None,
+        begins: bool = False,
     ) -> str:
         """Check everything, then write the run; nothing is spent yet. Return the run's id.
 
         Args:
             spec: what is asked.
             objects: what the run has besides.
-            temporary_files, accepted: see Workspace.create.
+            temporary_files, accepted, begins: see Workspace.create.
         """
         from agentorchestra.agents.handler import find_system
         from agentorchestra.agents.registry import wants_in_run
@@ -191,7 +192,7 @@ class RunCreator:
             image=self._image(environments),
             created=parts.clock.now(),
         )
-        await self._write(run_id, manifest, accepted)
+        await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None)
         self._equipper.given.keep(run_id, equipment)
         return run_id
 
@@ -308,9 +309,11 @@ class RunCreator:
     def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
 
-    async def _write(self, run_id: str, manifest: RunManifest, accepted: Acceptance | None = None) -> None:
+    async def _write(
+        self, run_id: str, manifest: RunManifest, accepted: Acceptance | None = None, *, maker: Owner | None = None
+    ) -> None:
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
-        await self._parts.store.create_run(run_id, manifest, [created], accepted=accepted)
+        await self._parts.store.create_run(run_id, manifest, [created], accepted=accepted, maker=maker)
 
     async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
         """Return what the run is driven with; what its environments need of this machine is there."""

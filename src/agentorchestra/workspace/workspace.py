@@ -428,7 +428,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, options)
-        run_id = await self._creator.create(spec, objects)
+        run_id = await self._creator.create(spec, objects, begins=True)
         return await self._driver.drive(run_id, objects)
 
     async def create(
@@ -439,6 +439,7 @@ class Workspace(Generic[Deps]):
         output_type: type[Any] | None = None,
         temporary_files: bool = False,
         accepted: Acceptance | None = None,
+        begins: bool = False,
         **fields: Unpack[RunFields],
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. Nobody drives it.
@@ -449,6 +450,7 @@ class Workspace(Generic[Deps]):
             task, tools, output_type, fields: as for `run`.
             temporary_files: the files lie where they will not stay: sources name the run's own copies.
             accepted: a server or a queue takes the run on, and sees to it that it is driven, also after a crash.
+            begins: this process drives it next; where it dies before, the run is abandoned (see `standings`).
 
         Returns:
             The run's id; that of the earlier run where the same request was accepted before under its key.
@@ -459,7 +461,9 @@ class Workspace(Generic[Deps]):
         self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
         try:
-            return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
+            return await self._creator.create(
+                spec, objects, temporary_files=temporary_files, accepted=accepted, begins=begins
+            )
         except RequestKeyError:
             known = None if accepted is None else await self.accepted(accepted)
             if known is None:
@@ -697,7 +701,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, options)
-        run_id = await self._creator.create(spec, objects)
+        run_id = await self._creator.create(spec, objects, begins=True)
         async with aclosing(self._driver.stream(run_id, objects)) as notices:
             async for notice in notices:
                 yield notice
@@ -947,7 +951,12 @@ class Workspace(Generic[Deps]):
         return CarriedFiles(self._parts.files_folder, self.runs_folder)
 
     async def log(
-        self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None
+        self,
+        wanted: LogQuery | None = None,
+        *,
+        task: str | None = None,
+        limit: int | None = None,
+        verify: bool = False,
     ) -> AsyncIterator[Event]:
         """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 
@@ -955,13 +964,17 @@ class Workspace(Generic[Deps]):
             wanted: which ones; all by default.
             task: only of runs whose task has this text in it, whatever the case.
             limit: only the last ones, so many.
+            verify: check that each is the one that was recorded.
+
+        Raises:
+            LogChangedError: with `verify`, for one that is not.
         """
         wanted = wanted or LogQuery()
         if task is not None:
             runs = [one.id for one in await self.runs() if task.casefold() in one.manifest.task.casefold()]
             held = runs if wanted.runs is None else [one for one in runs if one in wanted.runs]
             wanted = wanted.model_copy(update={"runs": tuple(held)})
-        async for event in selected_events(self.store, wanted, limit):
+        async for event in selected_events(self.store, wanted, limit, verify=verify):
             yield event
 
     async def remembered(
