@@ -108,7 +108,7 @@ class Server:
 
 
 async def measure(
-    folder: Path, *, posts: int, latency_s: float, breaks: list[str], max_runs: int | None = None
+    folder: Path, *, posts: int, latency_s: float, breaks: list[str], max_runs: int | None = None, alone: int = 0
 ) -> Measured:
     """Post tasks all at once to a server in a folder, break it off as asked, and look at what became of them."""
 
@@ -137,7 +137,7 @@ async def measure(
                 await asyncio.gather(*sending)
                 found.wall_s = time.perf_counter() - began
                 sent, found.sent = found.sent, 0
-                for n in range(posts, posts + ALONE):
+                for n in range(posts, posts + alone):
                     await _post(http, server, n, found)
                     await _until_over(http, server, n + 1, [], found)
                 found.sent, found.alone_s = sent, found.accepted_s[posts:]
@@ -145,7 +145,7 @@ async def measure(
         finally:
             await server.end(signal.SIGTERM)
         found.most_open = model.most_at_once
-    await _check(folder, posts + ALONE, found)
+    await _check(folder, posts + alone, found)
     return found
 
 
@@ -241,6 +241,7 @@ def main() -> int:
                 latency_s=given.latency_s,
                 breaks=breaks,
                 max_runs=given.max_runs,
+                alone=ALONE,
             )
         )
     print(f"accepted   {_spread(found.accepted_s)}: the request that was answered with 202")
