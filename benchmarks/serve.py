@@ -5,7 +5,8 @@
 All clients post at the same time, each with an Idempotency-Key, and send again what was refused or not answered. The
 model is a server on the loopback address that answers after the latency; each run asks it twice, with a tool call
 between. The server of the runs is stopped with SIGTERM when a quarter of them has ended, killed when half of them has,
-and started again each time (`--breaks none` leaves it alone). Exits with 1 if a run is missing, there twice, or wrong.
+and started again each time (`--breaks none` leaves it alone). At the end some are posted one after the other, each when
+no run goes on. Exits with 1 if a run is missing, there twice, or wrong.
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from agentorchestra.testing import LoopbackModelServer, ServerReply, call
 from agentorchestra.workspace import open_workspace
 
 TOKEN = "token-of-the-benchmark"
+ALONE = 10  # posts that are sent one after the other at the end, each when no run goes on
 SIGNALS = {"term": signal.SIGTERM, "kill": signal.SIGKILL}
 
 
@@ -42,6 +44,7 @@ class Measured:
 
     Attributes:
         accepted_s: of each post the time of the request that was accepted.
+        alone_s: the time of each post that was sent when no run went on.
         waited_s: of each post the time until then, with what was sent before.
         sent: requests in all.
         wall_s: from the first post to the end of the last run.
@@ -52,6 +55,7 @@ class Measured:
     """
 
     accepted_s: list[float] = field(default_factory=list)
+    alone_s: list[float] = field(default_factory=list)
     waited_s: list[float] = field(default_factory=list)
     sent: int = 0
     wall_s: float = 0.0
@@ -104,7 +108,7 @@ class Server:
 
 
 async def measure(
-    folder: Path, *, posts: int, latency_s: float, breaks: list[str], max_runs: int | None = None
+    folder: Path, *, posts: int, latency_s: float, breaks: list[str], max_runs: int | None = None, alone: int = 0
 ) -> Measured:
     """Post tasks all at once to a server in a folder, break it off as asked, and look at what became of them."""
 
@@ -131,11 +135,17 @@ async def measure(
                 marks = [(posts * (place + 1) // 4, SIGNALS[one]) for place, one in enumerate(breaks)]
                 await _until_over(http, server, posts, marks, found)
                 await asyncio.gather(*sending)
-            found.wall_s = time.perf_counter() - began
+                found.wall_s = time.perf_counter() - began
+                sent, found.sent = found.sent, 0
+                for n in range(posts, posts + alone):
+                    await _post(http, server, n, found)
+                    await _until_over(http, server, n + 1, [], found)
+                found.sent, found.alone_s = sent, found.accepted_s[posts:]
+                del found.accepted_s[posts:], found.waited_s[posts:]
         finally:
             await server.end(signal.SIGTERM)
         found.most_open = model.most_at_once
-    await _check(folder, posts, found)
+    await _check(folder, posts + alone, found)
     return found
 
 
@@ -231,10 +241,12 @@ def main() -> int:
                 latency_s=given.latency_s,
                 breaks=breaks,
                 max_runs=given.max_runs,
+                alone=ALONE,
             )
         )
     print(f"accepted   {_spread(found.accepted_s)}: the request that was answered with 202")
     print(f"waited     {_spread(found.waited_s)}: with those before it, {found.sent} for {given.posts} posts")
+    print(f"alone      {_spread(found.alone_s)}: each of {ALONE} posts when no run goes on")
     print(f"ended      {found.statuses} after {found.wall_s:.1f} s, begun {found.driven} times")
     print(f"model      at most {found.most_open} requests at the same time")
     for sentence in found.wrong[:10]:

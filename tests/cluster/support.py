@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -140,8 +139,6 @@ class Site:
         await asyncio.to_thread(self._processes.close)
         await self.jobs.close()
         await self.ws.close(verify=False)
-        sys.modules.pop("app", None)  # other tests have a program of this name, too
-        sys.path[:] = [one for one in sys.path if one != str(self.folder)]
 
     async def submit(self, numbers: Sequence[int], **labels: str) -> list[str]:
         """Queue runs."""

@@ -25,6 +25,7 @@ from agentorchestra.core.errors import DivergedError, PinError
 from agentorchestra.core.events import Event
 from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.tea.programs.dynamic import load_module
+from agentorchestra.tea.programs.namespaces import import_below
 from agentorchestra.tea.programs.sources import pinned_tool
 from tests.compat import old_app
 from tests.compat.write_old import register
@@ -267,8 +268,8 @@ class _Later:
 
 
 async def test_a_waiting_run_goes_on_when_its_time_has_come(folder: Path) -> None:
-    async with open_workspace(folder):
-        application: Any = sys.modules["old_app"]
+    async with open_workspace(folder) as ws:
+        application: Any = import_below("old_app", ws.namespace)
     async with application.workspace(folder, clock=_Later()) as ws:
         assert CASES["timer"] in await ws.waiting_until() and CASES["timer"] in await ws.due()
         await _undisturbed(ws, await ws.resume(CASES["timer"]), "An hour has passed.")

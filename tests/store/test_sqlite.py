@@ -44,7 +44,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import SqliteStore
-from agentorchestra.log.store.rows import INLINE_BYTES
+from agentorchestra.log.store.rows import INLINE_BYTES, MANIFEST_BYTES
 from agentorchestra.log.store.schema import REVISIONS, create, metadata
 
 LARGE = "x" * (INLINE_BYTES + 1)
@@ -520,6 +520,18 @@ async def test_only_large_bodies_and_blobs_are_files(held: HeldStore) -> None:
     assert body == f'{{"$blob":"{rows[0][0]}"}}'
     assert files(held.folder) == sorted(held.folder / "blobs" / row[0][:2] / row[0] for row in rows)
     assert b"x" * 1000 in await held.get_blob(rows[0][0])
+
+
+async def test_the_manifest_of_a_run_is_no_file(held: HeldStore) -> None:
+    task = "x" * (4 * INLINE_BYTES)
+    await held.create_run("run_1", manifest(task), [created(task)])
+    assert files(held.folder) == []
+    task = "x" * MANIFEST_BYTES
+    await held.create_run("run_2", manifest(task), [created(task)])
+    assert len(files(held.folder)) == 1
+    for run in ("run_1", "run_2"):
+        (event,) = await held.load(run)
+        assert event.body["manifest"]["task"].startswith("xxx")
 
 
 async def test_the_file_is_there_before_the_commit(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,6 +18,8 @@ from agentorchestra.core.settings import ServeSettings, Settings
 from agentorchestra.core.spec import AgentResult, RunStatus
 from agentorchestra.runtime.run import wait_for
 from agentorchestra.testing import ScriptedModel
+from agentorchestra.web.server import bind
+from agentorchestra.web.shared import SharedRead
 from agentorchestra.workspace import Workspace
 from tests.postgres import Postgres, postgres
 from tests.web.support import TOKEN, Served, script, served
@@ -188,6 +191,79 @@ async def test_a_full_queue_says_when_to_come_back(tmp_path: Path) -> None:
         await post(web, {"task": "6 * 7?"}, "n2")
 
 
+async def test_of_many_at_once_as_many_are_accepted_as_there_is_room_for(tmp_path: Path) -> None:
+    async with served(tmp_path, serve=ServeSettings(max_runs=0, max_queued=5)) as web:
+
+        async def status(number: int) -> int:
+            body, key = {"task": f"{number} * 7?"}, {"Idempotency-Key": f"n{number}"}
+            async with web.http.post(f"{web.address}/runs", json=body, headers=key) as answer:
+                return answer.status
+
+        found = await asyncio.gather(*(status(number) for number in range(20)))
+        assert sorted(found) == [202] * 5 + [429] * 15
+        assert len(await web.ws.runs()) == 5
+
+
+async def test_no_run_is_begun_while_a_request_is_accepted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentorchestra.web.queue.HOLD_S", 3600.0)
+    async with served(tmp_path) as web:
+        with web.app._queue.accepting():
+            runs = [await web.submit("6 * 7?") for _ in range(3)]
+            assert (await health(web, queued=3))["driven"] == 0
+        for run in runs:
+            await web.until(run, "completed")
+
+
+async def test_accepting_does_not_hold_runs_up_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("agentorchestra.web.queue.HOLD_S", 0.05)
+    async with served(tmp_path) as web:
+        with web.app._queue.accepting():
+            await web.until(await web.submit("6 * 7?"), "completed")
+
+
+async def test_a_shared_read_begins_after_it_was_asked_for() -> None:
+    begun: list[int] = []
+    first_begun, may_end = asyncio.Event(), asyncio.Event()
+
+    async def read() -> int:
+        begun.append(len(begun) + 1)
+        mine = begun[-1]
+        first_begun.set()
+        await may_end.wait()
+        return mine
+
+    shared = SharedRead(read)
+    first = asyncio.create_task(shared())
+    await first_begun.wait()
+    others = [asyncio.create_task(shared()) for _ in range(5)]
+    given_up = asyncio.create_task(shared())
+    await asyncio.sleep(0)
+    given_up.cancel()  # a client that hangs up ends nobody else's
+    may_end.set()
+    assert await first == 1
+    assert await asyncio.gather(*others) == [2] * 5 and begun == [1, 2]
+
+
+async def test_the_end_of_an_answer_is_sent_at_once() -> None:
+    with bind("127.0.0.1", 0) as listener, socket.create_connection(listener.getsockname()):
+        accepted, _ = listener.accept()
+        with accepted:
+            assert accepted.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+
+
+async def test_the_texts_of_many_runs_are_kept_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with served(tmp_path, serve=ServeSettings(max_runs=0)) as web:
+        put, kept = web.ws.store.put_blob, []
+
+        async def counted(data: bytes, media_type: str = "") -> str:
+            kept.append(data)
+            return await put(data, media_type)
+
+        monkeypatch.setattr(web.ws.store, "put_blob", counted)
+        await asyncio.gather(*(web.submit(f"{number} * 7?") for number in range(10)))
+        assert kept and len(kept) == len(set(kept))
+
+
 # --- runs of others, and of earlier servers -----------------------------------------------------
 
 
@@ -248,7 +324,7 @@ async def test_a_restarted_server_goes_on_with_what_was_accepted(tmp_path: Path)
 
 
 async def test_a_run_that_ended_its_driver_three_times_fails(tmp_path: Path) -> None:
-    async with served(tmp_path) as web:
+    async with served(tmp_path, serve=ServeSettings(max_runs=0)) as web:
         run = await web.ws.create("6 * 7?", accepted=Acceptance(datetime.now(UTC)))
         for _ in range(3):
             await died(web.ws, run)

@@ -226,6 +226,14 @@ async def test_bad_input_is_refused_before_anything_is_written(tmp_path: Path) -
             await ws.run("x", on_uncertain="maybe", system="react")  # type: ignore[arg-type]
         with pytest.raises(SettingsError, match="the label 'a' = 1 is not text"):
             await ws.run("x", labels={"a": 1}, system="react")  # type: ignore[dict-item]
+        for given in (
+            {"task": "\ud83d"},
+            {"session": "a\ud83d"},
+            {"labels": {"a": "\ude00"}},
+            {"options": {"a": "\ude00"}},
+        ):
+            with pytest.raises(SettingsError, match=f"{next(iter(given))} holds half a character"):
+                await ws.run(**{"task": "x", "system": "react", **given})  # type: ignore[arg-type]
         with pytest.raises(UnknownComponentError, match="cannot be named 'done'"):
             await ws.run("x", tools=[tool(name="done")(lambda: 1)], system="react")
         assert await ws.runs() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
@@ -155,15 +156,20 @@ def request_effect(
 
 
 def recorded_request(session: Session[Any], model: str = "") -> ModelRequest | None:
-    """Return the first model request the log has of a branch, to this model where it has one; None without any."""
+    """Return a model request that the log has of an agent, to this model where it has one; None without any.
+
+    Its decisions come first, those of its rivals too: what is asked beside them (a plan, a verifier's score) offers no
+    tools.
+    """
     ledger = session.run.ledger
+    own = re.compile(rf"{re.escape(session.branch.rstrip('/'))}(/\d+\.\d+)*/?")
     found = [
-        (key.n, record)
+        (record.effect.get("purpose") not in ("decision", "final"), record.seq, record)
         for key, record in ledger.records.items()
-        if key.branch == session.branch and record.effect.get("kind") == EffectKind.REQUEST_MODEL
+        if record.effect.get("kind") == EffectKind.REQUEST_MODEL and own.fullmatch(key.branch)
     ]
     first: ModelRequest | None = None
-    for _, record in sorted(found, key=lambda one: one[0]):
+    for _, _, record in sorted(found, key=lambda one: one[:2]):
         request = ledger.codec.decode(record.effect).request
         first = first or request
         if request is not None and model in ("", request.model):

@@ -129,7 +129,7 @@ async def verdict_on(workspace: Workspace[Any], result: RunResult) -> TaskVerdic
 
 
 async def abandoned(workspace: Workspace[Any], record: RunRecord) -> bool:
-    """Return True if nobody drives a run any more that is recorded as running, and no server goes on with it."""
+    """Return True if whoever drove a run, or was about to, is gone, and no server goes on with it."""
     return (await workspace.standings([record.id])).get(record.id) == "abandoned"
 
 

@@ -397,9 +397,17 @@ class Store(Protocol):
         """Drain what was appended, then release everything; idempotent."""
 
     async def create_run(
-        self, run: str, manifest: RunManifest, events: Sequence[NewEvent], *, accepted: Acceptance | None = None
+        self,
+        run: str,
+        manifest: RunManifest,
+        events: Sequence[NewEvent],
+        *,
+        accepted: Acceptance | None = None,
+        maker: Owner | None = None,
     ) -> None:
         """Create a run with its first events, status `created`, epoch 0.
+
+        `maker` is the process that is about to drive it: it owns its job, without a lease, so anybody may claim it.
 
         Raises:
             RequestKeyError: if there is a run under the key of `accepted`; nothing was written.
@@ -465,7 +473,13 @@ class Store(Protocol):
         """
 
     async def query(
-        self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
+        self,
+        wanted: LogQuery,
+        *,
+        after: tuple[str, int] | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+        verify: bool = False,
     ) -> list[Event]:
         """Return events of any runs, by run id (which is by creation) and sequence, blobs resolved.
 
@@ -473,6 +487,7 @@ class Store(Protocol):
             wanted: which ones; at most 500 runs by name.
             after: run and sequence of the last event of the page before.
             newest: the last `limit` ones instead of the first ones (still in order).
+            verify: as for `load`.
         """
 
     async def get_run(self, run: str) -> RunRecord | None:

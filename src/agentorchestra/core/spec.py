@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
@@ -152,8 +154,15 @@ class RunSpec(BaseModel, frozen=True, extra="forbid"):
                 )
         if "options" in given:
             given["options"] = to_jsonable_python(given["options"])
+        for name in ("task", "session", "labels", "options"):
+            if _HALF.search(json.dumps(given.get(name), ensure_ascii=False, default=str)):
+                raise SettingsError(
+                    f"{name} holds half a character (a lone surrogate), which no log can; write it whole"
+                )
         return given
 
+
+_HALF = re.compile("[\ud800-\udfff]")
 
 COMPONENT_KINDS = ("tool", "environment", "agent", "prompt", "memory")
 """The kinds of components whose versions a run can name."""

@@ -23,10 +23,18 @@ class ProviderEntry:
     @property
     def installed(self) -> bool:
         """Return True if the library is there (found, not imported)."""
+        if self.module in _FOUND:
+            return True
         try:
-            return importlib.util.find_spec(self.module) is not None
+            found = importlib.util.find_spec(self.module) is not None
         except ModuleNotFoundError:
             return False
+        if found:
+            _FOUND.add(self.module)
+        return found
+
+
+_FOUND: set[str] = set()  # modules that were found once: each new run asks for some of them
 
 
 def _own(key_envs: tuple[str, ...], module: str, extra: str, price_id: str) -> ProviderEntry:

@@ -25,7 +25,7 @@ Standing = Literal["driven", "queued", "abandoned", "created"]
 """How a run stands that is created or running.
 
 `driven`: a process holds it. `queued`: a server took it on, and it waits for a place at a server. `abandoned`: whoever
-drove it is gone, and it goes on when somebody resumes it. `created`: whoever made it has not begun.
+drove it, or was about to, is gone, and it goes on when somebody resumes it. `created`: whoever made it has not begun.
 """
 
 _AGENTS = (EffectKind.INVOKE_AGENT, EffectKind.SPAWN)
@@ -49,7 +49,9 @@ def standing(run: UnfinishedRun) -> Standing:
         return "driven"
     if run.accepted:
         return "queued"
-    return "created" if run.status is RunStatus.CREATED else "abandoned"
+    # The process that was about to begin has no lease: what tells that it is gone, tells it of this machine only.
+    begun = run.status is not RunStatus.CREATED or (run.owner is not None and is_dead(run.owner))
+    return "abandoned" if begun else "created"
 
 
 async def end_undriven(

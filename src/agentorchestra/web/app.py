@@ -59,6 +59,7 @@ from agentorchestra.web.follow import stream
 from agentorchestra.web.guard import Guard, problem
 from agentorchestra.web.metrics import MEDIA_TYPE, Metrics
 from agentorchestra.web.queue import RunQueue
+from agentorchestra.web.shared import SharedRead
 from agentorchestra.workspace import Workspace
 
 logger = logging.getLogger("agentorchestra.web")
@@ -78,6 +79,9 @@ STATUS_CODES: tuple[tuple[type[AgentOrchestraError], int], ...] = (
 REACH_S = 5.0
 """Time in which the store has to answer, before anything is begun: one that is away is waited for much longer."""
 
+CANARIES_S = 1.0
+"""Time between looks at how candidates do that have a share of the live runs."""
+
 RETRY_AFTER_S = 5
 """What a client is told to wait before it sends a request again."""
 
@@ -96,6 +100,10 @@ class WebApp:
         self._queue = RunQueue(ws)
         self._metrics = Metrics()
         self._creating = 0  # requests whose runs are being created
+        self._created_here = 0
+        self._reached = SharedRead(self._reach)
+        self._waiting = SharedRead(self._count)
+        self._canaries_at = -CANARIES_S
         self._closing = asyncio.Event()
         self._max_body_bytes = max_body_bytes
         self._app = Starlette(
@@ -131,7 +139,7 @@ class WebApp:
             return
         await self._app(scope, receive, send)
 
-    async def _reached(self) -> bool:
+    async def _reach(self) -> bool:
         try:
             async with asyncio.timeout(REACH_S):
                 await self._ws.store.request("")
@@ -214,7 +222,7 @@ class WebApp:
 
     async def _submit(self, request: Request) -> Response:
         data = await read_bytes(request, self._max_body_bytes, self.limits.body_timeout_s)
-        with self._metrics.answered.time():
+        with self._metrics.answered.time(), self._queue.accepting():
             body = parsed(data, request, Submission)
             key = _request_key(request)
             accepted = Acceptance(datetime.now(UTC), key, hashlib.sha256(data).hexdigest())
@@ -232,6 +240,7 @@ class WebApp:
         self._creating += 1
         try:
             run_id = await self._create(body, accepted)
+            self._created_here += 1
         finally:
             self._creating -= 1
         self._queue.wake()
@@ -244,7 +253,9 @@ class WebApp:
                 "the server is about to stop; send the request again", status=503, retry_after_s=RETRY_AFTER_S
             )
         most = self.limits.max_queued
-        if await self._ws.store.count_created() + self._creating >= most:
+        before, found = await self._waiting()
+        # Those that were created since the count may be in it or not.
+        if found + self._creating + self._created_here - before >= most:
             self._metrics.turned_away.inc()
             raise HttpRequestError(
                 f"{most} runs wait for their beginning, which is the most; send the request again later, or set "
@@ -253,8 +264,15 @@ class WebApp:
                 retry_after_s=RETRY_AFTER_S,
             )
 
+    async def _count(self) -> tuple[int, int]:
+        """Return how many runs were created here before the count, and how many runs wait for their beginning."""
+        return self._created_here, await self._ws.store.count_created()
+
     async def _create(self, body: Submission, accepted: Acceptance) -> str:
-        await check_canaries(self._ws)
+        now = asyncio.get_running_loop().time()
+        if now - self._canaries_at >= CANARIES_S:
+            self._canaries_at = now
+            await check_canaries(self._ws)
         if not body.files:
             return await self._ws.create(body.spec(()), accepted=accepted)
         with tempfile.TemporaryDirectory(prefix="agentorchestra-upload-") as folder:

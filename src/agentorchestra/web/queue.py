@@ -9,8 +9,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import math
 import os
 from collections import Counter
+from collections.abc import Iterator
 from typing import Any
 
 from agentorchestra.core.errors import AgentOrchestraError, FencedError, StoreError
@@ -21,6 +23,11 @@ logger = logging.getLogger("agentorchestra.web")
 
 POLL_S = 1.0
 """Time between looks for runs that became ready elsewhere: two queries for all of them."""
+
+HOLD_S = 1.0
+"""How long the beginning of runs waits for requests that are being accepted: they come first, but not for ever."""
+
+QUIET_S = 0.02
 
 RUNS_PER_CORE = 8
 """Runs that are driven at the same time for each core, unless the settings say: most of the time they wait."""
@@ -41,6 +48,8 @@ class RunQueue:
         self._ws = ws
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._woken = asyncio.Event()
+        self._accepting = 0
+        self._accepted_at = -math.inf
         self._stopped_at: float | None = None
         self._complaint = ""
         self.refused: dict[str, str] = {}
@@ -68,11 +77,30 @@ class RunQueue:
             self.refused.pop(run_id, None)
         self._woken.set()
 
+    @contextlib.contextmanager
+    def accepting(self) -> Iterator[None]:
+        """Begin no run while a request is being accepted: one of many at once would wait for the runs of the others."""
+        self._accepting += 1
+        try:
+            yield
+        finally:
+            self._accepting -= 1
+            self._accepted_at = asyncio.get_running_loop().time()
+
+    async def _quiet(self) -> None:
+        """Wait until no request is being accepted, and none was just before: the next of many may be on its way."""
+        loop = asyncio.get_running_loop()
+        for _ in range(round(HOLD_S / QUIET_S)):
+            if not self._accepting and loop.time() - self._accepted_at >= QUIET_S:
+                return
+            await asyncio.sleep(QUIET_S)
+
     async def work(self) -> None:
         """Begin runs as there are places, until cancelled."""
         self._stopped_at = None
         while True:
             self._woken.clear()
+            await self._quiet()
             try:
                 await self._fill()
                 self._complaint = ""
@@ -136,7 +164,10 @@ class RunQueue:
                 for one in found
                 # What this process claimed and does not drive is what an earlier attempt of its own left.
                 if self._is_free(one.id)
-                and (standing(one) in wanted_standings or (one.owner == own and one.id not in self._ws.engine.driving))
+                and (
+                    standing(one) in wanted_standings
+                    or (one.owner == own and one.held and one.id not in self._ws.engine.driving)
+                )
             ]
             if len(ready) >= wanted or limit is None or len(found) < limit:
                 return ready

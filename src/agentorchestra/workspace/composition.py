@@ -43,6 +43,7 @@ class Host(Protocol):
 
     Attributes:
         app, app_folder: the user's application, `module:workspace`, and the folder where it was found.
+        namespace: of its modules, "" where they have their own names (tea/programs/namespaces.py).
         unsafe_local: programs run without a sandbox.
         mcp_files: files of MCP servers that the command line names.
         task_place: the folder whose task its runs work on, "" for none.
@@ -52,6 +53,7 @@ class Host(Protocol):
     own: Own
     app: str | None
     app_folder: str | None
+    namespace: str
     unsafe_local: bool
     mcp_files: tuple[Path, ...]
     asker: Asker | None
@@ -153,6 +155,7 @@ class Composition:
             state_of=self.calls.state_of,
             invoke_agent=lambda name, task, options: self.host.run(task, system=name, **options),
             environments=lambda: catalog.every_environment,
+            namespace=self.host.namespace,
         )
         return Components(
             store=self.store,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import difflib
+import json
 import mimetypes
 import threading
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -27,7 +28,7 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.events import RunCreated, RunEnded, new_event
 from agentorchestra.core.ids import new_run_id, sha256_text
-from agentorchestra.core.protocols import Acceptance, RunRecord
+from agentorchestra.core.protocols import Acceptance, Owner, RunRecord
 from agentorchestra.core.settings import PartSettings, RoleSettings
 from agentorchestra.core.spec import (
     CHECKS,
@@ -98,13 +99,14 @@ class RunCreator:
         *,
         temporary_files: bool = False,
         accepted: Acceptance | None = None,
+        begins: bool = False,
     ) -> str:
         """Check everything, then write the run; nothing is spent yet. Return the run's id.
 
         Args:
             spec: what is asked.
             objects: what the run has besides.
-            temporary_files, accepted: see Workspace.create.
+            temporary_files, accepted, begins: see Workspace.create.
         """
         from agentorchestra.agents.handler import find_system
         from agentorchestra.agents.registry import wants_in_run
@@ -191,7 +193,7 @@ class RunCreator:
             image=self._image(environments),
             created=parts.clock.now(),
         )
-        await self._write(run_id, manifest, accepted)
+        await self._write(run_id, manifest, accepted, maker=parts.engine.owner if begins else None)
         self._equipper.given.keep(run_id, equipment)
         return run_id
 
@@ -296,8 +298,7 @@ class RunCreator:
     def _pins(self, tools: Mapping[str, Any], environments: Mapping[str, Any]) -> dict[str, Any]:
         from agentorchestra.tea.programs.sources import pin_of
 
-        pins = {name: pin_of(one) for name, one in sorted(tools.items())}
-        return pins | {name: pin_of(make()) for name, make in sorted(environments.items())}
+        return self._equipper.pins(tools) | {name: pin_of(make()) for name, make in sorted(environments.items())}
 
     def _image(self, environments: Mapping[str, Any]) -> str:
         """Return the digest of the image that environments of a run lie on, "" for none."""
@@ -309,9 +310,11 @@ class RunCreator:
     def _redacted(self, labels: Mapping[str, str]) -> dict[str, str]:
         return {self._parts.redact(key): self._parts.redact(value) for key, value in labels.items()}
 
-    async def _write(self, run_id: str, manifest: RunManifest, accepted: Acceptance | None = None) -> None:
+    async def _write(
+        self, run_id: str, manifest: RunManifest, accepted: Acceptance | None = None, *, maker: Owner | None = None
+    ) -> None:
         created = new_event(RunCreated(manifest=manifest), ts=manifest.created)
-        await self._parts.store.create_run(run_id, manifest, [created], accepted=accepted)
+        await self._parts.store.create_run(run_id, manifest, [created], accepted=accepted, maker=maker)
 
     async def _equipped(self, spec: RunSpec, objects: RunObjects, system: str) -> Equipment:
         """Return what the run is driven with; what its environments need of this machine is there."""
@@ -457,7 +460,10 @@ class RunCreator:
             ended = next((e.data for e in reversed(events) if e.type == "run_ended"), None)
             answer = str(ended.result.get("answer") or "") if isinstance(ended, RunEnded) else ""
             if answer:
-                found.append(Exchange(run_id=record.id, task=record.manifest.task, answer=answer, status=record.status))
+                told = Exchange(
+                    run_id=record.id, task=record.manifest.task, answer=_whole(answer), status=record.status
+                )
+                found.append(told)
             if len(found) == EARLIER_MOST:
                 break
         return tuple(reversed(found))
@@ -473,7 +479,7 @@ class RunCreator:
                 outcome = records[key].outcome
                 writes = outcome.writes if outcome is not None else {}
                 kept |= {name: value for name, value in writes.items() if name.startswith(KEPT)}
-            return {name: value for name, value in kept.items() if value is not None}
+            return {_whole(name): _whole(value) for name, value in kept.items() if value is not None}
         return {}
 
     # -- files -----------------------------------------------------------------------------------------------------
@@ -502,8 +508,10 @@ class RunCreator:
 
     async def _keep_files(self, run_id: str, files: Sequence[Path], *, temporary: bool, blind: bool) -> Kept:
         """Check all files and keep their bytes, so that a resume reads the same ones."""
-        from agentorchestra.tools.files.storage import keep_files
+        from agentorchestra.tools.files.storage import Kept, keep_files
 
+        if not files:
+            return Kept()
         stop = threading.Event()
         try:
             return await asyncio.to_thread(
@@ -758,6 +766,13 @@ def _check_options(system: str, drive: Any, options: dict[str, JsonValue], agent
         raise SettingsError(
             f"the system {system!r} has no options, but {', '.join(options)} were given; leave them out"
         )
+
+
+def _whole(value: Any) -> Any:
+    """Return a JSON value with U+FFFD for each half of a surrogate pair, which providers send and no manifest holds."""
+    text = json.dumps(value, ensure_ascii=False)
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return value if whole == text else json.loads(whole)
 
 
 def _check_finish(finish: str, output_type: type[Any] | None, *, native: bool) -> None:

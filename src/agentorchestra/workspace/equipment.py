@@ -7,6 +7,7 @@ import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from pydantic import ValidationError
@@ -122,6 +123,33 @@ ENDED_KEPT = 100
 """Ended runs whose own tools and model are at hand for a replay or a fork without being given again."""
 
 
+class _OfTools:
+    """The parts of a manifest that follow from its tools alone."""
+
+    def __init__(self, tools: Mapping[str, Any]) -> None:
+        self._tools = dict(tools)
+
+    def is_of(self, tools: Mapping[str, Any]) -> bool:
+        """Return True if these are the same objects under the same names."""
+        return tools.keys() == self._tools.keys() and all(self._tools[name] is one for name, one in tools.items())
+
+    @cached_property
+    def pins(self) -> dict[str, Pinned]:
+        """Version and hash of each."""
+        from agentorchestra.tea.programs.sources import pin_of
+
+        return {name: pin_of(one) for name, one in sorted(self._tools.items())}
+
+    @cached_property
+    def texts(self) -> tuple[str, dict[str, str]]:
+        """The hash of their schemas; the text of these and of their modules by hash."""
+        from agentorchestra.tea.programs.sources import schemas_text, texts_of
+
+        schemas = schemas_text(self._tools.values())
+        digest = sha256_text(schemas)
+        return digest, {**texts_of(self._tools.values()), digest: schemas}
+
+
 class Equipper:
     """Equips runs from a workspace; what was given to one run, another run never sees.
 
@@ -137,9 +165,12 @@ class Equipper:
         self._store = parts.store
         self._preset = parts.settings.preset
         self._without = parts.settings.without_tools
+        self._namespace = parts.host.namespace
         self.given = given
         self._clients = clients
         self._kept_texts: set[str] = set()
+        self._keeping = asyncio.Lock()
+        self._last = _OfTools({})
 
     def base(self) -> Equipment:
         """Return the workspace's own, without the packaged tools that the settings take away.
@@ -202,17 +233,26 @@ class Equipper:
         tools, prompts = found.pop("tool", {}), found.pop("prompt", {})
         return replace(base, tools={**base.tools, **tools}, prompts=base.prompts.with_prompts(prompts), named=found)
 
+    def pins(self, tools: Mapping[str, Any]) -> dict[str, Pinned]:
+        """Return the versions and hashes of tools, in the order of their names."""
+        return dict(self._known(tools).pins)
+
+    def _known(self, tools: Mapping[str, Any]) -> _OfTools:
+        if not self._last.is_of(tools):  # most runs have the same tools as the one before
+            self._last = _OfTools(tools)
+        return self._last
+
     async def keep_texts(self, equipment: Equipment) -> str:
         """Keep the texts of prompts and tools that a run will be pinned to; return the hash of its tools' schemas."""
-        from agentorchestra.tea.programs.sources import schemas_text, texts_of
-
-        schemas = schemas_text(equipment.tools.values())
-        digest = sha256_text(schemas)
-        texts = {**equipment.prompts.texts(), **texts_of(equipment.tools.values()), digest: schemas}
-        new = {digest: text for digest, text in texts.items() if digest not in self._kept_texts}
-        # All at once: the store writes what waits in one transaction.
-        await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
-        self._kept_texts.update(new)
+        digest, of_tools = self._known(equipment.tools).texts
+        texts = {**equipment.prompts.texts(), **of_tools}
+        if texts.keys() <= self._kept_texts:
+            return digest
+        async with self._keeping:  # of many runs at once the first keeps them for all
+            new = {digest: text for digest, text in texts.items() if digest not in self._kept_texts}
+            # All at once: the store writes what waits in one transaction.
+            await asyncio.gather(*(self._store.put_blob(text.encode(), SOURCE_MEDIA_TYPE) for text in new.values()))
+            self._kept_texts.update(new)
         return digest
 
     async def as_started(
@@ -226,6 +266,7 @@ class Equipper:
         Raises:
             PinError: for a text that was not kept, or cannot be used any more.
         """
+        from agentorchestra.tea.programs.namespaces import within, without_namespace
         from agentorchestra.tea.programs.sources import pinned_tool
         from agentorchestra.tea.prompts.restrictions import check_plain
 
@@ -258,8 +299,10 @@ class Equipper:
             if self._registered("tool", name, one):
                 tools[name] = await self._components.tools.version(name, one.version)
                 continue
-            package = getattr(found, "__module__", "").rpartition(".")[0]
-            tools[name] = pinned_tool(name, one, await self._kept_text(f"tool {name!r}", one), package=package)
+            package = without_namespace(getattr(found, "__module__", "")).rpartition(".")[0]
+            text = await self._kept_text(f"tool {name!r}", one)
+            with within(self._namespace):
+                tools[name] = pinned_tool(name, one, text, package=package)
         prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
         return replace(equipment, tools=tools, prompts=prompts)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -60,12 +59,11 @@ def _table(path: Path, text: str) -> PolicySettings:
 
 def _own(path: Path, text: str) -> Policy:
     from agentorchestra.tea.programs.dynamic import load_module
+    from agentorchestra.tea.programs.namespaces import namespace_of, within
 
-    place = str(path.absolute().parent)
-    if place not in sys.path:
-        sys.path.insert(0, place)  # as for the workspace's app
     try:
-        module = load_module(text, where=str(path))
+        with within(namespace_of(path.parent)):
+            module = load_module(text, where=str(path))
     except SourceError as exc:
         raise PolicyFileError(f"the policy {exc}") from exc
     named = {name: one for name, one in vars(module).items() if callable(getattr(one, "decide", None))}

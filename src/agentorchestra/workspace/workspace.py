@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import importlib
 import os
-import sys
 import tempfile
 import threading
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -55,6 +53,7 @@ from agentorchestra.runtime.waits import (
     waiting_until,
 )
 from agentorchestra.sandbox import Sandbox, Shell
+from agentorchestra.tea.programs.namespaces import import_below, namespace_of
 from agentorchestra.workspace.catalog import HandlerWrapper, Own, distribution, tools_by_name
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.creation import RunCreator
@@ -136,6 +135,7 @@ class Workspace(Generic[Deps]):
         self.deps = deps
         self.app: str | None = None
         self.app_folder: str | None = None
+        self.namespace = ""  # of the application's modules, if another one of this process has their names
         self.asker = asker
         self.unsafe_local = False
         self.preset = preset
@@ -427,7 +427,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, options)
-        run_id = await self._creator.create(spec, objects)
+        run_id = await self._creator.create(spec, objects, begins=True)
         return await self._driver.drive(run_id, objects)
 
     async def create(
@@ -438,6 +438,7 @@ class Workspace(Generic[Deps]):
         output_type: type[Any] | None = None,
         temporary_files: bool = False,
         accepted: Acceptance | None = None,
+        begins: bool = False,
         **fields: Unpack[RunFields],
     ) -> str:
         """Check everything, then write the run into the log; nothing is spent yet. Nobody drives it.
@@ -448,6 +449,7 @@ class Workspace(Generic[Deps]):
             task, tools, output_type, fields: as for `run`.
             temporary_files: the files lie where they will not stay: sources name the run's own copies.
             accepted: a server or a queue takes the run on, and sees to it that it is driven, also after a crash.
+            begins: this process drives it next; where it dies before, the run is abandoned (see `standings`).
 
         Returns:
             The run's id; that of the earlier run where the same request was accepted before under its key.
@@ -458,7 +460,9 @@ class Workspace(Generic[Deps]):
         self._need_open()
         spec, objects = run_request(task, {**fields, "tools": tools, "output_type": output_type})
         try:
-            return await self._creator.create(spec, objects, temporary_files=temporary_files, accepted=accepted)
+            return await self._creator.create(
+                spec, objects, temporary_files=temporary_files, accepted=accepted, begins=begins
+            )
         except RequestKeyError:
             known = None if accepted is None else await self.accepted(accepted)
             if known is None:
@@ -696,7 +700,7 @@ class Workspace(Generic[Deps]):
         """
         self._need_open()
         spec, objects = run_request(task, options)
-        run_id = await self._creator.create(spec, objects)
+        run_id = await self._creator.create(spec, objects, begins=True)
         async with aclosing(self._driver.stream(run_id, objects)) as notices:
             async for notice in notices:
                 yield notice
@@ -960,7 +964,12 @@ class Workspace(Generic[Deps]):
         return found
 
     async def log(
-        self, wanted: LogQuery | None = None, *, task: str | None = None, limit: int | None = None
+        self,
+        wanted: LogQuery | None = None,
+        *,
+        task: str | None = None,
+        limit: int | None = None,
+        verify: bool = False,
     ) -> AsyncIterator[Event]:
         """Yield events of any runs, oldest run first: the paper's tracer, by session, task, record, index (000, C.1.1).
 
@@ -968,13 +977,17 @@ class Workspace(Generic[Deps]):
             wanted: which ones; all by default.
             task: only of runs whose task has this text in it, whatever the case.
             limit: only the last ones, so many.
+            verify: check that each is the one that was recorded.
+
+        Raises:
+            LogChangedError: with `verify`, for one that is not.
         """
         wanted = wanted or LogQuery()
         if task is not None:
             runs = [one.id for one in await self.runs() if task.casefold() in one.manifest.task.casefold()]
             held = runs if wanted.runs is None else [one for one in runs if one in wanted.runs]
             wanted = wanted.model_copy(update={"runs": tuple(held)})
-        async for event in selected_events(self.store, wanted, limit):
+        async for event in selected_events(self.store, wanted, limit, verify=verify):
             yield event
 
     async def remembered(
@@ -1092,7 +1105,8 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
 
     Args:
         reference: `module:attribute`; a Workspace, or a function without arguments that returns one.
-        folder: where the settings file lies: the module is looked for there first, as in the user's own programs.
+        folder: where the settings file lies: the module is looked for there first, as in the user's own programs. Each
+            folder has modules of its own: `app.py` of one is not that of another (tea/programs/namespaces.py).
 
     Raises:
         AppError: in one sentence.
@@ -1100,19 +1114,15 @@ def load_app(reference: str, folder: Path) -> Workspace[Any]:
     module_name, _, attribute = reference.partition(":")
     if not module_name or not attribute:
         raise AppError(f'app is {reference!r}; write it as "module:workspace"')
-    place = str(folder)
-    if place not in sys.path:
-        # The module is the user's own program: it is found as `python -m module` finds it in that folder.
-        sys.path.insert(0, place)
+    namespace = namespace_of(folder)
     try:
-        found = getattr(importlib.import_module(module_name), attribute)
+        found = getattr(import_below(module_name, namespace), attribute)
         workspace = found if isinstance(found, Workspace) else found()
     except (Exception, SystemExit) as exc:
         raise AppError(f"the app {reference!r} cannot be loaded from {folder}: {type(exc).__name__}: {exc}") from None
     if not isinstance(workspace, Workspace):
         raise AppError(f"the app {reference!r} is a {type(workspace).__name__}, not a Workspace")
-    workspace.app = reference
-    workspace.app_folder = place
+    workspace.app, workspace.app_folder, workspace.namespace = reference, str(folder), namespace
     return workspace
 
 

@@ -100,7 +100,8 @@ async def log(
 ) -> int:
     """Print events, the oldest run's first: run, index, time, type, record, actor, and what it says in a line.
 
-    A task is a run, a record an effect with its key. What is given together must all hold.
+    A task is a run, a record an effect with its key. What is given together must all hold. --jsonl checks that the
+    events are those that were recorded, and stops before the first ones that were changed.
     """
     if as_json and as_lines:
         raise click.UsageError("--json and --jsonl exclude each other; give one of them")
@@ -118,7 +119,7 @@ async def log(
         async with opened(folder, app=False) as workspace:
             runs = tuple([(await find_run(workspace, name)).id for name in names])
             query = wanted.model_copy(update={"runs": runs}) if names else wanted
-            async for event in workspace.log(query, task=task, limit=limit):
+            async for event in workspace.log(query, task=task, limit=limit, verify=as_lines):
                 found += 1
                 waiting.append(event)
                 if len(waiting) >= _TOGETHER and not as_json:

@@ -229,7 +229,7 @@ def run(
                 say(clean(line))
             result = await drive_new(
                 workspace,
-                await workspace.create(spec),
+                await workspace.create(spec, begins=True),
                 folder=folder,
                 as_json=as_json,
                 asks=(on_ask or workspace.settings.on_ask) != "deny",

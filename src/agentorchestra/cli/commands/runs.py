@@ -33,8 +33,8 @@ Exit codes: 0, also for a workspace without runs; 1 if it cannot be read.""",
 async def runs(limit: int | None, session: str | None, as_json: bool, folder: Path) -> int:
     """List the runs of the workspace, newest first: id, status, start, system, model, task.
 
-    "abandoned" is a run whose process died: nobody drives it until it is resumed. "queued" is one that a server took
-    on, and that waits for a place there, or for the next server.
+    "abandoned" is a run whose process died, also before it began: nobody drives it until it is resumed. "queued" is
+    one that a server took on, and that waits for a place there, or for the next server.
     """
     records: list[RunRecord] = []
     standings: dict[str, Standing] = {}
@@ -52,10 +52,10 @@ async def runs(limit: int | None, session: str | None, as_json: bool, folder: Pa
         emit(clean("\n".join(_line(one, standings.get(one.id), until=until.get(one.id)) for one in records)))
         gone = [one.id for one in records if standings.get(one.id) == "abandoned"]
         if len(gone) == 1:
-            say(f"the process that drove {gone[0]} is gone; to go on: {command('resume', gone[0], folder)}")
+            say(f"the process of {gone[0]} is gone; to go on: {command('resume', gone[0], folder)}")
         elif gone:
             on = command("resume", "--abandoned", folder)
-            say(f"the processes that drove {len(gone)} runs are gone; to go on: {on}")
+            say(f"the processes of {len(gone)} runs are gone; to go on: {on}")
     elif session is not None:
         say(f"no runs of the session {session!r} in {folder}")
     else:

@@ -149,7 +149,7 @@ async def _patterns(run: str, model: str | None, folder: Path, *, as_json: bool)
         if model is not None:
             task = TASK.format(run=record.id)
             spec = RunSpec(task=task, system=NAME, model=model, options=options_for(talk))
-            run_id = await workspace.create(spec)
+            run_id = await workspace.create(spec, begins=True)
             result = await drive_new(workspace, run_id, folder=folder, as_json=as_json, asks=False, budget_usd=None)
     found = patterns(talk)
     cases, why = None, UNREAD

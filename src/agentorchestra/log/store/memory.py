@@ -126,7 +126,13 @@ class MemoryStore(Store):
         self._followers.tell(self._followers.runs)
 
     async def create_run(
-        self, run: str, manifest: RunManifest, events: Sequence[NewEvent], *, accepted: Acceptance | None = None
+        self,
+        run: str,
+        manifest: RunManifest,
+        events: Sequence[NewEvent],
+        *,
+        accepted: Acceptance | None = None,
+        maker: Owner | None = None,
     ) -> None:
         with self._use():
             key = None if accepted is None else accepted.key
@@ -138,7 +144,7 @@ class MemoryStore(Store):
                 raise rows.unknown_run(str(manifest.parent_run))
             new = _Run(run, manifest)
             new.add(rows.encode_append(0, events, None))
-            new.accepted = accepted
+            new.accepted, new.owner = accepted, maker
             self._runs[run] = new
 
     def _under(self, key: str) -> _Run | None:
@@ -227,7 +233,13 @@ class MemoryStore(Store):
         return [_event(row) for row in part]
 
     async def query(
-        self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
+        self,
+        wanted: LogQuery,
+        *,
+        after: tuple[str, int] | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+        verify: bool = False,
     ) -> list[Event]:
         with self._use():
             logs = [(run, list(self._runs[run].events)) for run in sorted(self._runs) if self._fits(run, wanted)]

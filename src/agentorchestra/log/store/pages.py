@@ -12,15 +12,18 @@ PAGE = 500
 """Events of a page, and runs named in one query."""
 
 
-async def selected_events(store: Store, wanted: LogQuery, limit: int | None = None) -> AsyncIterator[Event]:
+async def selected_events(
+    store: Store, wanted: LogQuery, limit: int | None = None, *, verify: bool = False
+) -> AsyncIterator[Event]:
     """Yield the events of a query (of any number of runs) in its order; with a limit only the last ones, so many.
 
-    Without a limit never more than a page of them is in memory.
+    Without a limit never more than a page of them is in memory. With `verify` LogChangedError for a page with an event
+    that is not the one that was appended.
     """
     if limit is None:
         for part in _parts(wanted):
             after: tuple[str, int] | None = None
-            while page := await store.query(part, after=after, limit=PAGE):
+            while page := await store.query(part, after=after, limit=PAGE, verify=verify):
                 for event in page:
                     yield event
                 after = (page[-1].run, page[-1].seq)
@@ -28,7 +31,7 @@ async def selected_events(store: Store, wanted: LogQuery, limit: int | None = No
     last: list[Event] = []
     for part in reversed(list(_parts(wanted))):
         if len(last) < limit:
-            last = await store.query(part, limit=limit - len(last), newest=True) + last
+            last = await store.query(part, limit=limit - len(last), newest=True, verify=verify) + last
     for event in last:
         yield event
 

@@ -64,7 +64,13 @@ class Reader(Database):
         ]
 
     async def query(
-        self, wanted: LogQuery, *, after: tuple[str, int] | None = None, limit: int = 1000, newest: bool = False
+        self,
+        wanted: LogQuery,
+        *,
+        after: tuple[str, int] | None = None,
+        limit: int = 1000,
+        newest: bool = False,
+        verify: bool = False,
     ) -> list[Event]:
         statement = select(*events.c).where(*_conditions(wanted)).limit(limit)
         if after is not None:
@@ -74,6 +80,9 @@ class Reader(Database):
 
         def read(connection: Connection) -> list[Event]:
             found = connection.execute(statement).all()
+            if verify:
+                for values in found:
+                    rows.check(values)
             return self._events(connection, found[::-1] if newest else found)
 
         return await self._read(read)

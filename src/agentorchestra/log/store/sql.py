@@ -61,7 +61,13 @@ class SqlStore(Writer, Reader, Watcher, Store):
     """
 
     async def create_run(
-        self, run: str, manifest: RunManifest, events: Sequence[NewEvent], *, accepted: Acceptance | None = None
+        self,
+        run: str,
+        manifest: RunManifest,
+        events: Sequence[NewEvent],
+        *,
+        accepted: Acceptance | None = None,
+        maker: Owner | None = None,
     ) -> None:
         new = rows.encode_append(0, events, None)
         record = RunRecord(
@@ -73,15 +79,21 @@ class SqlStore(Writer, Reader, Watcher, Store):
             parent_run=manifest.parent_run,
             fork_seq=manifest.fork_seq,
         )
-        await self._add_run(record, new, epoch=0, accepted=accepted)
+        await self._add_run(record, new, epoch=0, accepted=accepted, maker=maker)
 
     async def import_run(self, record: RunRecord, events: Sequence[Event], *, epoch: int) -> None:
         await self._add_run(record, rows.encode_import(record, events), epoch=epoch)
 
     async def _add_run(
-        self, record: RunRecord, new: tuple[Row, ...], *, epoch: int, accepted: Acceptance | None = None
+        self,
+        record: RunRecord,
+        new: tuple[Row, ...],
+        *,
+        epoch: int,
+        accepted: Acceptance | None = None,
+        maker: Owner | None = None,
     ) -> None:
-        run = record.id
+        run, owner = record.id, None if maker is None else maker.model_dump_json()
         values = {
             "id": run,
             "parent_run": record.parent_run,
@@ -109,7 +121,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
                 if key is not None and connection.execute(_REQUEST.where(runs.c.request_key == key)).first():
                     raise rows.taken_key(key)
                 raise rows.existing_run(run)
-            connection.execute(insert(jobs), {"run": run, "owner": None, "epoch": epoch, "lease_until": None})
+            connection.execute(insert(jobs), {"run": run, "owner": owner, "epoch": epoch, "lease_until": None})
             self._insert_large(connection, new)
             if new:
                 self._insert_events(connection, [row.checked_values(run, seq) for seq, row in enumerate(new, 1)])

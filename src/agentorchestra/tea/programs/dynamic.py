@@ -19,6 +19,7 @@ from agentorchestra.core.errors import SourceError
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.imports import Completed, complete_imports, parse_source
+from agentorchestra.tea.programs.namespaces import builtins_of, current
 
 PREFIX = "agentorchestra_source_"  # of the names of virtual modules; the hash of the text follows
 
@@ -43,6 +44,9 @@ def load_source(text: str, *, package: str = "", where: str = "the source") -> t
 
 
 def _load(source: Completed, name: str, package: str, where: str) -> types.ModuleType:
+    namespace = current()  # the workspace's own program, if another one of this process has its name
+    if namespace:
+        name, package = f"{name}_{namespace}", f"{namespace}.{package}".rstrip(".")
     with _loading:
         known = sys.modules.get(name)
         if known is not None:
@@ -51,6 +55,8 @@ def _load(source: Completed, name: str, package: str, where: str) -> types.Modul
         file = f"<{name}>"
         module = types.ModuleType(name)
         module.__file__, module.__package__ = file, package
+        if namespace:
+            vars(module)["__builtins__"] = builtins_of(namespace)
         linecache.cache[file] = (len(source.text), None, _lines(source.text), file)
         sys.modules[name] = module
         try:

@@ -20,6 +20,7 @@ from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import Pinned
 from agentorchestra.tea.calling.tool import Tool, tool
 from agentorchestra.tea.programs.dynamic import load_module
+from agentorchestra.tea.programs.namespaces import without_namespace
 
 
 def pin_of(component: Any) -> Pinned:
@@ -95,7 +96,8 @@ def defining_text(one: Any) -> str:
 
 def package_of(one: Any) -> str:
     """Return the package of the module that something is defined in, for relative imports in its text."""
-    return str(getattr(sys.modules.get(getattr(one, "__module__", "") or ""), "__package__", None) or "")
+    package = getattr(sys.modules.get(getattr(one, "__module__", "") or ""), "__package__", None)
+    return without_namespace(str(package or ""))
 
 
 def _text_of(file: str, module: str) -> str:

@@ -31,6 +31,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.spec import RunResult
 from agentorchestra.tea.calling.tool import Tool
+from agentorchestra.tea.programs.namespaces import within
 from agentorchestra.tea.prompts.prompt import Prompt
 from agentorchestra.tea.registry.config import ComponentConfig
 from agentorchestra.tea.registry.entries import (
@@ -108,6 +109,7 @@ class Access(NamedTuple):
     state_of: Callable[[str], Awaitable[tuple[Block, ...]]]
     invoke_agent: Callable[[str, str, dict[str, Any]], Awaitable[RunResult]]
     environments: Callable[[], Mapping[str, Any]]  # every environment there is, by name
+    namespace: str = ""  # of the user's program (tea/programs/namespaces.py)
 
 
 class _Watched(NamedTuple):
@@ -369,11 +371,13 @@ class ContextManager(Generic[T]):
             if made.text and foreign:
                 raise self._not_executed(what)
             if made.text and kind.recoded is not None:
-                one = kind.recoded(one, made)
+                with within(self.access.namespace):
+                    one = kind.recoded(one, made)
         elif foreign and kind.make_foreign is not None:
             one = await kind.make_foreign(name, maker, made.text, config)
         elif not foreign or not kind.is_code(maker):
-            one = kind.make(name, maker, made.text)
+            with within(self.access.namespace):
+                one = kind.make(name, maker, made.text)
         else:
             raise self._not_executed(what)
         if not maker.texts:
@@ -561,9 +565,10 @@ class ContextManager(Generic[T]):
         if name is not None:
             checked_component_name(self.kind.name, name)
         await self.access.ready()
-        found = await components_of(
-            self.kind, component, name, source, path, trusted=trusted, environments=self.access.environments
-        )
+        with within(self.access.namespace):
+            found = await components_of(
+                self.kind, component, name, source, path, trusted=trusted, environments=self.access.environments
+            )
         done = await self._register(
             self._checked(found, name, version),
             origin="file" if path is not None else "register",
@@ -670,7 +675,8 @@ class ContextManager(Generic[T]):
                 continue
             # What is wrong with it now is said once, and looked at again when a file changes.
             self._watched[path] = watched._replace(stamps=now)
-            found = from_manifest(self.kind, path, self.access.environments())
+            with within(self.access.namespace):
+                found = from_manifest(self.kind, path, self.access.environments())
             by: By = {"author": "user", "reason": f"{path.name} changed"}
             await self._register(found, origin="file", state=watched.state, invokers=watched.invokers, by=by)
             self._watched[path] = watched._replace(stamps=file_stamps(path))
@@ -696,9 +702,10 @@ class ContextManager(Generic[T]):
         """
         self.history(name)
         asked = name if source else None
-        found = await components_of(
-            self.kind, component, asked, source, None, trusted=trusted, environments=self.access.environments
-        )
+        with within(self.access.namespace):
+            found = await components_of(
+                self.kind, component, asked, source, None, trusted=trusted, environments=self.access.environments
+            )
         new = self._checked(found, name, version)
         (config,) = await self._register(new, origin="update", by=checked_by(by), trusted=trusted, needs=True)
         return config

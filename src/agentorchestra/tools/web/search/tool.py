@@ -25,6 +25,7 @@ from agentorchestra.runtime.results import ToolResult
 from agentorchestra.tea.calling.handler import effect_for
 from agentorchestra.tea.calling.tool import EffectName, Tool, tool, tool_from_schema
 from agentorchestra.tea.calling.tool import Traits as ToolTraits
+from agentorchestra.tea.programs.namespaces import without_namespace
 from agentorchestra.tea.transformations.base import Carried
 from agentorchestra.tools.web.denied import DeniedPages
 from agentorchestra.tools.web.page_cache import KeptResults
@@ -291,7 +292,7 @@ def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> T
         ToolSchema(name=name, description=about, parameters=_ASKED),
         effect="composite" if traits.composite else effect,
         takes_context=True,
-        source=f"{type(engine).__module__}.{type(engine).__qualname__}",
+        source=f"{without_namespace(type(engine).__module__)}.{type(engine).__qualname__}",
         # Its own limit comes first: it says which engine it was, and leaves that one alone.
         traits=ToolTraits(timeout_s=2 * seconds, max_cost_usd=traits.cost_usd, cut=False),
         trust=Trust.SYSTEM,
