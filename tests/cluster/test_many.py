@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import random
-import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,12 +12,10 @@ import pytest
 
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import until
-from tests.cluster.support import Model, Site
+from tests.cluster.support import Model, Site, ask
 from tests.postgres import Postgres, postgres
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
-
-TOKEN = "a-token-of-the-tests-000"
 
 
 class Proxy:
@@ -104,21 +99,6 @@ async def test_a_worker_that_is_cut_off_writes_nothing_more(
         assert site.notes() == {"left-1": 1, "right-1": 1, "top-1": 1}
 
 
-def post(address: str, number: int) -> str:
-    """Submit a run to a server."""
-    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    body = json.dumps({"task": f"Describe tide {number}."}).encode()
-    with urllib.request.urlopen(urllib.request.Request(f"{address}/runs", body, headers), timeout=60) as answer:
-        return str(json.load(answer)["run_id"])
-
-
-async def server(site: Site) -> str:
-    """A server in front, which drives nothing; its address."""
-    process = site.process("serve", "--port", "0", environ={**os.environ, "AGENTORCHESTRA_TOKEN": TOKEN})
-    assert process.stdout is not None
-    return (await asyncio.to_thread(process.stdout.readline)).strip()
-
-
 async def completed(site: Site, runs: dict[int, str], count: int) -> None:
     """Wait until so many have their answer."""
     done: set[str] = set()
@@ -135,11 +115,13 @@ async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int) -> None:
             Model(delay_s=0.2) as model,
             Site(tmp_path / "site", model, own.url, "many", ("[serve]", "max_runs = 0")) as site,
         ):
-            servers = [await server(site), await server(site)]
+            servers = [await site.server(), await site.server()]
             workers = [await site.worker("--concurrency", "8") for _ in range(2)]
             runs = {}
             for number in range(1, count + 1):
-                runs[number] = await asyncio.to_thread(post, servers[number % 2], number)
+                task = {"task": f"Describe tide {number}."}
+                _, answered = await asyncio.to_thread(ask, servers[number % 2], "/runs", task)
+                runs[number] = answered["run_id"]
 
             await completed(site, runs, count // 5)
             workers.pop(rng.randrange(2)).kill()
