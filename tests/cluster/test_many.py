@@ -135,3 +135,54 @@ async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int) -> None:
             standing = await site.standing()
             assert (standing.queues, standing.statuses) == ({}, {"completed": count})
             await site.whole(runs, uncertain=True)
+
+
+@pytest.mark.long
+async def test_the_database_is_away_for_a_minute(tmp_path: Path) -> None:
+    """Runs under way wait and go on; whoever asks meanwhile is told in a sentence."""
+    with postgres() as own:
+        async with (
+            Model(delay_s=0.2) as model,
+            Site(tmp_path / "site", model, own.url, "minute", ("[serve]", "max_runs = 0")) as site,
+        ):
+            address = await site.server()
+            workers = [await site.worker("--concurrency", "4") for _ in range(2)]
+            runs = dict(enumerate(await site.submit(range(1, 13)), start=1))
+            await completed(site, runs, 2)
+            await asyncio.to_thread(own.stop)
+            over = asyncio.get_running_loop().time() + 60
+
+            said = {}
+            for method, path, body in (
+                ("GET", "/health", None),
+                ("GET", f"/runs/{runs[1]}", None),
+                ("POST", "/runs", {"task": "Describe tide 50."}),
+                ("POST", f"/runs/{runs[12]}/tell", {"text": "Go on."}),
+            ):
+                status, answered = await asyncio.to_thread(ask, address, path, body)
+                said[method, path] = answered["error"]
+                assert (status, answered["error_type"]) == (503, "StoreUnavailableError"), answered
+            assert set(said.values()) == {
+                "the store did not answer within 5 s; nothing was done: send the request again"
+            }
+            for words in (("show", runs[1]), ("tell", runs[12], "Go on."), ("submit", "Describe tide 50."), ("status",)):
+                process = site.process(*words)
+                out, err = await asyncio.to_thread(process.communicate)
+                assert (process.returncode, out) == (1, ""), (words, out, err)
+                assert f"cannot connect to the database {own.url}" in err and "Traceback" not in err, err
+            await asyncio.sleep(max(0.0, over - asyncio.get_running_loop().time()))
+
+            assert [one.poll() for one in workers] == [None, None]
+            await asyncio.to_thread(own.start)
+            status, answered = await asyncio.to_thread(ask, address, "/runs", {"task": "Describe tide 13."})
+            assert status == 202, answered
+            runs[13] = answered["run_id"]
+            await site.reached(RunStatus.COMPLETED, [*runs.values()])
+            assert [one.poll() for one in workers] == [None, None]
+            status, health = await asyncio.to_thread(ask, address, "/health")
+            assert (status, health["ready"], health["queued"], health["abandoned"]) == (200, True, 0, 0)
+            standing = await site.standing()
+            assert (standing.queues, standing.statuses, standing.refused) == ({}, {"completed": 13}, ())
+            await site.whole(runs)
+            # Nobody was taken over, and no run was begun twice for it.
+            assert {await site.begun(run_id) for run_id in runs.values()} == {1}
