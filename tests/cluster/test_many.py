@@ -12,7 +12,7 @@ import pytest
 
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import until
-from tests.cluster.support import Model, Site, ask
+from tests.cluster.support import Model, Site, ask, stopped
 from tests.postgres import Postgres, postgres
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
@@ -186,3 +186,10 @@ async def test_the_database_is_away_for_a_minute(tmp_path: Path) -> None:
             await site.whole(runs)
             # Nobody was taken over, and no run was begun twice for it.
             assert {await site.begun(run_id) for run_id in runs.values()} == {1}
+            for worker in workers:
+                code, log = await stopped(worker)
+                assert code == 0, log
+                assert "the queue's database does not answer" in log
+                assert "the queue's database answers again" in log
+                # A reader that is slow would stop a worker that says it again and again.
+                assert len(log.splitlines()) < 60 and "Traceback" not in log, log

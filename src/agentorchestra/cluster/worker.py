@@ -115,6 +115,10 @@ class Worker:
         """
         await self._jobs.open()
         engine = engine_of(self._store)
+        # While the database is away DBOS says so five times in a second; `_watch` says it once.
+        said = logging.getLogger("dbos")
+        said.addFilter(self._worth_saying)
+        self._present.set()
         try:
             await self._members.join()
             await self._warm()
@@ -140,13 +144,16 @@ class Worker:
 
             DBOS.listen_queues(list(queues))
             DBOS.launch()  # inside this loop: jobs are coroutines of it
-            self._present.set()
             if started is not None:
                 started.set()
             await self._work()
         finally:
             await self._end()
+            said.removeFilter(self._worth_saying)
             engine.dispose()
+
+    def _worth_saying(self, record: logging.LogRecord) -> bool:
+        return self._present.is_set()
 
     async def _warm(self) -> None:
         """Import now what the first run would import: whoever takes runs over has no time for it."""
