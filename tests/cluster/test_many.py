@@ -165,7 +165,12 @@ async def test_the_database_is_away_for_a_minute(tmp_path: Path) -> None:
             assert set(said.values()) == {
                 "the store did not answer within 5 s; nothing was done: send the request again"
             }
-            for words in (("show", runs[1]), ("tell", runs[12], "Go on."), ("submit", "Describe tide 50."), ("status",)):
+            for words in (
+                ("show", runs[1]),
+                ("tell", runs[12], "Go on."),
+                ("submit", "Describe tide 50."),
+                ("status",),
+            ):
                 process = site.process(*words)
                 out, err = await asyncio.to_thread(process.communicate)
                 assert (process.returncode, out) == (1, ""), (words, out, err)
