@@ -140,10 +140,11 @@ async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int) -> None:
 @pytest.mark.long
 async def test_the_database_is_away_for_a_minute(tmp_path: Path) -> None:
     """Runs under way wait and go on; whoever asks meanwhile is told in a sentence."""
+    settings = ("[serve]", "max_runs = 0", "[cluster.limits.team]", "requests = 6")
     with postgres() as own:
         async with (
             Model(delay_s=0.2) as model,
-            Site(tmp_path / "site", model, own.url, "minute", ("[serve]", "max_runs = 0")) as site,
+            Site(tmp_path / "site", model, own.url, "minute", settings) as site,
         ):
             address = await site.server()
             workers = [await site.worker("--concurrency", "4") for _ in range(2)]

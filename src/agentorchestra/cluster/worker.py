@@ -26,6 +26,7 @@ from agentorchestra.cluster.jobs import (
     run_of,
 )
 from agentorchestra.cluster.members import LOOK_S, Members, digests
+from agentorchestra.cluster.requests import RequestLimits
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.errors import (
     AgentOrchestraError,
@@ -87,6 +88,7 @@ class Worker:
         }
         schema = dbos_schema(self._store)
         self._members = Members(self._store, schema, about, lease_s=ws.settings.lease_s)
+        self._requests = RequestLimits(self._store, schema, self._members.id, ws.settings.cluster.limits)
         # Runs whose last driver ended without progress, until they make some: one of them may have ended it, and the
         # others are not to be counted as guilty with it.
         self._suspects = asyncio.Lock()
@@ -121,6 +123,7 @@ class Worker:
         self._present.set()
         try:
             await self._members.join()
+            self._ws.models.everywhere = self._requests.place
             await self._warm()
             queues = queues_of(self.tags, self._ws.settings)
             await self._jobs.register(queues, concurrency=self._concurrency)
@@ -189,6 +192,8 @@ class Worker:
         try:
             await self._jobs.put_back(self.id)
         finally:
+            self._ws.models.everywhere = None
+            await self._requests.close()
             await self._members.leave()
             await self._jobs.close()
 
