@@ -156,6 +156,10 @@ class Worker:
             engine.dispose()
 
     def _worth_saying(self, record: logging.LogRecord) -> bool:
+        said, _, trace = record.getMessage().partition("Traceback (most recent call last):")
+        if trace:  # in the text itself: the error alone is for whoever reads it
+            error = next((line for line in trace.splitlines() if line and not line.startswith(" ")), "")
+            record.msg, record.args = said + error, ()
         return self._present.is_set()
 
     async def _warm(self) -> None:
