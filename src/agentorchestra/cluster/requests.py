@@ -97,8 +97,14 @@ class RequestLimits:
         self._thread.shutdown(wait=False)
 
     async def _take(self, taken: str, model: str, limit: ModelLimit) -> bool:
-        about = {"schema": self._schema, "model": model, "id": taken, "member": self._member}
-        about |= {"most": limit.requests, "rate": limit.requests_per_minute}
+        about = {
+            "schema": self._schema,
+            "model": model,
+            "id": taken,
+            "member": self._member,
+            "most": limit.requests,
+            "rate": limit.requests_per_minute,
+        }
 
         def take(connection: psycopg.Connection[Any]) -> bool:
             with connection.transaction():
