@@ -115,3 +115,11 @@ async def test_a_worker_with_other_settings_is_refused(site: Site, model: Model)
     said = refused.communicate(timeout=100)[1]
     assert refused.returncode == 2
     assert "they differ in max_steps" in said and "Traceback" not in said
+
+
+def test_a_limit_of_requests_alone_needs_no_queue_of_its_own() -> None:
+    settings = Settings(cluster=ClusterSettings(limits={"dear": ModelLimit(requests=2, requests_per_minute=60)}))
+    assert queue_of({"queue.tags": "gpu"}, "dear", settings) == ("runs+gpu", 5)
+    assert list(queues_of((), settings)) == ["runs"]
+    with pytest.raises(ValueError, match="name at least one of concurrency, per_minute, requests, requests_per_minute"):
+        ModelLimit()
