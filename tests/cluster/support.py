@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import os
 import re
 import shutil
 import signal
 import subprocess
 import time
+import urllib.error
+import urllib.request
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -29,6 +33,15 @@ ASKING, POISONOUS = 91, 92
 FIRST = {ASKING: "confirm", POISONOUS: "poison"}
 """Runs of these numbers begin with this tool, and then are done."""
 
+ALONE = 100
+"""Runs of larger numbers are one agent each: one request at a time."""
+
+TOLD = "Mention the moon."
+"""The top agent ends with "..., and the moon" when it is told so."""
+
+TOKEN = "a-token-of-the-tests-000"
+"""Of the servers."""
+
 _NUMBER = re.compile(r"tide (\d+)")
 
 
@@ -40,11 +53,14 @@ def answer(body: dict[str, Any]) -> ModelResponse:
         ways = [[call(FIRST[number])]]
     elif number in FIRST:
         ways = [[call("done", answer=f"tide {number} described")]] * 3
+    elif number > ALONE:
+        ways = [[call("lookup", word="top")], [call("done", answer=f"tide {number} described")]] * 2
     elif actor == "top":
+        said = f"tide {number} described" + (", and the moon" if TOLD in str(body["messages"]) else "")
         ways = [
             [call("team", topic=f"tide {number}")],
             [call("note", x=f"top-{number}"), call("lookup", word="top")],
-            [call("done", answer=f"tide {number} described")],
+            [call("done", answer=said)],
         ]
     else:
         ways = [
@@ -73,6 +89,9 @@ class Model:
 
     def __init__(self, *, delay_s: float = 0.0) -> None:
         self.asked: list[tuple[float, str]] = []
+        self.first: dict[int, float] = {}  # when the first request of a run came
+        self.under_way = 0
+        self.most = 0  # requests that were under way at the same time
         self.held: Counter[int] = Counter()
         self.hold: set[int] = set()  # numbers of the runs whose sub-agents' second requests wait for `release`
         self.release = asyncio.Event()
@@ -82,11 +101,17 @@ class Model:
     async def _script(self, body: dict[str, Any]) -> ModelResponse:
         self.asked.append((time.time(), digest(body)))
         number = number_of(body)
-        if number in self.hold and steps_of(body) == 1 and actor_of(body) != "top":
-            self.held[number] += 1
-            await self.release.wait()
-        await asyncio.sleep(self._delay_s)
-        return answer(body)
+        self.first.setdefault(number, self.asked[-1][0])
+        self.under_way += 1
+        self.most = max(self.most, self.under_way)
+        try:
+            if number in self.hold and steps_of(body) == 1 and actor_of(body) != "top":
+                self.held[number] += 1
+                await self.release.wait()
+            await asyncio.sleep(self._delay_s)
+            return answer(body)
+        finally:
+            self.under_way -= 1
 
     @property
     def base_url(self) -> str:
@@ -163,6 +188,12 @@ class Site:
         assert line.startswith("worker "), await asyncio.to_thread(process.communicate)
         return process
 
+    async def server(self) -> str:
+        """A server in front; its address."""
+        process = self.process("serve", "--port", "0", environ={**os.environ, "AGENTORCHESTRA_TOKEN": TOKEN})
+        assert process.stdout is not None
+        return (await asyncio.to_thread(process.stdout.readline)).strip()
+
     async def standing(self) -> Standing:
         """How it stands."""
         return await standing(self.ws, self.jobs)
@@ -218,6 +249,17 @@ class Site:
         missing = wanted - set(noted)
         assert not missing or uncertain, missing
         assert len(missing) <= 8 and not set(noted) - wanted, missing
+
+
+def ask(address: str, path: str, body: Any = None) -> tuple[int, Any]:
+    """What a server answers: status and JSON."""
+    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
+    data = None if body is None else json.dumps(body).encode()
+    try:
+        with urllib.request.urlopen(urllib.request.Request(address + path, data, headers), timeout=60) as answered:
+            return answered.status, json.load(answered)
+    except urllib.error.HTTPError as exc:
+        return exc.code, json.load(exc)
 
 
 def _end(process: subprocess.Popen[str]) -> None:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import logging
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from agentorchestra.cluster import Worker
 from agentorchestra.core.spec import RunStatus
 from tests.cluster.support import Site
 
@@ -62,3 +64,19 @@ async def test_what_is_submitted_is_shown(site: Site) -> None:
     code, out, _ = ended("status", *there)
     assert code == 0 and out.startswith("1 worker\n") and "tags browser, gpu" in out
     assert "0 runs queued\n" in out and "runs: 1 completed\n" in out
+
+
+@pytest.mark.parametrize("present", [True, False])
+async def test_what_the_queue_says_is_a_sentence_while_the_database_is_there(
+    site: Site, caplog: pytest.LogCaptureFixture, present: bool
+) -> None:
+    worker = Worker(site.ws)
+    if present:
+        worker._present.set()
+    said = logging.getLogger("tests.said")
+    said.addFilter(worker._worth_saying)
+    trace = 'Traceback (most recent call last):\n  File "x.py", line 1, in f\n    g()\nValueError: no schedule\n'
+    said.warning(f"Exception polling schedules: {trace}")
+    said.warning("The queue %s is full", "runs")
+    expected = ["Exception polling schedules: ValueError: no schedule", "The queue runs is full"]
+    assert [one.getMessage() for one in caplog.records] == (expected if present else [])

@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import json
-import os
 import random
-import urllib.request
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -15,12 +12,10 @@ import pytest
 
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import until
-from tests.cluster.support import Model, Site
+from tests.cluster.support import Model, Site, ask, stopped
 from tests.postgres import Postgres, postgres
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
-
-TOKEN = "a-token-of-the-tests-000"
 
 
 class Proxy:
@@ -104,21 +99,6 @@ async def test_a_worker_that_is_cut_off_writes_nothing_more(
         assert site.notes() == {"left-1": 1, "right-1": 1, "top-1": 1}
 
 
-def post(address: str, number: int) -> str:
-    """Submit a run to a server."""
-    headers = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json"}
-    body = json.dumps({"task": f"Describe tide {number}."}).encode()
-    with urllib.request.urlopen(urllib.request.Request(f"{address}/runs", body, headers), timeout=60) as answer:
-        return str(json.load(answer)["run_id"])
-
-
-async def server(site: Site) -> str:
-    """A server in front, which drives nothing; its address."""
-    process = site.process("serve", "--port", "0", environ={**os.environ, "AGENTORCHESTRA_TOKEN": TOKEN})
-    assert process.stdout is not None
-    return (await asyncio.to_thread(process.stdout.readline)).strip()
-
-
 async def completed(site: Site, runs: dict[int, str], count: int) -> None:
     """Wait until so many have their answer."""
     done: set[str] = set()
@@ -135,11 +115,13 @@ async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int) -> None:
             Model(delay_s=0.2) as model,
             Site(tmp_path / "site", model, own.url, "many", ("[serve]", "max_runs = 0")) as site,
         ):
-            servers = [await server(site), await server(site)]
+            servers = [await site.server(), await site.server()]
             workers = [await site.worker("--concurrency", "8") for _ in range(2)]
             runs = {}
             for number in range(1, count + 1):
-                runs[number] = await asyncio.to_thread(post, servers[number % 2], number)
+                task = {"task": f"Describe tide {number}."}
+                _, answered = await asyncio.to_thread(ask, servers[number % 2], "/runs", task)
+                runs[number] = answered["run_id"]
 
             await completed(site, runs, count // 5)
             workers.pop(rng.randrange(2)).kill()
@@ -153,3 +135,67 @@ async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int) -> None:
             standing = await site.standing()
             assert (standing.queues, standing.statuses) == ({}, {"completed": count})
             await site.whole(runs, uncertain=True)
+
+
+@pytest.mark.long
+async def test_the_database_is_away_for_a_minute(tmp_path: Path) -> None:
+    """Runs under way wait and go on; whoever asks meanwhile is told in a sentence."""
+    settings = ("[serve]", "max_runs = 0", "[cluster.limits.team]", "requests = 6")
+    with postgres() as own:
+        async with (
+            Model(delay_s=0.2) as model,
+            Site(tmp_path / "site", model, own.url, "minute", settings) as site,
+        ):
+            address = await site.server()
+            workers = [await site.worker("--concurrency", "4") for _ in range(2)]
+            runs = dict(enumerate(await site.submit(range(1, 13)), start=1))
+            await completed(site, runs, 2)
+            await asyncio.to_thread(own.stop)
+            over = asyncio.get_running_loop().time() + 60
+
+            said = {}
+            for method, path, body in (
+                ("GET", "/health", None),
+                ("GET", f"/runs/{runs[1]}", None),
+                ("POST", "/runs", {"task": "Describe tide 50."}),
+                ("POST", f"/runs/{runs[12]}/tell", {"text": "Go on."}),
+            ):
+                status, answered = await asyncio.to_thread(ask, address, path, body)
+                said[method, path] = answered["error"]
+                assert (status, answered["error_type"]) == (503, "StoreUnavailableError"), answered
+            assert set(said.values()) == {
+                "the store did not answer within 5 s; nothing was done: send the request again"
+            }
+            for words in (
+                ("show", runs[1]),
+                ("tell", runs[12], "Go on."),
+                ("submit", "Describe tide 50."),
+                ("status",),
+            ):
+                process = site.process(*words)
+                out, err = await asyncio.to_thread(process.communicate)
+                assert (process.returncode, out) == (1, ""), (words, out, err)
+                assert f"cannot connect to the database {own.url}" in err and "Traceback" not in err, err
+            await asyncio.sleep(max(0.0, over - asyncio.get_running_loop().time()))
+
+            assert [one.poll() for one in workers] == [None, None]
+            await asyncio.to_thread(own.start)
+            status, answered = await asyncio.to_thread(ask, address, "/runs", {"task": "Describe tide 13."})
+            assert status == 202, answered
+            runs[13] = answered["run_id"]
+            await site.reached(RunStatus.COMPLETED, [*runs.values()])
+            assert [one.poll() for one in workers] == [None, None]
+            status, health = await asyncio.to_thread(ask, address, "/health")
+            assert (status, health["ready"], health["queued"], health["abandoned"]) == (200, True, 0, 0)
+            standing = await site.standing()
+            assert (standing.queues, standing.statuses, standing.refused) == ({}, {"completed": 13}, ())
+            await site.whole(runs)
+            # Nobody was taken over, and no run was begun twice for it.
+            assert {await site.begun(run_id) for run_id in runs.values()} == {1}
+            for worker in workers:
+                code, log = await stopped(worker)
+                assert code == 0, log
+                assert "the queue's database does not answer" in log
+                assert "the queue's database answers again" in log
+                # A reader that is slow would stop a worker that says it again and again.
+                assert len(log.splitlines()) < 60 and "Traceback" not in log, log

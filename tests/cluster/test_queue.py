@@ -12,14 +12,14 @@ from agentorchestra.cluster import Jobs
 from agentorchestra.cluster.jobs import check_priority, check_tags, queue_of, queues_of
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import Acceptance
-from agentorchestra.core.settings import ClusterSettings, RunLimit, Settings
+from agentorchestra.core.settings import ClusterSettings, ModelLimit, Settings
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.support import until
 from tests.cluster.support import ASKING, Model, Site
 
 pytestmark = pytest.mark.timeout(240)  # several processes, on a machine that may be busy
 
-LIMITED = Settings(cluster=ClusterSettings(limits={"dear": RunLimit(concurrency=2, per_minute=60)}))
+LIMITED = Settings(cluster=ClusterSettings(limits={"dear": ModelLimit(concurrency=2, per_minute=60)}))
 
 
 def test_a_run_belongs_to_the_queue_of_its_tags_or_of_its_limited_model() -> None:
@@ -33,7 +33,7 @@ def test_a_run_belongs_to_the_queue_of_its_tags_or_of_its_limited_model() -> Non
 def test_a_worker_listens_to_what_it_can_drive() -> None:
     names = queues_of(("browser", "gpu"), LIMITED)
     assert list(names) == ["runs", "runs+browser", "runs+gpu", "runs+browser+gpu", "runs@dear"]
-    assert names["runs@dear"] == RunLimit(concurrency=2, per_minute=60)
+    assert names["runs@dear"] == ModelLimit(concurrency=2, per_minute=60)
 
 
 @pytest.mark.parametrize("text", ["0", "10", "-1", "high", "", "٣"])
@@ -115,3 +115,11 @@ async def test_a_worker_with_other_settings_is_refused(site: Site, model: Model)
     said = refused.communicate(timeout=100)[1]
     assert refused.returncode == 2
     assert "they differ in max_steps" in said and "Traceback" not in said
+
+
+def test_a_limit_of_requests_alone_needs_no_queue_of_its_own() -> None:
+    settings = Settings(cluster=ClusterSettings(limits={"dear": ModelLimit(requests=2, requests_per_minute=60)}))
+    assert queue_of({"queue.tags": "gpu"}, "dear", settings) == ("runs+gpu", 5)
+    assert list(queues_of((), settings)) == ["runs"]
+    with pytest.raises(ValueError, match="name at least one of concurrency, per_minute, requests, requests_per_minute"):
+        ModelLimit()

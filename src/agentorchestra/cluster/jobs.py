@@ -15,7 +15,7 @@ from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions, W
 
 from agentorchestra.core.errors import ClusterError, UnknownRunError, UsageError
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.settings import RunLimit, Settings
+from agentorchestra.core.settings import ModelLimit, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import PostgresStore
 from agentorchestra.workspace import Workspace
@@ -107,7 +107,7 @@ def queue_of(labels: Mapping[str, str], model: str, settings: Settings) -> tuple
     """
     tags = check_tags(labels.get(TAGS, "").split(","))
     priority = check_priority(labels.get(PRIORITY, str(MIDDLE)))
-    limited = model if model in settings.cluster.limits else ""
+    limited = model if model in _limits_of_runs(settings) else ""
     if limited and tags:
         raise UsageError(
             f"runs of the model {limited!r} are limited over all workers (cluster.limits), and cannot ask for workers "
@@ -116,11 +116,15 @@ def queue_of(labels: Mapping[str, str], model: str, settings: Settings) -> tuple
     return queue_name(tags, limited), priority
 
 
-def queues_of(tags: Sequence[str], settings: Settings) -> dict[str, RunLimit | None]:
+def queues_of(tags: Sequence[str], settings: Settings) -> dict[str, ModelLimit | None]:
     """Return the queues whose runs a worker with these tags can drive, with their limits."""
     every = [one for size in range(len(tags) + 1) for one in combinations(tags, size)]
-    names: dict[str, RunLimit | None] = {queue_name(one): None for one in every}
-    return names | {queue_name((), model): limit for model, limit in settings.cluster.limits.items()}
+    names: dict[str, ModelLimit | None] = {queue_name(one): None for one in every}
+    return names | {queue_name((), model): limit for model, limit in _limits_of_runs(settings).items()}
+
+
+def _limits_of_runs(settings: Settings) -> dict[str, ModelLimit]:
+    return {model: limit for model, limit in settings.cluster.limits.items() if limit.of_runs}
 
 
 class Jobs:
@@ -188,7 +192,7 @@ class Jobs:
         assert self._client is not None, "open the jobs first"
         return self._client
 
-    async def register(self, queues: dict[str, RunLimit | None], *, concurrency: int | None) -> None:
+    async def register(self, queues: dict[str, ModelLimit | None], *, concurrency: int | None) -> None:
         """Make queues, with what each worker drives at a time, and the limits over all workers."""
         for name, limit in queues.items():
             over_all = limit.concurrency if limit is not None else None
@@ -218,7 +222,7 @@ class Jobs:
         record = await self.record(run_id)
         queue, priority = queue_of(record.manifest.labels, record.manifest.model, self._ws.settings)
         if queue not in self._known:
-            limit = self._ws.settings.cluster.limits.get(record.manifest.model)
+            limit = _limits_of_runs(self._ws.settings).get(record.manifest.model)
             await self.register({queue: limit}, concurrency=None)
             self._known.add(queue)
         first = record.status is RunStatus.CREATED

@@ -53,10 +53,15 @@ OWN_SETTINGS = frozenset(
 )
 """Settings in which workers may differ: they are about one machine. Runs name their application themselves."""
 
-_MEMBERS = """
+_TABLES = """
 CREATE TABLE IF NOT EXISTS {schema}.members (
     id text PRIMARY KEY, about jsonb NOT NULL, since timestamptz NOT NULL DEFAULT now()
-)
+);
+CREATE TABLE IF NOT EXISTS {schema}.requests (
+    id text PRIMARY KEY, model text NOT NULL, member text NOT NULL, began timestamptz NOT NULL,
+    over boolean NOT NULL DEFAULT false
+);
+CREATE INDEX IF NOT EXISTS requests_of_models ON {schema}.requests (model, began)
 """
 
 _ALIVE = """
@@ -135,7 +140,7 @@ class Members:
         with connection.transaction():
             # One at a time, or two could pass each other by.
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{self._schema} members",))
-            connection.execute(_MEMBERS.format(schema=self._schema))
+            connection.execute(_TABLES.format(schema=self._schema))
             for other in self._look():
                 if other.alive:
                     _compare(self._about, other)

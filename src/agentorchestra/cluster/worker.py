@@ -26,6 +26,7 @@ from agentorchestra.cluster.jobs import (
     run_of,
 )
 from agentorchestra.cluster.members import LOOK_S, Members, digests
+from agentorchestra.cluster.requests import RequestLimits
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.errors import (
     AgentOrchestraError,
@@ -87,6 +88,7 @@ class Worker:
         }
         schema = dbos_schema(self._store)
         self._members = Members(self._store, schema, about, lease_s=ws.settings.lease_s)
+        self._requests = RequestLimits(self._store, schema, self._members.id, ws.settings.cluster.limits)
         # Runs whose last driver ended without progress, until they make some: one of them may have ended it, and the
         # others are not to be counted as guilty with it.
         self._suspects = asyncio.Lock()
@@ -115,8 +117,13 @@ class Worker:
         """
         await self._jobs.open()
         engine = engine_of(self._store)
+        # While the database is away DBOS says so five times in a second; `_watch` says it once.
+        said = logging.getLogger("dbos")
+        said.addFilter(self._worth_saying)
+        self._present.set()
         try:
             await self._members.join()
+            self._ws.models.everywhere = self._requests.place
             await self._warm()
             queues = queues_of(self.tags, self._ws.settings)
             await self._jobs.register(queues, concurrency=self._concurrency)
@@ -140,13 +147,20 @@ class Worker:
 
             DBOS.listen_queues(list(queues))
             DBOS.launch()  # inside this loop: jobs are coroutines of it
-            self._present.set()
             if started is not None:
                 started.set()
             await self._work()
         finally:
             await self._end()
+            said.removeFilter(self._worth_saying)
             engine.dispose()
+
+    def _worth_saying(self, record: logging.LogRecord) -> bool:
+        said, _, trace = record.getMessage().partition("Traceback (most recent call last):")
+        if trace:  # in the text itself: the error alone is for whoever reads it
+            error = next((line for line in trace.splitlines() if line and not line.startswith(" ")), "")
+            record.msg, record.args = said + error, ()
+        return self._present.is_set()
 
     async def _warm(self) -> None:
         """Import now what the first run would import: whoever takes runs over has no time for it."""
@@ -182,6 +196,8 @@ class Worker:
         try:
             await self._jobs.put_back(self.id)
         finally:
+            self._ws.models.everywhere = None
+            await self._requests.close()
             await self._members.leave()
             await self._jobs.close()
 

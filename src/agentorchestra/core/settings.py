@@ -52,8 +52,8 @@ class ModelProfile(BaseModel, frozen=True, extra="forbid"):
         video: whether it takes videos; None: it does not, as few models do.
         price: overrides the known price.
         fallbacks: names of the models that are asked in its place, in order, when it cannot serve a request.
-        concurrency: requests that may be under way at the same time, over all runs of a workspace.
-        requests_per_minute: requests that may begin in a minute, over all runs of a workspace.
+        concurrency: requests that may be under way at the same time, over all runs of a process.
+        requests_per_minute: requests that may begin in a minute, over all runs of a process.
         max_attempts: attempts in all (first one included) on 5xx, refused connections, silence and garbage.
         backoff_s: the first pause between two attempts; it doubles with each, up to a minute.
         rate_limit_s: seconds that one request waits in all where the provider limits the rate (429).
@@ -193,21 +193,35 @@ class ArtifactsOptions(BaseModel, frozen=True, extra="forbid"):
     profile: str = ""
 
 
-class RunLimit(BaseModel, frozen=True, extra="forbid"):
-    """Limits of the runs of one model over all workers of a database.
+class ModelLimit(BaseModel, frozen=True, extra="forbid"):
+    """Limits of one model over all workers of a database.
 
     Attributes:
-        concurrency: runs at the same time.
-        per_minute: runs that begin, or are taken up again, in a minute.
+        concurrency: runs made with it at the same time.
+        per_minute: runs made with it that begin, or are taken up again, in a minute.
+        requests: requests to it that are under way at the same time, whichever runs and agents send them.
+        requests_per_minute: requests to it that begin in a minute.
     """
 
     concurrency: int | None = Field(default=None, ge=1)
     per_minute: int | None = Field(default=None, ge=1)
+    requests: int | None = Field(default=None, ge=1)
+    requests_per_minute: int | None = Field(default=None, ge=1)
+
+    @property
+    def of_runs(self) -> bool:
+        """True if it limits runs."""
+        return self.concurrency is not None or self.per_minute is not None
+
+    @property
+    def of_requests(self) -> bool:
+        """True if it limits requests."""
+        return self.requests is not None or self.requests_per_minute is not None
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if self.concurrency is None and self.per_minute is None:
-            raise ValueError("name concurrency, per_minute or both")
+        if not (self.of_runs or self.of_requests):
+            raise ValueError("name at least one of concurrency, per_minute, requests, requests_per_minute")
         return self
 
 
@@ -215,13 +229,13 @@ class ClusterSettings(BaseModel, frozen=True, extra="forbid"):
     """Many workers on one database (docs/cluster.md).
 
     Attributes:
-        limits: of the runs of single models, by the model's name.
+        limits: of the runs and requests of single models, by the model's name.
         hand_on_s: seconds that what is under way has to end when a worker is told to stop; then it is given up, as in
             a crash.
         keep_jobs_days: days after which the queue forgets a job that ended; the run itself stays.
     """
 
-    limits: dict[str, RunLimit] = {}
+    limits: dict[str, ModelLimit] = {}
     hand_on_s: float = Field(default=20.0, ge=0, allow_inf_nan=False)
     keep_jobs_days: float = Field(default=7.0, gt=0, allow_inf_nan=False)
 

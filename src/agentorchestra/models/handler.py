@@ -185,10 +185,9 @@ class RequestModelHandler:
         patient: bool,
         mend: Mend | None = None,
     ) -> T:
-        gate = self._models.gate(name)
         retries = RetryPolicy.of(client.profile, ctx.random, last=patient)
         while True:
-            async with gate, ctx.attempt() as attempt:
+            async with self._models.place(name), ctx.attempt() as attempt:
                 try:
                     return await ask(client)
                 except ModelError as exc:

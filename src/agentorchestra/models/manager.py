@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import copy
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import cast
 from urllib.parse import urlsplit
 
@@ -68,7 +69,12 @@ class ModelManager:
 
     Names are, in this order: clients given in code (`extra`, closed by whoever made them), profiles of the settings,
     `offline`, `provider:model`. Keys, and addresses such as OPENAI_BASE_URL, are looked up in `environ`.
+
+    Attributes:
+        everywhere: where a request of a model waits for those of other processes; None where there are none.
     """
+
+    everywhere: Callable[[str], AbstractAsyncContextManager[None]] | None = None
 
     def __init__(
         self, settings: Settings, environ: Mapping[str, str], *, extra: Mapping[str, ModelClient] | None = None
@@ -131,12 +137,18 @@ class ModelManager:
         extra = self._extra.get(name)
         return extra.profile if extra is not None else self._profiles.get(name, ModelProfile(model=name))
 
-    def gate(self, name: str) -> Gate:
-        """Return the gate at which requests of a model wait, one for all runs."""
+    @asynccontextmanager
+    async def place(self, name: str) -> AsyncIterator[None]:
+        """Wait until a request of a model may begin, by the limits over all runs; it ends with the block."""
         if name not in self._gates:
             profile = self.client(name).profile
             self._gates[name] = Gate(profile.concurrency, profile.requests_per_minute)
-        return self._gates[name]
+        async with self._gates[name]:
+            if self.everywhere is None:
+                yield
+                return
+            async with self.everywhere(name):
+                yield
 
     def rest(self, name: str, seconds: float | None = None) -> None:
         """Ask a model last for a minute, or for the seconds that the provider asked for if they are more: it failed."""
