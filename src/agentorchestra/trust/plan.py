@@ -15,14 +15,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import filterfalse
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 from pydantic import JsonValue, ValidationError
 
 from agentorchestra.core.content import Trust, text_of
 from agentorchestra.core.effects import BLOCKS, Effect, Outcome, Tag
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedUse, PolicyView
+from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedTest, PlannedUse, PolicyView
 from agentorchestra.trust.addresses import links_in, plain_links_in
 from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.roles import WEEKDAYS, kind_words, kinds_of, name_words, says_nothing
@@ -75,6 +75,17 @@ _PLACES = name_words("link url address website site page homepage mail email mai
 
 _IDENTIFIERS = frozenset({"id", "ids", "uid", "uuid", "ref", "index"})
 
+_TEST: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "field": {"type": "string"},
+        "test": {"type": "string", "enum": [*get_args(PlannedTest.model_fields["test"].annotation)]},
+        "value": {"type": "string"},
+    },
+    "required": ["field", "test", "value"],
+    "additionalProperties": False,
+}
+
 SCHEMA: dict[str, Any] = {
     "title": PLAN,
     "type": "object",
@@ -104,8 +115,10 @@ SCHEMA: dict[str, Any] = {
                                             "tool": {"type": "string"},
                                             "where": {"type": "string"},
                                             "what": {"type": "string"},
+                                            "which": {"type": "array", "items": _TEST},
+                                            "formula": {"type": "string"},
                                         },
-                                        "required": ["kind", "tool", "where", "what"],
+                                        "required": ["kind", "tool", "where", "what", "which", "formula"],
                                         "additionalProperties": False,
                                     },
                                 },
