@@ -60,7 +60,7 @@ def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: 
         kind=EffectKind.REQUEST_MODEL,
         component=f"{model}@1.0.0",
         content_hash=profile_hash,
-        arguments={"tools": [*acting], "sources": [*reading]},
+        arguments={"tools": [*acting], "sources": {name: line[: 2 * MOST_DESCRIBED] for name, line in reading.items()}},
         request=ModelRequest(model=model, messages=messages, settings=settings),
         mode=Mode.REPEATABLE,
         role=ROLE,

@@ -71,18 +71,27 @@ class Plan(BaseModel, frozen=True):
     Attributes:
         uses: of tools with effects.
         known: names of the tools that were shown to whoever stated it; it says nothing of others.
+        described: what the tools that only read say of themselves, by name.
     """
 
     uses: tuple[PlannedUse, ...] = ()
     known: frozenset[str] = frozenset()
+    described: dict[str, str] = {}
 
 
 class Given(NamedTuple):
-    """A result of a call in the run: its arguments, its value, and whether that comes from outside."""
+    """A result of a call in the run.
+
+    Attributes:
+        arguments, value: of the call.
+        untrusted: whether the value comes from outside.
+        private: whether it is neither from the network nor from a file that the user gave with the task.
+    """
 
     arguments: dict[str, JsonValue]
     value: JsonValue
     untrusted: bool
+    private: bool = True
 
 
 class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):

@@ -1,0 +1,140 @@
+"""Which of a run's readings the user's words call for: what others wrote can make a model read something else.
+
+A reading is called for if whatever says what is read (a name, an id, a query) is made of the user's words, is one that
+the tool's own description names, or stands in a list that another tool gave, beside what the user spoke of if any of
+that list does; or if what was found speaks of what the user named.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+
+from pydantic import JsonValue
+
+from agentorchestra.core.policy import Given, Plan
+from agentorchestra.trust.records import Piece, pieces_of, text_in
+from agentorchestra.trust.roles import name_words, says_nothing
+from agentorchestra.trust.words import date_of, fold, time_of, words_of
+
+MOST_READ = 500
+"""Characters at the beginning of a result by which it is judged what it speaks of."""
+
+_SHORTEST = 3
+_ENDING = re.compile(r"\.[a-z]{1,5}$")
+
+
+class Readings:
+    """The readings of a run beside the user's words and the plan that was made of them.
+
+    Args:
+        plan: of the run.
+        content: the user's words.
+        names: words of the user's that name something.
+        results: what the tools gave so far.
+    """
+
+    def __init__(
+        self, plan: Plan, content: tuple[str, ...], names: frozenset[str], results: Mapping[str, Sequence[Given]]
+    ) -> None:
+        said = [one.what for use in plan.uses for argument in use.arguments for one in argument.sources]
+        self._plan, self._results = plan, results
+        self._words = words_of(content)
+        self._spoken = topics(" ".join([*content, *said]))
+        self._names = frozenset(word for one in names for word in re.findall(r"\w+", one) if len(word) >= _SHORTEST)
+        self._lists: dict[str, list[tuple[int, bool]]] | None = None
+        self._near: dict[int, bool] = {}
+
+    def uncalled(self) -> list[tuple[str, Given]]:
+        """Return the readings of what is not public that the user's words do not call for."""
+        return [
+            (name, one)
+            for name, given in self._results.items()
+            for one in given
+            if one.untrusted and one.private and not self.called_for(name, one)
+        ]
+
+    def called_for(self, name: str, given: Given) -> bool:
+        """Return True if the user's words call for this reading of a tool."""
+        return all(self._is_known(name, value, given) for value in _values(given.arguments))
+
+    def _is_known(self, name: str, value: str, given: Given) -> bool:
+        if date_of(value.strip()) or time_of(value.strip()) or self._words.hold(value):
+            return True
+        words = topics(_ENDING.sub("", value))
+        described = topics(self._plan.described.get(name, ""))
+        if words and all(_speaks_of(one, self._spoken | described) for one in words):
+            return True
+        if listed := self._listed().get(fold(value).strip()):
+            return any(near or not self._near[number] for number, near in listed)
+        return self._speaks_of_names(given)
+
+    def _speaks_of_names(self, given: Given) -> bool:
+        beginning = fold(text_in(given.value)[:MOST_READ])
+        found = {*re.findall(r"\w+", beginning)}
+        return bool(found & self._names) or sum(_speaks_of(one, topics(beginning)) for one in self._spoken) > 1
+
+    def _listed(self) -> dict[str, list[tuple[int, bool]]]:
+        """Return what stands in lists: for each value, number of the list and whether its record is near.
+
+        Near is a record that speaks of what the user spoke of.
+        """
+        if self._lists is None:
+            self._lists = defaultdict(list)
+            number = 0
+            for given in (one for each in self._results.values() for one in each):
+                number += 1
+                for piece in pieces_of(given):
+                    if (key := _listed_value(piece)) is None:
+                        continue
+                    near = any(_speaks_of(one, self._spoken) for one in _topics_of(piece))
+                    self._lists[key].append((number, near))
+                    self._near[number] = self._near.get(number, False) or near
+        return self._lists
+
+
+def topics(text: str) -> frozenset[str]:
+    """Return the words of a text that say what it is about, each without the ending of its plural."""
+    return frozenset(one for one in name_words(fold(text)) if len(one) >= _SHORTEST and not says_nothing(one))
+
+
+def speaks_of(text: str, spoken: frozenset[str]) -> int:
+    """Return how many of these words a text speaks of, also in a longer or a shorter form."""
+    found = topics(text)
+    return sum(_speaks_of(one, found) for one in spoken)
+
+
+def _speaks_of(word: str, others: frozenset[str]) -> bool:
+    return word in others or any(
+        len(word) > _SHORTEST and len(one) > _SHORTEST and (one.startswith(word) or word.startswith(one))
+        for one in others
+    )
+
+
+def _values(value: JsonValue) -> Iterator[str]:
+    """Yield the texts and the long numbers in arguments: what can say which thing is read."""
+    if isinstance(value, dict):
+        for one in value.values():
+            yield from _values(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _values(one)
+    elif isinstance(value, str):
+        if value.strip():
+            yield value
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 100:
+        yield str(value)
+
+
+def _listed_value(piece: Piece) -> str | None:
+    """Return what a piece of a list gives a name to: the value of a field, the first word of a line."""
+    if piece.whole:
+        return fold(piece.text).strip()
+    found = re.match(r"\W{0,3}([\w./-]*\w)(?=\s)", piece.text)
+    return fold(found[1]) if found and not piece.label and any(char.isdigit() for char in found[1]) else None
+
+
+def _topics_of(piece: Piece) -> frozenset[str]:
+    values = [one for one in piece.fields.values() if isinstance(one, str)]
+    return topics(" ".join(values) if values else piece.text)
