@@ -61,6 +61,8 @@ _ACCOUNT = re.compile(rf"(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})*
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
 _PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d(?:[ ()/.-]{0,2}\d){7,13}(?!\w)")
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/-]|\.\w)")
+_LOCAL_PHONE = re.compile(r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])")
 
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
@@ -72,6 +74,9 @@ _DESTINATIONS = name_words(
 
 _PLACES = name_words("link url address website site page homepage mail email mailbox contact iban account number")
 """Words by which a plan says that an address is to be passed on."""
+
+_DUE = name_words("pay paid payable due")
+"""Words that say the same of an amount."""
 
 _IDENTIFIERS = frozenset({"id", "ids", "uid", "uuid", "ref", "index"})
 
@@ -316,7 +321,7 @@ class _Call:
 
         The plan was stated from the user's words alone, so what it names beside an argument is meant for that argument.
         """
-        if isinstance(leaf.value, bool):
+        if isinstance(leaf.value, bool) or self._names_another(leaf, (source,)):
             return False
         said, named = (_stands(leaf.value, texts) for texts in (self.view.user_content, (source.what,)))
         return said and named if self._gives_away(leaf) else said or named
@@ -350,17 +355,17 @@ class _Call:
 
     def _quoted(self, text: str, use: PlannedUse) -> list[str]:
         """Return the readings of tools that the plan does not name, where a text has a word of theirs alone."""
-        results, known = self.view.results(), topics(" ".join(self.view.user_content))
+        results, known = self.view.results(), _said_in(" ".join(self.view.user_content))
         named = _named_tools(use) | self.acting
         for one in named & results.keys():
-            known |= topics(" ".join(text_in(given.value) for given in results[one]))
-        words = topics(text)
+            known |= _said_in(" ".join(text_in(given.value) for given in results[one]))
+        words = _said_in(text)
         return [
             _shown(name, one)
             for name, given in results.items()
             if name not in named
             for one in given
-            if one.untrusted and (words - known) & topics(text_in(one.value))
+            if one.untrusted and (words - known) & _said_in(text_in(one.value))
         ]
 
     def _is_worked_out(self, leaf: Leaf, use: PlannedUse) -> bool | None:
@@ -431,7 +436,7 @@ class _Call:
         if _is_destination(leaf) or self._is_amount(leaf):
             return self._is_the_one(leaf, source, use, self._pieces(source))
         found = [one for one in self._pieces(source) if one.whole and same(value, one.text)]
-        if _identifies(leaf) or any(one.fields for one in found):
+        if source.which or _identifies(leaf) or any(one.fields for one in found):
             return self._is_meant(leaf, source, use, found) or self._is_the_only_code(leaf, source)
         texts = [text_in(one.value) for one in self._results(source)]
         if isinstance(value, str) and not self._leads_nowhere(leaf, use):
@@ -502,6 +507,8 @@ class _Call:
         if any(one.money for one in alike):
             alike = [one for one in alike if one.money]
         where, what = name_words(source.where), frozenset(filterfalse(says_nothing, name_words(source.what)))
+        if what & _DUE:
+            what |= _DUE
         for words in (where, what, argument):
             # Whoever writes a text can write its labels: there those of the argument count besides what the plan says.
             named = [one for one in alike if one.field & words or (labels and one.label & (words | argument))]
@@ -516,6 +523,8 @@ class _Call:
 
     def _is_the_only_code(self, leaf: Leaf, source: PlannedSource) -> bool:
         """Return True if a text, which has no fields, holds no other code written like this id but the user's own."""
+        if source.which:
+            return False
         pattern = _code_pattern(str(leaf.value))
         texts = [one.text for one in self._pieces(source) if not one.fields]
         codes = {code for text in texts for code in re.findall(r"(?<![\w-])\w+(?:-\w+)*(?![\w-])", text)}
@@ -605,6 +614,11 @@ def _all_sources(plan: Plan) -> Iterator[PlannedSource]:
     return (source for use in plan.uses for argument in use.arguments for source in argument.sources)
 
 
+def _said_in(text: str) -> frozenset[str]:
+    """Return the words, numbers and codes of a text by which it can be told where it is from."""
+    return topics(text) | frozenset(one for one in tokens(text) if any(map(str.isdigit, one)))
+
+
 def _record_text(piece: Piece) -> str:
     return text_in(dict(piece.fields)) if piece.fields else piece.text
 
@@ -635,7 +649,7 @@ def _places_in(text: str) -> set[str]:
     found = {one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)}
     return (
         found
-        | {*_MAILBOX.findall(text), *_PHONE.findall(text)}
+        | {*_MAILBOX.findall(text), *_PHONE.findall(text), *_LOCAL_PHONE.findall(text)}
         | {one for one in _ACCOUNT.findall(text) if _long_code(one)}
     )
 
@@ -686,6 +700,8 @@ def _shape(value: str | int | float, *, amount: bool = False) -> str:
         return "link"
     if _PATH.fullmatch(text):
         return "path"
+    if _FILE.fullmatch(text) and as_number(text) is None:
+        return "file"
     return "account" if _ACCOUNT.fullmatch(text) and _long_code(text) else "words"
 
 
@@ -697,7 +713,7 @@ def _plain(value: str | int | float, shape: str) -> str | Decimal:
     text = str(value).strip()
     if shape == "account":
         return re.sub(r"[ -]", "", text)
-    return text if shape in ("link", "path") else fold(text)
+    return text if shape in ("link", "path", "file") else fold(text)
 
 
 def _written(text: str, shape: str) -> Iterable[str]:
@@ -708,6 +724,8 @@ def _written(text: str, shape: str) -> Iterable[str]:
         return [one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)]
     if shape == "path":
         return _PATH.findall(text)
+    if shape == "file":
+        return _FILE.findall(text)
     return [one for one in _ACCOUNT.findall(text) if _long_code(one)]
 
 
@@ -717,6 +735,10 @@ def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:
     label = piece.label
     money: set[str | Decimal] = set()
     if shape == "number":
+        if not (piece.whole or piece.label):
+            for clause in re.split(r"[.;,](?=\s)", piece.text):
+                yield from _alike(piece._replace(label=name_words(clause), text=clause), shape, value)
+            return
         numbers = [*numbers_in(piece.text)]
         found = [(one, piece.whole and as_number(piece.text.strip()) == one) for one, _ in numbers]
         money = {one for one, unit in numbers if unit or one.as_tuple().exponent == -2}
@@ -745,6 +767,7 @@ def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
             word = match.group()
             before = text[max(0, match.start() - 3) : match.start()].strip(" ")
             begins = match.start() == 0 or before[-1:] in (".", "!", "?", ":", "\n")
+            begins = begins and (says_nothing(fold(word)) or not re.match(r"['’]s\b|,", text[match.end() :]))
             if any(char.isdigit() for char in word) or "@" in word or "." in word or (word[0].isupper() and not begins):
                 found.add(fold(word))
     return frozenset(one for one in found if len(one) > 2) - MONTHS.keys() - WEEKDAYS

@@ -42,7 +42,8 @@ class Readings:
         self._plan, self._results = plan, results
         self._words = words_of(content)
         self._spoken = topics(" ".join([*content, *said]))
-        self._names = frozenset(word for one in names for word in re.findall(r"\w+", one) if len(word) >= _SHORTEST)
+        self._said = topics(" ".join(content))
+        self._names = frozenset(one for one in names if re.fullmatch(r"[\w-]+", one))
         self._lists: dict[str, list[tuple[int, bool]]] | None = None
         self._near: dict[int, bool] = {}
 
@@ -72,8 +73,8 @@ class Readings:
 
     def _speaks_of_names(self, given: Given) -> bool:
         beginning = fold(text_in(given.value)[:MOST_READ])
-        found = {*re.findall(r"\w+", beginning)}
-        return bool(found & self._names) or sum(_speaks_of(one, topics(beginning)) for one in self._spoken) > 1
+        found = {*re.findall(r"\w+(?:-\w+)*", beginning), *re.findall(r"\w+", beginning)}
+        return bool(found & self._names) or speaks_of(beginning, self._said) > 1
 
     def _listed(self) -> dict[str, list[tuple[int, bool]]]:
         """Return what stands in lists: for each value, number of the list and whether its record is near.
