@@ -27,6 +27,7 @@ from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.arguments import leaves as leaves_in
 from agentorchestra.trust.readings import Readings, speaks_of, topics
 from agentorchestra.trust.records import (
+    DAY,
     Piece,
     as_number,
     is_rounded,
@@ -62,6 +63,9 @@ _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<
 
 _PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d(?:[ ()/.-]{0,2}\d){7,13}(?!\w)")
 _FILE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/-]|\.\w)")
+_PERCENT = re.compile(
+    r"(?<![\d.,])(\d{1,3}(?:[.,]\d{1,2})?)\s?(?:%|per ?cent|prozent|por ciento|pour cent)", re.IGNORECASE
+)
 _LOCAL_PHONE = re.compile(r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])")
 
 _DESTINATIONS = name_words(
@@ -274,7 +278,7 @@ class _Call:
                 if self._names_another(leaf, sources):
                     found[leaf.path] = f"is not from {expected_of(sources)}"
                 continue
-            if leaf.path in self.trusted and not sources:
+            if leaf.path in self.trusted and (not sources or self._is_of_named(leaf, sources)):
                 continue
             if not self.influenced and not self._gives_away(leaf) and _may_be_worded(sources):
                 continue  # nothing from outside can have made the model write it
@@ -289,6 +293,27 @@ class _Call:
         if not read or not any(self._may_be_own(leaf, one, use) for one in own):
             return ""
         return f"was written after reading {', '.join(read[:3])}, which your words do not call for"
+
+    def _is_of_named(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
+        """Return True if an id that a trusted field holds is the one of what the plan says by a name of the user's.
+
+        Whatever the tool: it stands in a field that is named as the argument is, in a record that holds this name, and
+        no other one does.
+        """
+        anchors = frozenset(one for source in sources if source.kind == "result" for one in self._meant(source))
+        wanted = name_words(leaf.path)
+        if not anchors or not _identifies(leaf) or not wanted - _IDENTIFIERS:
+            return False
+        uncalled = {id(one) for _, one in self.uncalled}
+        found = {
+            fold(piece.text).strip()
+            for given in self.view.results().values()
+            for one in given
+            if id(one) not in uncalled
+            for piece in pieces_of(one)
+            if piece.whole and piece.field == wanted and anchors & piece.record
+        }
+        return found == {fold(str(leaf.value)).strip()}
 
     def _names_another(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
         """Return True if the plan says that another value in the user's words is meant for an argument."""
@@ -346,7 +371,7 @@ class _Call:
     def _doubtful(self, leaf: Leaf, use: PlannedUse) -> list[str]:
         """Return the readings that a text may hold something of although the user's words do not call for it."""
         text = leaf.value.strip() if isinstance(leaf.value, str) else ""
-        if not text or date_of(text) or time_of(text):
+        if not text or date_of(text) or time_of(text) or DAY.fullmatch(text):
             return []
         found = [_shown(name, one) for name, one in self.uncalled]
         if self._goes_elsewhere(use):
@@ -387,13 +412,23 @@ class _Call:
     def _is_covered(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         """Return True if an amount that was worked out is no larger than one that the user named.
 
-        Where it goes to somebody whom the user named, one in the results that the plan names will do.
+        A percentage of the user's may be added to it. Where it goes to somebody whom the user named, one in the
+        results that the plan names will do.
         """
         texts = [*self.view.user_content]
         if not self._goes_elsewhere(use):
             texts += [text_in(one.value) for one in self._results(source)]
         number = as_number(leaf.value)
-        known = (one for text in texts for one, unit in numbers_in(text) if unit or not 1900 <= one < 2100)
+        more = max(
+            (Decimal(one.replace(",", ".")) for text in self.view.user_content for one in _PERCENT.findall(text)),
+            default=0,
+        )
+        known = (
+            one * (100 + more) / 100
+            for text in texts
+            for one, unit in numbers_in(text)
+            if unit or not 1900 <= one < 2100
+        )
         return number is not None and 0 <= number <= max(known, default=-1)
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
@@ -550,7 +585,7 @@ class _Call:
     def _meant(self, source: PlannedSource) -> frozenset[str]:
         """Return the names of the user's that the plan has too, and what the plan alone writes as a name."""
         names, words = _names_in(self.view.user_content), tokens(" ".join(self.view.user_content))
-        return (names & tokens(source.what)) | (_names_in((source.what,)) & words)
+        return (names & tokens(source.what)) | (_names_in((f"of {source.what}",)) & words)
 
     def _is_amount(self, leaf: Leaf) -> bool:
         if isinstance(leaf.value, bool) or as_number(leaf.value) is None:
@@ -616,7 +651,9 @@ def _all_sources(plan: Plan) -> Iterator[PlannedSource]:
 
 def _said_in(text: str) -> frozenset[str]:
     """Return the words, numbers and codes of a text by which it can be told where it is from."""
-    return topics(text) | frozenset(one for one in tokens(text) if any(map(str.isdigit, one)))
+    return topics(text) | frozenset(
+        one for one in tokens(text) if any(map(str.isdigit, one)) and not DAY.fullmatch(one)
+    )
 
 
 def _record_text(piece: Piece) -> str:
@@ -733,16 +770,14 @@ def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:
     """Yield what of a shape stands in a piece; of words, which have none, the line as far as it is not `value`."""
     found: list[tuple[str | Decimal, bool]]
     label = piece.label
-    money: set[str | Decimal] = set()
     if shape == "number":
-        if not (piece.whole or piece.label):
-            for clause in re.split(r"[.;,](?=\s)", piece.text):
-                yield from _alike(piece._replace(label=name_words(clause), text=clause), shape, value)
-            return
-        numbers = [*numbers_in(piece.text)]
-        found = [(one, piece.whole and as_number(piece.text.strip()) == one) for one, _ in numbers]
-        money = {one for one, unit in numbers if unit or one.as_tuple().exponent == -2}
-    elif shape == "words":
+        for part in _clauses(piece):
+            for number, unit in numbers_in(part.text):
+                whole = piece.whole and as_number(piece.text.strip()) == number
+                money = bool(unit) or number.as_tuple().exponent == -2
+                yield _Alike(number, piece.field, part.label, piece.record, whole, money)
+        return
+    if shape == "words":
         text = piece.text.strip(" \t\"'.")
         before, _, after = text.rpartition(value)
         if before and not after and not piece.whole:
@@ -753,7 +788,16 @@ def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:
         texts = _written(piece.text, shape)
         found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
     for known, whole in found:
-        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, known in money)
+        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, money=False)
+
+
+def _clauses(piece: Piece) -> Iterator[Piece]:
+    """Yield the clauses of a line without a label of its own, each labelled by its words."""
+    if piece.whole or piece.label:
+        yield piece
+        return
+    for text in re.split(r"[.;,](?=\s)", piece.text):
+        yield piece._replace(label=name_words(text), text=text)
 
 
 @lru_cache(maxsize=16)
@@ -770,4 +814,4 @@ def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
             begins = begins and (says_nothing(fold(word)) or not re.match(r"['’]s\b|,", text[match.end() :]))
             if any(char.isdigit() for char in word) or "@" in word or "." in word or (word[0].isupper() and not begins):
                 found.add(fold(word))
-    return frozenset(one for one in found if len(one) > 2) - MONTHS.keys() - WEEKDAYS
+    return frozenset(one for one in found if len(one) > 2 and not says_nothing(one)) - MONTHS.keys() - WEEKDAYS

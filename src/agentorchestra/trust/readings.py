@@ -44,7 +44,7 @@ class Readings:
         self._spoken = topics(" ".join([*content, *said]))
         self._said = topics(" ".join(content))
         self._names = frozenset(one for one in names if re.fullmatch(r"[\w-]+", one))
-        self._lists: dict[str, list[tuple[int, bool]]] | None = None
+        self._lists: dict[str, list[tuple[Given, bool]]] | None = None
         self._near: dict[int, bool] = {}
 
     def uncalled(self) -> list[tuple[str, Given]]:
@@ -67,8 +67,11 @@ class Readings:
         described = topics(self._plan.described.get(name, ""))
         if words and all(_speaks_of(one, self._spoken | described) for one in words):
             return True
-        if listed := self._listed().get(fold(value).strip()):
-            return any(near or not self._near[number] for number, near in listed)
+        key = fold(value).strip()
+        # A result of a call that was told the value is not where it is from.
+        listed = [one for one in self._listed().get(key, ()) if key not in map(fold, _values(one[0].arguments))]
+        if listed:
+            return any(near or not self._near[id(one)] for one, near in listed)
         return self._speaks_of_names(given)
 
     def _speaks_of_names(self, given: Given) -> bool:
@@ -76,22 +79,20 @@ class Readings:
         found = {*re.findall(r"\w+(?:-\w+)*", beginning), *re.findall(r"\w+", beginning)}
         return bool(found & self._names) or speaks_of(beginning, self._said) > 1
 
-    def _listed(self) -> dict[str, list[tuple[int, bool]]]:
-        """Return what stands in lists: for each value, number of the list and whether its record is near.
+    def _listed(self) -> dict[str, list[tuple[Given, bool]]]:
+        """Return what stands in lists: for each value, the list and whether its record is near.
 
         Near is a record that speaks of what the user spoke of.
         """
         if self._lists is None:
             self._lists = defaultdict(list)
-            number = 0
             for given in (one for each in self._results.values() for one in each):
-                number += 1
                 for piece in pieces_of(given):
                     if (key := _listed_value(piece)) is None:
                         continue
                     near = any(_speaks_of(one, self._spoken) for one in _topics_of(piece))
-                    self._lists[key].append((number, near))
-                    self._near[number] = self._near.get(number, False) or near
+                    self._lists[key].append((given, near))
+                    self._near[id(given)] = self._near.get(id(given), False) or near
         return self._lists
 
 

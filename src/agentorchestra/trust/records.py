@@ -32,7 +32,8 @@ _YAML_ALIAS = re.compile(r"(?:^|[\s\[{,])[&*]\w")  # a short text with such can 
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
 )
-_DAY = re.compile(r"\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}.*)?)?")
+DAY = re.compile(r"\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?)?")
+"""A month, a day, or a day with its time."""
 
 
 class Piece(NamedTuple):
@@ -164,7 +165,7 @@ def _meets(record: Mapping[str, JsonValue], test: PlannedTest) -> bool:
 
 
 def _is(value: str, wanted: str) -> bool:
-    if _DAY.fullmatch(wanted) and _DAY.fullmatch(value):
+    if DAY.fullmatch(wanted) and DAY.fullmatch(value):
         return value.startswith(wanted)
     return same(wanted, value) if wanted else not value
 
@@ -177,7 +178,7 @@ def _pair(one: str, other: str) -> Iterator[tuple[Any, Any]]:
     """Yield two values that can be compared: numbers, or days and times as exactly as the coarser one."""
     if (left := as_number(one)) is not None and (right := as_number(other)) is not None:
         yield left, right
-    elif _DAY.fullmatch(one) and _DAY.fullmatch(other):
+    elif DAY.fullmatch(one) and DAY.fullmatch(other):
         exact = min(len(one), len(other))
         yield one[:exact].replace("T", " "), other[:exact].replace("T", " ")
 
