@@ -99,12 +99,13 @@ def test_what_has_an_id_in_common_with_what_the_user_named(ticket: Any, order: A
         ("Where is Q-9120?", ["tickets", "orders"], "allow"),
         ("Where is Q-9120? And Q-9121?", ["tickets", "orders"], "ask"),
         ("Where is Q-9120?", ["tickets"], "ask"),
+        ("See q.txt", ["tickets", "orders"], "ask"),
     ],
 )
 def test_a_text_that_the_user_named_names_one_thing_that_the_plan_foresees(
     text: str, sources: list[str], said: str
 ) -> None:
-    asked = "Q-9120" if "Q-" in text else "9120"
+    asked = next(one for one in ("Q-9120", "9120", "q.txt") if one in text)
     readings = ("tickets", Given({"id": 58}, text, True)), ("orders", Given({"id": asked}, "on its way", True))
     stated = plan(use("mail", to=TASK, body=[source("composed", one) for one in sources]))
     assert said_of(*readings, task=TICKET, stated=stated).action == said

@@ -78,7 +78,8 @@ class Readings:
         if self._speaks_of_names(given) or self._codes(given) & self._codes_of_named:
             return True
         planned = any(one.tool == name for use in self._plan.uses for each in use.arguments for one in each.sources)
-        return planned and is_only_code(value, self._texts_of_named, self._words.hold)
+        # A text may name the one record that it is about, and no file: any may hold what is nobody else's.
+        return planned and "." not in value and is_only_code(value, self._texts_of_named, self._words.hold)
 
     @cached_property
     def _named(self) -> list[Given]:
