@@ -250,7 +250,7 @@ class _Call:
         self._read_once: dict[tuple[str, tuple[PlannedTest, ...]], list[Piece]] = {}
         self.chosen = [one for one in leaves if not (one.default or one.element)]
         self.free = [one for one in self.chosen if one.path not in mine | trusted]
-        self.uncalled = Readings(plan, view.user_content, _names_in(view.user_content), view.results()).uncalled()
+        self.plan = plan
 
     def was_done(self, use: PlannedUse) -> bool:
         """Return True if a use for each of several was made of the same one before."""
@@ -583,6 +583,12 @@ class _Call:
             return False
         texts = [one.text for one in self._pieces(source) if not one.fields]
         return is_only_code(str(leaf.value), texts, self.words.hold)
+
+    @cached_property
+    def uncalled(self) -> list[tuple[str, Given]]:
+        """The readings that the user's words do not call for."""
+        content = self.view.user_content
+        return Readings(self.plan, content, _names_in(content), self.view.results()).uncalled()
 
     @cached_property
     def _ids_of_named(self) -> frozenset[str]:
