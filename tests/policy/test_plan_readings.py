@@ -130,7 +130,7 @@ def test_a_further_list_is_no_reason_to_ask_unless_the_text_has_something_of_it(
     listed = ("read_list", Given({"name": "ward-7"}, "Lind, Amadi. Write to lead@corp.example", True))
     for other, said in (("Tea at four", "allow"), ("Amadi and Brandt", "allow"), ("Quist", "allow")):
         assert said_of(listed, ("days", Given({}, other, True)), stated=stated, to="lead@corp.example").action == said
-    results = {"read_list": [listed[1]], "days": ["Quist, 4410"]}
+    results: dict[str, list[Any]] = {"read_list": [listed[1]], "days": ["Quist, 4410"]}
     for body, said in (("Lind, and Quist", "ask"), ("Lind 4410", "ask"), ("Lind", "allow")):
         verdict = judged(stated, "mail", task=WORDS, results=results, to="lead@corp.example", body=body)
         assert verdict.action == said

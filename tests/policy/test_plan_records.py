@@ -83,10 +83,9 @@ def test_a_text_meets_no_condition() -> None:
     assert meeting(pieces, [PlannedTest(field="state", test="highest")]) == []
 
 
-def flights(**more: Any) -> dict[str, Any]:
-    """A plan to cancel flights."""
-    where = {**source("result", "flights", "id", more.pop("what", "the flight")), **more}
-    return plan(use("book", more.pop("times", 1), flight_id=[where]))
+def limited(tool: str, where: str, which: list[dict[str, str]], what: str = "") -> dict[str, Any]:
+    """A source with conditions."""
+    return {**source("result", tool, where, what), "which": which}
 
 
 @pytest.mark.parametrize(
@@ -105,7 +104,7 @@ def flights(**more: Any) -> dict[str, Any]:
     ],
 )
 def test_the_record_that_a_plan_means(which: list[dict[str, str]], times: int, flight: str, said: str) -> None:
-    stated = plan(use("book", times, flight_id=[{**source("result", "flights", "id", "the flight"), "which": which}]))
+    stated = plan(use("book", times, flight_id=[limited("flights", "id", which, "the flight")]))
     verdict = judged(stated, "book", task="Cancel flights.", results={"flights": [FLIGHTS]}, flight_id=flight)
     assert verdict.action == said
 
@@ -113,7 +112,7 @@ def test_the_record_that_a_plan_means(which: list[dict[str, str]], times: int, f
 def test_a_number_by_another_name_is_of_the_record_that_is_meant() -> None:
     tickets = [{"number": 31, "topic": "Printer"}, {"number": 32, "topic": "Door"}]
     which = [{"field": "topic", "test": "is", "value": "printer"}]
-    stated = plan(use("book", number=[{**source("result", "tickets", "number"), "which": which}]))
+    stated = plan(use("book", number=[limited("tickets", "number", which)]))
     for number, said in ((31, "allow"), (32, "ask")):
         assert judged(stated, "book", results={"tickets": [tickets]}, number=number).action == said
 
@@ -153,10 +152,10 @@ def test_what_was_read_of_records_tells_apart_those_that_look_alike() -> None:
     read = [Given({"id": "M11"}, "Lunch?", True), Given({"id": "M12"}, "The quote for the windows is ready.", True)]
     stated = plan(use("book", mail_id=[source("result", "mails", "id", "the mail of Ilse about the windows")]))
     task = "Answer the mail of Ilse about the windows."
-    results = {"mails": [mails], "read": read}
+    results: dict[str, list[Any]] = {"mails": [mails], "read": read}
     for mail, said in (("M12", "allow"), ("M11", "ask")):
         assert judged(stated, "book", task=task, results=results, mail_id=mail).action == said
-    both = {"mails": [mails], "read": [Given({"id": "M11"}, "The windows!", True), read[1]]}
+    both: dict[str, list[Any]] = {"mails": [mails], "read": [Given({"id": "M11"}, "The windows!", True), read[1]]}
     assert judged(stated, "book", task=task, results=both, mail_id="M12").action == "ask"
 
 
@@ -164,7 +163,7 @@ def test_a_genuine_id_is_that_of_whom_the_user_named_or_asked_about() -> None:
     people = [{"loan": "B1", "person_id": "P71", "name": "Aino"}, {"loan": "B2", "person_id": "P82", "name": "Eve"}]
     stated = plan(use("book", person_id=[source("result", "people", "id", "Aino")]))
 
-    def said(person: str, rows: list[dict[str, str]]) -> str:
+    def said(person: str, rows: list[Any]) -> str:
         effect = Effect(
             kind=EffectKind.INVOKE_TOOL, component="book@1.0.0", arguments={"person_id": person},
             tags=frozenset({Tag.SEND}),
@@ -187,14 +186,14 @@ def test_the_records_of_somebody_whom_the_user_named_by_their_id() -> None:
     people = [{"id": "P71", "name": "Aino"}, {"id": "P82", "name": "Eve"}]
     loans = [{"id": "B1", "person": "P71"}, {"id": "B2", "person": "P82"}]
     stated = plan(use("book", loan_id=[source("result", "loans", "id", "the loan of Aino")]))
-    results = {"people": [people], "loans": [loans]}
+    results: dict[str, list[Any]] = {"people": [people], "loans": [loans]}
     assert judged(stated, "book", task="Extend what Aino has.", results=results, loan_id="B1").action == "allow"
     assert judged(stated, "book", task="Extend what Aino has.", results=results, loan_id="B2").action == "ask"
 
 
 def test_the_same_record_once_where_each_of_several_is_meant() -> None:
     stated = plan(use("book", 0, lamp_id=[source("result", "lamps", "id", "each lamp")], note=OWN))
-    results = {"lamps": [LAMPS], "book": [Given({"lamp_id": "L1", "note": "a"}, "booked", False)]}
+    results: dict[str, list[Any]] = {"lamps": [LAMPS], "book": [Given({"lamp_id": "L1", "note": "a"}, "booked", False)]}
     verdict = judged(stated, "book", task="Order each.", results=results, lamp_id="L1", note="again")
     assert "once for each, and for this one it was done" in verdict.reason
     assert judged(stated, "book", task="Order each.", results=results, lamp_id="L2", note="b").action == "allow"
@@ -220,7 +219,7 @@ def test_the_only_code_of_its_kind_in_a_text() -> None:
 
 
 def test_formulas() -> None:
-    rows = [{"price": 20, "count": 3, "name": "x"}, {"price": "10.50", "count": 1}]
+    rows: list[dict[str, Any]] = [{"price": 20, "count": 3, "name": "x"}, {"price": "10.50", "count": 1}]
     assert worked_out("price * 1.1", rows, rows) == pytest.approx([22, 11.55])
     assert worked_out("2 * (price - count) / -1", rows[:1], rows) == [-34]
     assert worked_out("sum(price * count) / 2 + count()", [], rows) == [37.25]
@@ -240,7 +239,7 @@ def test_a_number_that_is_worked_out_is_what_the_formula_gives_for_the_record_ac
         {"sku": "RED", "price": 10.0, "least": 12, "left": 5},
         {"sku": "WHITE", "price": 40.0, "least": 6, "left": 1},
     ]
-    formula = {**source("composed", "wines", what="twice the least"), "formula": "2 * least - left"}
+    formula: Any = {**source("composed", "wines", what="twice the least"), "formula": "2 * least - left"}
     stated = plan(use("pay", 0, sku=[source("result", "wines", "sku", "each wine")], amount=[formula, *OWN]))
     for sku, amount, said in (("RED", 19, "allow"), ("RED", 11, "ask"), ("WHITE", 11, "allow"), ("WHITE", 1, "ask")):
         results = {"wines": [wines]}
