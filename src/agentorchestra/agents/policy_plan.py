@@ -28,6 +28,10 @@ MOST_DESCRIBED = 200
 """Characters of the description of a tool or an argument that are shown."""
 
 
+MOST_FIELDS = 1_000
+"""Characters of the fields of a result that are shown; of a result with more, none."""
+
+
 def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: str) -> Effect | None:
     """Return the request for a plan; None where the run's model cannot state one.
 
@@ -56,7 +60,7 @@ def plan_effect(kit: Kit, session: Session[Any], words: Sequence[str], problem: 
         kind=EffectKind.REQUEST_MODEL,
         component=f"{model}@1.0.0",
         content_hash=profile_hash,
-        arguments={"tools": [*acting], "sources": [*reading]},
+        arguments={"tools": [*acting], "sources": {name: line[: 2 * MOST_DESCRIBED] for name, line in reading.items()}},
         request=ModelRequest(model=model, messages=messages, settings=settings),
         mode=Mode.REPEATABLE,
         role=ROLE,
@@ -89,15 +93,17 @@ def shown_tools(
     Those whose words come from outside are not shown, nor tools that only work for another tool.
     """
     inner = {name for one in tools for name in one.uses}
-    offered = [(one.name, one.schema, one.tags) for one in tools]
+    offered = [(one.name, one.schema, one.tags, one.traits.result) for one in tools]
     for environment in environments:
         for action in environment.actions():
-            offered.append((f"{environment.name}_{action.name}", action, action_tags(environment, action.name)))
+            offered.append((f"{environment.name}_{action.name}", action, action_tags(environment, action.name), ""))
     shown = sorted((one for one in offered if one[1].trust is not Trust.UNTRUSTED), key=itemgetter(0))
-    acting = {name: _line(name, schema, tags) for name, schema, tags in shown if _acts(name, tags)}
+    acting = {
+        name: _line(name, schema, tags) + _gives(result) for name, schema, tags, result in shown if _acts(name, tags)
+    }
     reading = {
-        name: f"- {name}: {_short(schema.description)}".rstrip(" :")
-        for name, schema, _ in shown
+        name: f"- {name}: {_short(schema.description)}".rstrip(" :") + _gives(result)
+        for name, schema, _, result in shown
         if name not in acting and name not in inner
     }
     return acting, reading
@@ -126,6 +132,11 @@ def _line(name: str, schema: ToolSchema, tags: frozenset[Tag]) -> str:
     )
     touches = f" [{', '.join(sorted(tag.value for tag in tags))}]" if tags else ""
     return f"- {name}({given}){touches} {_short(schema.description)}".rstrip()
+
+
+def _gives(result: str) -> str:
+    """Return the fields of a tool's result, as its type says them."""
+    return f" -> {result}" if 0 < len(result) <= MOST_FIELDS else ""
 
 
 def _type(schema: Mapping[str, Any]) -> str:

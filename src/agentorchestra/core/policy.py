@@ -15,6 +15,20 @@ PLAN = "policy_plan"
 """Purpose of the request for a plan, name of its prompt, and title of the schema of its reply."""
 
 
+class PlannedTest(BaseModel, frozen=True):
+    """A condition on the record that is meant.
+
+    Attributes:
+        field: of the record.
+        test: how it is compared; `lowest` and `highest` among the records that meet the other conditions.
+        value: with what; for `at least`, `at most`, `below` and `above` also the name of another field.
+    """
+
+    field: str
+    test: Literal["is", "is not", "has", "at least", "at most", "below", "above", "lowest", "highest"]
+    value: str = ""
+
+
 class PlannedSource(BaseModel, frozen=True):
     """A source from which the value of an argument may come.
 
@@ -24,12 +38,16 @@ class PlannedSource(BaseModel, frozen=True):
         tool: of a `result`, the tool; of `composed`, the tool from whose results it is written, "" for none.
         where: the field of the result, "" where it is not known.
         what: the value in words, for people and to tell it from others like it.
+        which: conditions that the records of the result have to meet, all of them.
+        formula: of a `composed` number, how it is worked out from fields of such a record: `price * 1.05`.
     """
 
     kind: Literal["task", "result", "composed", "user"]
     tool: str = ""
     where: str = ""
     what: str = ""
+    which: tuple[PlannedTest, ...] = ()
+    formula: str = ""
 
 
 class PlannedArgument(BaseModel, frozen=True):
@@ -53,18 +71,27 @@ class Plan(BaseModel, frozen=True):
     Attributes:
         uses: of tools with effects.
         known: names of the tools that were shown to whoever stated it; it says nothing of others.
+        described: what the tools that only read say of themselves, by name.
     """
 
     uses: tuple[PlannedUse, ...] = ()
     known: frozenset[str] = frozenset()
+    described: dict[str, str] = {}
 
 
 class Given(NamedTuple):
-    """A result of a call in the run: its arguments, its value, and whether that comes from outside."""
+    """A result of a call in the run.
+
+    Attributes:
+        arguments, value: of the call.
+        untrusted: whether the value comes from outside.
+        private: whether it is neither from the network nor from a file that the user gave with the task.
+    """
 
     arguments: dict[str, JsonValue]
     value: JsonValue
     untrusted: bool
+    private: bool = True
 
 
 class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):

@@ -8,31 +8,44 @@ one of its shape there, or the only one of the field that the plan names, or of 
 
 from __future__ import annotations
 
-import contextlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import filterfalse
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
-from pydantic import JsonValue, ValidationError
+from pydantic import ValidationError
 
-from agentorchestra.core.content import Trust, text_of
-from agentorchestra.core.effects import BLOCKS, Effect, Outcome, Tag
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect, Outcome, Tag
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedUse, PolicyView
+from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedTest, PlannedUse, PolicyView
 from agentorchestra.trust.addresses import links_in, plain_links_in
 from agentorchestra.trust.arguments import KEY, Leaf, harmless
+from agentorchestra.trust.arguments import leaves as leaves_in
+from agentorchestra.trust.readings import MOST_READ, Readings, speaks_of, topics
+from agentorchestra.trust.records import (
+    DAY,
+    Piece,
+    as_number,
+    is_only_code,
+    is_rounded,
+    meeting,
+    pieces_of,
+    read_formula,
+    same,
+    text_in,
+    tokens,
+    worked_out,
+)
 from agentorchestra.trust.roles import WEEKDAYS, kind_words, kinds_of, name_words, says_nothing
 from agentorchestra.trust.words import (
     MONTHS,
-    as_decimal,
     date_of,
     days_in,
     fold,
-    number_of,
     numbers_in,
     time_of,
     words_of,
@@ -42,25 +55,19 @@ MOST_CHARS = 500_000
 """Characters in the results of one tool that are searched: of more, nothing is taken, or somebody could push out what
 makes a value one of several."""
 
-LONGEST_LABEL = 40
-"""Characters before the colon of a line that names what stands behind it."""
-
-LONGEST_YAML = 100_000
-"""Characters of a result that is read as YAML, which takes time."""
-
 _BRANCH = "/0.plan-"
-_NUMBERED = re.compile(r"^[ \d]{0,8}\d\t", re.MULTILINE)
-_YAML_ALIAS = re.compile(r"(?:^|[\s\[{,])[&*]\w")  # a short text with such can hold very much
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
-_LABELLED = re.compile(
-    rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
-)
 _MAILBOX = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _GROUP = r"(?=[A-Z]*+\d)[A-Z0-9]++"  # possessive: nobody can write a text that takes long to search
 _ACCOUNT = re.compile(rf"(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})*+)(?![\w@])")
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
 _PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d(?:[ ()/.-]{0,2}\d){7,13}(?!\w)")
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/-]|\.\w)")
+_PERCENT = re.compile(
+    r"(?<![\d.,])(\d{1,3}(?:[.,]\d{1,2})?)\s?(?:%|per ?cent|prozent|por ciento|pour cent)", re.IGNORECASE
+)
+_LOCAL_PHONE = re.compile(r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])")
 
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
@@ -73,7 +80,21 @@ _DESTINATIONS = name_words(
 _PLACES = name_words("link url address website site page homepage mail email mailbox contact iban account number")
 """Words by which a plan says that an address is to be passed on."""
 
+_DUE = name_words("pay paid payable due")
+"""Words that say the same of an amount."""
+
 _IDENTIFIERS = frozenset({"id", "ids", "uid", "uuid", "ref", "index"})
+
+_TEST: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "field": {"type": "string"},
+        "test": {"type": "string", "enum": [*get_args(PlannedTest.model_fields["test"].annotation)]},
+        "value": {"type": "string"},
+    },
+    "required": ["field", "test", "value"],
+    "additionalProperties": False,
+}
 
 SCHEMA: dict[str, Any] = {
     "title": PLAN,
@@ -104,8 +125,10 @@ SCHEMA: dict[str, Any] = {
                                             "tool": {"type": "string"},
                                             "where": {"type": "string"},
                                             "what": {"type": "string"},
+                                            "which": {"type": "array", "items": _TEST},
+                                            "formula": {"type": "string"},
                                         },
-                                        "required": ["kind", "tool", "where", "what"],
+                                        "required": ["kind", "tool", "where", "what", "which", "formula"],
                                         "additionalProperties": False,
                                     },
                                 },
@@ -150,14 +173,20 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
         value = json.loads(fenced[1] if fenced else text)
         if not isinstance(value, dict) or "uses" not in value:
             return 'the reply is no JSON object with the field "uses"'
-        plan = Plan(uses=value["uses"], known=frozenset(map(str, arguments.get("tools", ()))))
-        reading = frozenset(map(str, arguments.get("sources", ())))
+        shown = arguments.get("sources", ())  # earlier versions recorded their names alone
+        described = shown if isinstance(shown, dict) else dict.fromkeys(shown, "")
+        plan = Plan(uses=value["uses"], known=frozenset(map(str, arguments.get("tools", ()))), described=described)
+        for one in _all_sources(plan):
+            if one.formula:
+                read_formula(one.formula)
     except ValidationError as exc:
         first = exc.errors()[0]
         return f"{'.'.join(map(str, first['loc']))}: {first['msg']}"
-    except (ValueError, RecursionError):
+    except json.JSONDecodeError:
         return "the reply is no JSON"
-    unknown = sorted({one.tool for one in plan.uses} - plan.known - reading)
+    except (ValueError, RecursionError) as exc:
+        return str(exc)
+    unknown = sorted({one.tool for one in plan.uses} - plan.known - plan.described.keys())
     return f"there is no tool {', '.join(unknown)}; name tools of the list" if unknown else plan
 
 
@@ -165,18 +194,26 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
 
 
 class Doubts(NamedTuple):
-    """What of a call lies outside of the plan: arguments with what the plan expected of each, or the call itself."""
+    """What of a call lies outside of the plan: arguments with what is wrong with each, or the call itself."""
 
     arguments: dict[str, str]
     call: str = ""
 
 
-def outside(plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView) -> Doubts:
+def outside(
+    plan: Plan,
+    effect: Effect,
+    leaves: Sequence[Leaf],
+    mine: frozenset[str],
+    view: PolicyView,
+    trusted: frozenset[str] = frozenset(),
+) -> Doubts:
     """Return what of a call lies outside of the plan.
 
     Args:
         leaves: the values of the call.
-        mine: paths of the values that are the user's, or from a trusted field.
+        mine: paths of the values that are the user's.
+        trusted: paths of the values that a trusted field holds.
     """
     uses = [one for one in plan.uses if one.tool == effect.called]
     if not uses:
@@ -186,7 +223,9 @@ def outside(plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[
     if all(one.times for one in uses) and view.acted(effect.called) >= most:
         often = "once" if most == 1 else f"{most} times"
         return Doubts({}, f"your words call for it {often}, and that was done")
-    call = _Call(plan, effect, leaves, mine, view)
+    call = _Call(plan, effect, leaves, mine, view, trusted)
+    if all(call.was_done(use) for use in uses):
+        return Doubts({}, "your words call for it once for each, and for this one it was done")
     found = [Doubts(call.doubts(use)) for use in uses]
     return min(found, key=lambda one: len(one.arguments))
 
@@ -195,25 +234,100 @@ class _Call:
     """One call that is compared with the uses of its tool in the plan."""
 
     def __init__(
-        self, plan: Plan, effect: Effect, leaves: Sequence[Leaf], mine: frozenset[str], view: PolicyView
+        self,
+        plan: Plan,
+        effect: Effect,
+        leaves: Sequence[Leaf],
+        mine: frozenset[str],
+        view: PolicyView,
+        trusted: frozenset[str],
     ) -> None:
         self.effect, self.leaves, self.view = effect, leaves, view
         self.acting = frozenset(one.tool for one in plan.uses)
         self.words = words_of(view.user_content)
         self.influenced = effect.lowest_trust is Trust.UNTRUSTED
-        self._read_once: dict[str, list[_Piece]] = {}
-        self.free = [one for one in leaves if not (one.default or one.element or one.path in mine)]
+        self.mine, self.trusted = mine, trusted
+        self._read_once: dict[tuple[str, tuple[PlannedTest, ...]], list[Piece]] = {}
+        self.chosen = [one for one in leaves if not (one.default or one.element)]
+        self.free = [one for one in self.chosen if one.path not in mine | trusted]
+        self.plan = plan
+
+    def was_done(self, use: PlannedUse) -> bool:
+        """Return True if a use for each of several was made of the same one before."""
+        if use.times:
+            return False
+        of_results = {
+            one.path
+            for one in self.leaves
+            if (kinds := {source.kind for source in _sources(use, one)})
+            and "result" in kinds
+            and "composed" not in kinds
+        }
+        now = {one.path: one.value for one in self.leaves if not of_results or one.path in of_results}
+        before = [
+            {one.path: one.value for one in leaves_in(given.arguments)}
+            for given in self.view.results().get(self.effect.called, ())
+        ]
+        return any(all(one.get(path) == value for path, value in now.items()) for one in before)
 
     def doubts(self, use: PlannedUse) -> dict[str, str]:
-        """Return the arguments that are not from where the use says, with what it expected."""
+        """Return the arguments that are not from where the use says, with what is wrong."""
         found = {}
-        for leaf in self.free:
+        for leaf in self.chosen:
             sources = _sources(use, leaf)
+            if leaf.path in self.mine:
+                if self._names_another(leaf, sources):
+                    found[leaf.path] = f"is not from {expected_of(sources)}"
+                continue
+            if leaf.path in self.trusted and (not sources or self._is_of_named(leaf, sources)):
+                continue
             if not self.influenced and not self._gives_away(leaf) and _may_be_worded(sources):
                 continue  # nothing from outside can have made the model write it
             if not any(self._fits(leaf, source, use) for source in sources):
-                found[leaf.path] = expected_of(sources)
+                found[leaf.path] = self._after(leaf, sources, use) or f"is not from {expected_of(sources)}"
         return found
+
+    def _after(self, leaf: Leaf, sources: Sequence[PlannedSource], use: PlannedUse) -> str:
+        """Return what was read before that makes a text doubtful which else could be the model's own."""
+        own = [one for one in sources if one.kind == "composed"]
+        read = self._doubtful(leaf, use)
+        if not read or not any(self._may_be_own(leaf, one, use) for one in own):
+            return ""
+        return f"was written after reading {', '.join(read[:3])}, which your words do not call for"
+
+    def _is_of_named(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
+        """Return True if an id that a trusted field holds is the one of what the plan says by a name of the user's.
+
+        Whatever the tool: it stands in a field that is named as the argument is, in a record that holds this name, and
+        no other one does.
+        """
+        anchors = frozenset(one for source in sources if source.kind == "result" for one in self._meant(source))
+        wanted = name_words(leaf.path)
+        if not anchors or not _identifies(leaf) or not wanted - _IDENTIFIERS:
+            return False
+        uncalled = {id(one) for _, one in self.uncalled}
+        found = {
+            fold(piece.text).strip()
+            for given in self.view.results().values()
+            for one in given
+            if id(one) not in uncalled
+            for piece in pieces_of(one)
+            if piece.whole and piece.field == wanted and anchors & piece.record
+        }
+        return found == {fold(str(leaf.value)).strip()}
+
+    def _names_another(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
+        """Return True if the plan says that another value in the user's words is meant for an argument."""
+        if not sources or any(one.kind != "task" for one in sources):
+            return False
+        shape = _shape(leaf.value, amount=as_number(leaf.value) is not None)
+        named: set[str | Decimal] = set()
+        for one in sources:
+            if shape == "number":
+                named |= {number for number, _ in numbers_in(one.what) if self.words.hold(float(number))}
+            elif shape != "words":
+                named |= {_plain(text, shape) for text in _written(one.what, shape)}
+        return bool(named) and _plain(leaf.value, shape) not in named
 
     def _gives_away(self, leaf: Leaf) -> bool:
         """Return True for a value that decides who gets something, how much, or what is acted on."""
@@ -233,7 +347,7 @@ class _Call:
 
         The plan was stated from the user's words alone, so what it names beside an argument is meant for that argument.
         """
-        if isinstance(leaf.value, bool):
+        if isinstance(leaf.value, bool) or self._names_another(leaf, (source,)):
             return False
         said, named = (_stands(leaf.value, texts) for texts in (self.view.user_content, (source.what,)))
         return said and named if self._gives_away(leaf) else said or named
@@ -241,32 +355,86 @@ class _Call:
     # -- composed --
 
     def _may_be_composed(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
+        return self._may_be_own(leaf, source, use) and not self._doubtful(leaf, use)
+
+    def _may_be_own(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         reads = self.effect.tags == {Tag.READ, Tag.NETWORK}  # what goes along with a read tells its host something
         if reads or _is_destination(leaf) or _identifies(leaf) or leaf.path.endswith(KEY):
             return False
         if "currency" in kinds_of(leaf, self.effect):
             return False  # it says how much an amount is
+        if as_number(leaf.value) is not None and (right := self._is_worked_out(leaf, use)) is not None:
+            return right
         if self._is_amount(leaf):
             return self._is_covered(leaf, source, use)
-        if isinstance(leaf.value, str) and not self._leads_nowhere(leaf, use):
-            return False
-        return not self._goes_elsewhere(use) or self._read() <= _named_tools(use) | self.acting
+        return not isinstance(leaf.value, str) or self._leads_nowhere(leaf, use)
+
+    def _doubtful(self, leaf: Leaf, use: PlannedUse) -> list[str]:
+        """Return the readings that a text may hold something of although the user's words do not call for it."""
+        text = leaf.value.strip() if isinstance(leaf.value, str) else ""
+        if not text or date_of(text) or time_of(text) or DAY.fullmatch(text):
+            return []
+        found = [_shown(name, one) for name, one in self.uncalled]
+        if self._goes_elsewhere(use):
+            found += self._quoted(text, use)
+        return found
+
+    def _quoted(self, text: str, use: PlannedUse) -> list[str]:
+        """Return the readings of tools that the plan does not name, where a text has a word of theirs alone."""
+        results, known = self.view.results(), _said_in(" ".join(self.view.user_content))
+        named = _named_tools(use) | self.acting
+        for one in named & results.keys():
+            known |= _said_in(" ".join(text_in(given.value) for given in results[one]))
+        words = _said_in(text)
+        return [
+            _shown(name, one)
+            for name, given in results.items()
+            if name not in named
+            for one in given
+            if one.untrusted and (words - known) & _said_in(text_in(one.value))
+        ]
+
+    def _is_worked_out(self, leaf: Leaf, use: PlannedUse) -> bool | None:
+        """Return whether a number is what the plan's formula gives for a record that is meant; None without any."""
+        number = as_number(leaf.value)
+        for source in _sources(use, leaf):
+            records = [*{id(one.fields): one.fields for one in self._pieces(source) if one.fields}.values()]
+            if number is None or not source.formula or not records:
+                continue
+            others = [one for one in self.leaves if one.path != leaf.path and isinstance(one.value, str)]
+            acted_on = [
+                one for one in records if any(same(each.value, str(value)) for each in others for value in one.values())
+            ]
+            values = worked_out(source.formula, acted_on or records, of_all=records)
+            if values:
+                return any(is_rounded(number, one) for one in values)
+        return None
 
     def _is_covered(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         """Return True if an amount that was worked out is no larger than one that the user named.
 
-        Where it goes to somebody whom the user named, one in the results that the plan names will do.
+        A percentage of the user's may be added to it. Where it goes to somebody whom the user named, one in the
+        results that the plan names will do.
         """
         texts = [*self.view.user_content]
         if not self._goes_elsewhere(use):
-            texts += [_text(one.value) for one in self._results(source)]
-        number = _number(leaf.value)
-        known = (one for text in texts for one, unit in numbers_in(text) if unit or not 1900 <= one < 2100)
+            texts += [text_in(one.value) for one in self._results(source)]
+        number = as_number(leaf.value)
+        more = max(
+            (Decimal(one.replace(",", ".")) for text in self.view.user_content for one in _PERCENT.findall(text)),
+            default=0,
+        )
+        known = (
+            one * (100 + more) / 100
+            for text in texts
+            for one, unit in numbers_in(text)
+            if unit or not 1900 <= one < 2100
+        )
         return number is not None and 0 <= number <= max(known, default=-1)
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
-        passed = [one for one in _sources(use, leaf) if one.kind == "result" and _names_place(one)]
+        passed = [one for one in _sources(use, leaf) if one.tool and _names_place(one)]
         return all(
             self.words.hold(place)
             or any(self._is_the_one(Leaf(leaf.path, place), one, use, self._pieces(one)) for one in passed)
@@ -281,50 +449,92 @@ class _Call:
         """Return True if a value stands beside a name of the user's wherever the plan says that it is from."""
         sources = [one for one in _sources(use, leaf) if one.kind == "result"]
         found = [(self._anchors(one), piece) for one in sources for piece in self._pieces(one)]
-        beside = [anchors & piece.record for anchors, piece in found if _same(leaf.value, piece.text)]
+        beside = [anchors & piece.record for anchors, piece in found if same(leaf.value, piece.text)]
         return bool(beside) and all(beside)
-
-    def _read(self) -> frozenset[str]:
-        """Return the tools whose results from outside the text may hold."""
-        results = self.view.results()
-        return frozenset(
-            name
-            for name, given in results.items()
-            if any(one.untrusted and date_of(_text(one.value).strip()) is None for one in given)
-        )
 
     # -- from a result --
 
-    def _pieces(self, source: PlannedSource) -> list[_Piece]:
-        if source.tool not in self._read_once:
-            self._read_once[source.tool] = [piece for one in self._results(source) for piece in _pieces(one)]
-        return self._read_once[source.tool]
+    def _pieces(self, source: PlannedSource) -> list[Piece]:
+        """Return the pieces of what the tool gave, those of the records that the plan means."""
+        key = (source.tool, source.which)
+        if key not in self._read_once:
+            pieces = [piece for one in self._results(source) for piece in pieces_of(one)]
+            self._read_once[key] = meeting(pieces, source.which) if source.which else pieces
+        return self._read_once[key]
 
     def _results(self, source: PlannedSource) -> Sequence[Given]:
-        results = self.view.results().get(source.tool, ())
-        return results if sum(len(_text(one.value)) for one in results) <= MOST_CHARS else ()
+        uncalled = {id(one) for _, one in self.uncalled}
+        results = [one for one in self.view.results().get(source.tool, ()) if id(one) not in uncalled]
+        return results if sum(len(text_in(one.value)) for one in results) <= MOST_CHARS else ()
 
     def _given(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         value = leaf.value
         if _is_destination(leaf) or self._is_amount(leaf):
             return self._is_the_one(leaf, source, use, self._pieces(source))
-        if _identifies(leaf):
-            return self._is_meant(leaf, source)
-        texts = [_text(one.value) for one in self._results(source)]
+        found = [one for one in self._pieces(source) if one.whole and same(value, one.text)]
+        if source.which or _identifies(leaf) or any(one.fields for one in found):
+            return self._is_meant(leaf, source, use, found) or self._is_the_only_code(leaf, source)
+        texts = [text_in(one.value) for one in self._results(source)]
         if isinstance(value, str) and not self._leads_nowhere(leaf, use):
             # What it links to is judged, unless the whole of what was read is passed on.
             return any(fold(value).strip() == fold(text).strip() for text in texts)
         return any(words_of((text,)).hold(value) for text in texts)
 
-    def _is_meant(self, leaf: Leaf, source: PlannedSource) -> bool:
-        """Return True if an id stands there, beside what the user named if any id does."""
-        pieces = self._pieces(source)
-        found = [one for one in pieces if _same(leaf.value, one.text)]
-        fields = {one.field for one in found}
-        beside = [one for one in pieces if one.field in fields and self._anchors(source) & one.record]
-        return bool(found) and (not beside or any(one in beside for one in found))
+    def _is_meant(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, found: Sequence[Piece]) -> bool:
+        """Return True if the records with this value are meant, of all that have another one in its field.
 
-    def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[_Piece]) -> bool:
+        Those beside what the user named; of several the one that has most of the words of the plan, and of any number
+        those that have some of them, if any has.
+        """
+        fields = {one.field for one in found}
+        pool = [one for one in self._pieces(source) if one.field in fields and one.whole]
+        for anchors in (self._anchors(source), self._ids_of_named):
+            if beside := [one for one in pool if anchors & one.record]:
+                pool = beside
+                break
+        wanted = self._topics(leaf, source)
+        scores = self._scores(pool, wanted, read=False)
+        mine = next((value for value in scores if same(leaf.value, value)), None)
+        if mine is None:
+            return False
+        if len(scores) == 1 or (source.which and not use.times):
+            return True
+        if not use.times or "[" in leaf.path:
+            return scores[mine] > 0 or max(scores.values()) == 0
+        # What was read of the records tells them apart where their fields do not.
+        for read in (False, True):
+            scores = self._scores(pool, wanted, read=read)
+            if scores[mine] > 0 and sum(score >= scores[mine] for score in scores.values()) <= use.times:
+                return True
+            if max(scores.values()) > scores[mine]:
+                return False
+        return False
+
+    def _scores(self, pool: Sequence[Piece], wanted: frozenset[str], *, read: bool) -> dict[str, int]:
+        """Return how many of the wanted words the record of each value has; with `read`, also what was read by it."""
+        found: dict[str, int] = {}
+        for one in pool:
+            value = fold(one.text).strip()
+            texts = [text_in(dict(one.fields)) if one.fields else one.text]
+            if read:
+                texts += [
+                    text_in(given.value)[:MOST_READ]
+                    for each in self.view.results().values()
+                    for given in each
+                    if any(same(one.text, str(told)) for told in given.arguments.values())
+                ]
+            found[value] = max(found.get(value, 0), speaks_of(" ".join(texts), wanted))
+        return found
+
+    def _topics(self, leaf: Leaf, source: PlannedSource) -> frozenset[str]:
+        """Return the words of the user that the plan has for a value, besides those that name its kind."""
+        kind = (
+            name_words(leaf.path) | name_words(source.where) | name_words(source.tool) | name_words(self.effect.called)
+        )
+        said = topics(" ".join(self.view.user_content))
+        return frozenset(one for one in topics(source.what) - kind if speaks_of(one, said))
+
+    def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[Piece]) -> bool:
         """Return True if no other value of its kind could have been meant."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
         alike = [one for piece in pieces for one in _alike(piece, wanted, str(leaf.value))]
@@ -353,6 +563,8 @@ class _Call:
         if any(one.money for one in alike):
             alike = [one for one in alike if one.money]
         where, what = name_words(source.where), frozenset(filterfalse(says_nothing, name_words(source.what)))
+        if what & _DUE:
+            what |= _DUE
         for words in (where, what, argument):
             # Whoever writes a text can write its labels: there those of the argument count besides what the plan says.
             named = [one for one in alike if one.field & words or (labels and one.label & (words | argument))]
@@ -365,17 +577,42 @@ class _Call:
             if anchored := [one for one in alike if one.record & words]:
                 yield anchored
 
+    def _is_the_only_code(self, leaf: Leaf, source: PlannedSource) -> bool:
+        """Return True if a text, which has no fields, holds no other code written like this id but the user's own."""
+        if source.which:
+            return False
+        texts = [one.text for one in self._pieces(source) if not one.fields]
+        return is_only_code(str(leaf.value), texts, self.words.hold)
+
+    @cached_property
+    def uncalled(self) -> list[tuple[str, Given]]:
+        """The readings that the user's words do not call for."""
+        content = self.view.user_content
+        return Readings(self.plan, content, _names_in(content), self.view.results()).uncalled()
+
+    @cached_property
+    def _ids_of_named(self) -> frozenset[str]:
+        """Return the ids of the records, in whatever result, that hold a name of the user's."""
+        names = _names_in(self.view.user_content)
+        return frozenset(
+            fold(piece.text).strip()
+            for given in self.view.results().values()
+            for one in given
+            for piece in pieces_of(one)
+            if piece.whole and piece.fields and piece.field & _IDENTIFIERS and names & piece.record
+        )
+
     def _anchors(self, source: PlannedSource) -> frozenset[str]:
         """Return the names of the user's that the plan means, or all of them where it says none."""
         return self._meant(source) or _names_in(self.view.user_content)
 
     def _meant(self, source: PlannedSource) -> frozenset[str]:
         """Return the names of the user's that the plan has too, and what the plan alone writes as a name."""
-        names, words = _names_in(self.view.user_content), _tokens(" ".join(self.view.user_content))
-        return (names & _tokens(source.what)) | (_names_in((source.what,)) & words)
+        names, words = _names_in(self.view.user_content), tokens(" ".join(self.view.user_content))
+        return (names & tokens(source.what)) | (_names_in((f"of {source.what}",)) & words)
 
     def _is_amount(self, leaf: Leaf) -> bool:
-        if isinstance(leaf.value, bool) or _number(leaf.value) is None:
+        if isinstance(leaf.value, bool) or as_number(leaf.value) is None:
             return False
         kinds = kinds_of(leaf, self.effect)
         return "amount" in kinds or (Tag.SPEND in self.effect.tags and not kinds and not _identifies(leaf))
@@ -432,6 +669,23 @@ def _may_be_worded(sources: Sequence[PlannedSource]) -> bool:
     return not sources or any(one.kind == "composed" for one in sources)
 
 
+def _all_sources(plan: Plan) -> Iterator[PlannedSource]:
+    return (source for use in plan.uses for argument in use.arguments for source in argument.sources)
+
+
+def _said_in(text: str) -> frozenset[str]:
+    """Return the words, numbers and codes of a text by which it can be told where it is from."""
+    return topics(text) | frozenset(
+        one for one in tokens(text) if any(map(str.isdigit, one)) and not DAY.fullmatch(one)
+    )
+
+
+def _shown(name: str, given: Given) -> str:
+    """Return a reading as a question names it."""
+    values = ", ".join(harmless(str(one), 60) for one in given.arguments.values())
+    return f"{harmless(name, 60)}({values})"
+
+
 def _names_place(source: PlannedSource) -> bool:
     return bool((name_words(source.where) | name_words(source.what)) & _PLACES)
 
@@ -440,21 +694,12 @@ def _named_tools(use: PlannedUse) -> frozenset[str]:
     return frozenset(source.tool for one in use.arguments for source in one.sources if source.tool)
 
 
-def _number(value: JsonValue) -> Decimal | None:
-    if isinstance(value, bool):
-        return None
-    if isinstance(value, int | float):
-        return as_decimal(value)
-    found = number_of(value.strip()) if isinstance(value, str) else None
-    return found[0] if found is not None else None
-
-
 def _places_in(text: str) -> set[str]:
     """Return what in a text leads elsewhere: addresses, mailboxes, phone numbers, accounts."""
     found = {one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)}
     return (
         found
-        | {*_MAILBOX.findall(text), *_PHONE.findall(text)}
+        | {*_MAILBOX.findall(text), *_PHONE.findall(text), *_LOCAL_PHONE.findall(text)}
         | {one for one in _ACCOUNT.findall(text) if _long_code(one)}
     )
 
@@ -484,16 +729,6 @@ def _long_code(text: str) -> bool:
 # -- what stands in results ------------------------------------------------------------------------------------------
 
 
-class _Piece(NamedTuple):
-    """A piece of a result: the words of its field and of its label in a text, its text, the words of its record."""
-
-    field: frozenset[str]
-    label: frozenset[str]
-    text: str
-    record: frozenset[str]
-    whole: bool  # whether it is a value of a field, or all of a text
-
-
 class _Alike(NamedTuple):
     """A value of the wanted shape in a piece of a result."""
 
@@ -503,77 +738,6 @@ class _Alike(NamedTuple):
     record: frozenset[str]
     whole: bool
     money: bool  # a number with a currency, or with cents
-
-
-def _text(value: JsonValue) -> str:
-    if isinstance(value, dict) and BLOCKS in value:
-        return _NUMBERED.sub("", text_of(Outcome(value=value).blocks()))
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _pieces(given: Given) -> Iterator[_Piece]:
-    """Yield the pieces of a result: the values of its fields, of texts the lines."""
-    value: JsonValue = given.value
-    if isinstance(value, str) or (isinstance(value, dict) and BLOCKS in value):
-        text = _text(value)
-        value = _records(text) or text
-    asked = _tokens(json.dumps(given.arguments, ensure_ascii=False))
-    pending: list[tuple[str, JsonValue, frozenset[str]]] = [("", value, asked)]
-    while pending:
-        name, one, record = pending.pop()
-        if isinstance(one, dict):
-            own = record | _tokens(" ".join(str(each) for each in one.values() if isinstance(each, str | int | float)))
-            pending.extend((str(key), each, own) for key, each in reversed(one.items()))
-        elif isinstance(one, list):
-            pending.extend((name, each, record) for each in reversed(one))
-        elif isinstance(one, str | int | float) and not isinstance(one, bool):
-            yield from _lines(name, str(one), record)
-
-
-def _records(text: str) -> JsonValue:
-    """Return what a text says as JSON, or as a list of records in YAML; None for other texts.
-
-    Lines with labels are no records: whoever writes one line of a text can write such.
-    """
-    if text.lstrip()[:1] in ("{", "["):
-        with contextlib.suppress(ValueError, RecursionError):
-            found: JsonValue = json.loads(text)
-            return found
-    if not text.startswith("- ") or len(text) > LONGEST_YAML or _YAML_ALIAS.search(text):
-        return None
-    import yaml
-
-    try:
-        listed = yaml.load(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader))  # texts only, nothing is made
-    except (yaml.YAMLError, RecursionError):
-        return None
-    return listed if isinstance(listed, list) and all(isinstance(one, dict) for one in listed) else None
-
-
-def _lines(name: str, text: str, record: frozenset[str]) -> Iterator[_Piece]:
-    field = name_words(name)
-    if "\n" not in text.strip():
-        labelled = None if name else _LABELLED.fullmatch(text)
-        if labelled is None:
-            yield _Piece(field, frozenset(), text, record if name else record | _tokens(text), whole=True)
-            return
-    for part in re.split(r"\n\s*\n|\n(?=- )", text):
-        beside = record | _tokens(part)
-        for line in part.splitlines():
-            found = _LABELLED.fullmatch(line)
-            label = name_words(found["label"]) if found else frozenset()
-            yield _Piece(field, label, found["text"] if found else line, beside, whole=False)
-
-
-def _tokens(text: str) -> frozenset[str]:
-    return frozenset(one for one in re.findall(r"[\w@.+-]*\w", fold(text)) if len(one) > 2)
-
-
-def _same(value: str | int | float, text: str) -> bool:
-    number, text = _number(value), text.strip(" \"'")
-    if number is not None:
-        return _number(text) == number
-    return fold(str(value)).strip() == fold(text)
 
 
 def _shape(value: str | int | float, *, amount: bool = False) -> str:
@@ -586,18 +750,20 @@ def _shape(value: str | int | float, *, amount: bool = False) -> str:
         return "link"
     if _PATH.fullmatch(text):
         return "path"
+    if _FILE.fullmatch(text) and as_number(text) is None:
+        return "file"
     return "account" if _ACCOUNT.fullmatch(text) and _long_code(text) else "words"
 
 
 def _plain(value: str | int | float, shape: str) -> str | Decimal:
     """Return a value in the form in which those of its shape are compared."""
     if shape == "number":
-        number = _number(value)
+        number = as_number(value)
         return number if number is not None else str(value)
     text = str(value).strip()
     if shape == "account":
         return re.sub(r"[ -]", "", text)
-    return text if shape in ("link", "path") else fold(text)
+    return text if shape in ("link", "path", "file") else fold(text)
 
 
 def _written(text: str, shape: str) -> Iterable[str]:
@@ -608,19 +774,23 @@ def _written(text: str, shape: str) -> Iterable[str]:
         return [one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)]
     if shape == "path":
         return _PATH.findall(text)
+    if shape == "file":
+        return _FILE.findall(text)
     return [one for one in _ACCOUNT.findall(text) if _long_code(one)]
 
 
-def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
+def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:
     """Yield what of a shape stands in a piece; of words, which have none, the line as far as it is not `value`."""
     found: list[tuple[str | Decimal, bool]]
     label = piece.label
-    money: set[str | Decimal] = set()
     if shape == "number":
-        numbers = [*numbers_in(piece.text)]
-        found = [(one, piece.whole and _number(piece.text.strip()) == one) for one, _ in numbers]
-        money = {one for one, unit in numbers if unit or one.as_tuple().exponent == -2}
-    elif shape == "words":
+        for part in _clauses(piece):
+            for number, unit in numbers_in(part.text):
+                whole = piece.whole and as_number(piece.text.strip()) == number
+                money = bool(unit) or number.as_tuple().exponent == -2
+                yield _Alike(number, piece.field, part.label, piece.record, whole, money)
+        return
+    if shape == "words":
         text = piece.text.strip(" \t\"'.")
         before, _, after = text.rpartition(value)
         if before and not after and not piece.whole:
@@ -631,7 +801,16 @@ def _alike(piece: _Piece, shape: str, value: str) -> Iterator[_Alike]:
         texts = _written(piece.text, shape)
         found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
     for known, whole in found:
-        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, known in money)
+        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, money=False)
+
+
+def _clauses(piece: Piece) -> Iterator[Piece]:
+    """Yield the clauses of a line without a label of its own, each labelled by its words."""
+    if piece.whole or piece.label:
+        yield piece
+        return
+    for text in re.split(r"[.;,](?=\s)", piece.text):
+        yield piece._replace(label=name_words(text), text=text)
 
 
 @lru_cache(maxsize=16)
@@ -640,11 +819,12 @@ def _names_in(texts: tuple[str, ...]) -> frozenset[str]:
     found: set[str] = set()
     for text in texts:
         for quoted in re.findall(r"(?<!\w)[\"“„«‘']([^\"“”„«»‘’']{2,80})[\"”»’'](?!\w)", text):
-            found |= _tokens(quoted)
+            found |= tokens(quoted)
         for match in re.finditer(r"[\w@.+-]*\w", text):
             word = match.group()
             before = text[max(0, match.start() - 3) : match.start()].strip(" ")
             begins = match.start() == 0 or before[-1:] in (".", "!", "?", ":", "\n")
+            begins = begins and (says_nothing(fold(word)) or not re.match(r"['’]s\b|,", text[match.end() :]))
             if any(char.isdigit() for char in word) or "@" in word or "." in word or (word[0].isupper() and not begins):
                 found.add(fold(word))
-    return frozenset(one for one in found if len(one) > 2) - MONTHS.keys() - WEEKDAYS
+    return frozenset(one for one in found if len(one) > 2 and not says_nothing(one)) - MONTHS.keys() - WEEKDAYS

@@ -250,16 +250,13 @@ def _planned(effect: Effect, leaves: list[Leaf], view: PolicyView) -> Verdict | 
     if plan is None or effect.called not in plan.known or any(leaf.site for leaf in leaves):
         return None
     words, trusted = words_of(view.user_content), [*view.trusted()]
-    mine = frozenset(
-        leaf.path
-        for leaf in leaves
-        if of_user(leaf, effect, words, view.user_content) or from_trusted_field(leaf, effect, trusted)
-    )
-    doubts = outside(plan, effect, leaves, mine, view)
+    mine = frozenset(leaf.path for leaf in leaves if of_user(leaf, effect, words, view.user_content))
+    genuine = frozenset(leaf.path for leaf in leaves if from_trusted_field(leaf, effect, trusted))
+    doubts = outside(plan, effect, leaves, mine, view, genuine)
     if not doubts.call and not doubts.arguments:
         return _ALLOWED
     tags = ", ".join(sorted(tag.value for tag in effect.tags)) or "it does not say what it touches"
-    said = [f"{harmless(path, 60)} is not from {expected}" for path, expected in doubts.arguments.items()]
+    said = [f"{harmless(path, 60)} {wrong}" for path, wrong in doubts.arguments.items()]
     more = f" and {len(said) - 5} more" if len(said) > 5 else ""
     return Verdict(
         action="ask",

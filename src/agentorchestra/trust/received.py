@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from typing import Any
 
 from agentorchestra.core.content import Trust
-from agentorchestra.core.effects import EffectKind, Mode, Outcome, called_as
+from agentorchestra.core.effects import BLOCKS, EffectKind, Mode, Outcome, called_as
 from agentorchestra.core.policy import PLAN, Given, Plan, PolicyView
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.trust.addresses import links_within, may_address
@@ -26,6 +26,7 @@ class Received:
         self._found: set[str] = set()
         self._followed: set[str] = set()
         self._private = bool(manifest.files or manifest.earlier)
+        self._files = frozenset(one.name for one in manifest.files)
         self._planned = manifest.policy_plan == "on"  # nobody else looks results up
         self._results: defaultdict[str, list[Given]] = defaultdict(list)
         self._acted: Counter[str] = Counter()
@@ -39,16 +40,28 @@ class Received:
             return
         if not outcome.ok:
             return
-        if self._planned and (name := called(effect)):
-            given = Given(effect.get("arguments", {}), outcome.value, outcome.trust is Trust.UNTRUSTED)
-            self._results[name].append(given)
         tags = effect.get("tags", ())
+        if self._planned and (name := called(effect)):
+            arguments = effect.get("arguments", {})
+            if effect.get("kind") == EffectKind.INVOKE_ACTION:
+                arguments = arguments.get("arguments") or {}
+            given = Given(
+                arguments, outcome.value, outcome.trust is Trust.UNTRUSTED, self._is_private(tags, arguments, outcome)
+            )
+            self._results[name].append(given)
         if "network" in tags:
             links = links_within(outcome.value)
             self._links |= links
             if str(effect.get("component", "")).startswith(OWN_SEARCH):
                 self._found |= links
         self._private = self._private or _is_private(effect, tags, outcome)
+
+    def _is_private(self, tags: Collection[str], arguments: Mapping[str, Any], outcome: Outcome) -> bool:
+        """Return True unless everybody can read it, or the user gave it with the task."""
+        if {"read", "network"} <= set(tags) or any(str(one) in self._files for one in arguments.values()):
+            return False
+        blocks = outcome.blocks() if isinstance(outcome.value, dict) and BLOCKS in outcome.value else ()
+        return not blocks or any(one.source is None or one.source.ref not in self._files for one in blocks)
 
     def reading(self, tags: Collection[str], arguments: dict[str, Any]) -> None:
         """Take in the addresses that a network read was allowed to read."""

@@ -1,31 +1,38 @@
-"""Which fields of a tool's result the system made itself: `Trusted` and `Untrusted` in the declared result type.
+"""What the declared result type of a tool says: the fields, and which of them the system made itself.
 
-A mark holds for everything inside what it is put on, up to the next mark; what has none is untrusted.
+A mark (`Trusted`, `Untrusted`) holds for everything inside what it is put on, up to the next mark; what has none is
+untrusted.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import enum
 import inspect
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import BaseModel
 from typing_extensions import TypeAliasType, is_typeddict
 
 from agentorchestra.core.content import FieldMark, Trusted
 from agentorchestra.core.errors import ToolDefinitionError
+from agentorchestra.runtime.results import ToolResult
 from agentorchestra.trust.provenance import EACH
 
 _MOST_DEEP = 12
+_MOST_SHOWN_DEEP = 3
+_SCALARS: dict[Any, str] = {str: "string", bool: "boolean", int: "number", float: "number"}
 
 
-def trusted_fields(
+def result_fields(
     function: Callable[..., Any], name: str, namespace: Mapping[str, Any]
-) -> tuple[tuple[str, ...], ...]:
-    """Return the paths of the trusted values in what a function returns; () where nothing is marked.
+) -> tuple[tuple[tuple[str, ...], ...], str]:
+    """Return the paths of the trusted values in what a function returns, and its fields in words.
+
+    In words is `list of {id: string, state: open | paid}`; () and "" where the type says nothing.
 
     Raises:
         ToolDefinitionError: for a result type whose marks cannot be read.
@@ -33,20 +40,58 @@ def trusted_fields(
     inner = inspect.unwrap(getattr(function, "func", function))
     annotation = getattr(inner, "__annotations__", {}).get("return", None)
     if annotation is None or (isinstance(annotation, type) and annotation in (str, int, float, bool, dict, list)):
-        return ()
+        return (), ""
     holder = type("holder", (), {"__annotations__": {"return": annotation}})
     try:
-        hint = typing.get_type_hints(holder, getattr(inner, "__globals__", {}), dict(namespace), include_extras=True)
-        return tuple(dict.fromkeys(_paths(hint["return"], None, ())))
+        hints = typing.get_type_hints(holder, getattr(inner, "__globals__", {}), dict(namespace), include_extras=True)
+        return tuple(dict.fromkeys(_paths(hints["return"], None, ()))), _described(hints["return"])
     except NameError:
         if "Trusted" not in str(annotation):
-            return ()  # a type that is imported for type checkers only, and no mark in sight
+            return (), ""  # a type that is imported for type checkers only, and no mark in sight
         raise ToolDefinitionError(
             f"the result type {annotation!r} of tool {name!r} cannot be resolved; import or define it in the module, "
             "not only for type checkers: it says which fields are trusted"
         ) from None
     except TypeError:
-        return ()  # an annotation that is no type says nothing of fields
+        return (), ""  # an annotation that is no type says nothing of fields
+
+
+def _described(hint: Any) -> str:
+    if isinstance(hint, type) and issubclass(hint, ToolResult):
+        return ""  # what is around the result of any tool
+    said = _shape(hint, 0)
+    return said if "{" in said or said.startswith("list") else ""
+
+
+def _shape(hint: Any, deep: int) -> str:
+    """Return a type in words, of records below the third only that they are some."""
+    if isinstance(hint, TypeAliasType):
+        hint = hint.__value__
+    origin, arguments = get_origin(hint), get_args(hint)
+    if origin is Annotated:
+        return _shape(arguments[0], deep)
+    if origin in (Union, types.UnionType):
+        return " or ".join(dict.fromkeys(_shape(one, deep) for one in arguments if one is not type(None)))
+    if origin is Literal:
+        return " | ".join(map(str, arguments))
+    if isinstance(origin, type) and issubclass(origin, Mapping):
+        return f"by key: {_shape(arguments[1], deep)}"
+    if isinstance(origin, type) and arguments and origin is not type:
+        return f"list of {' or '.join(dict.fromkeys(_shape(one, deep) for one in arguments if one is not Ellipsis))}"
+    if isinstance(hint, type) and issubclass(hint, enum.Enum):
+        return " | ".join(str(one.value) for one in hint)
+    fields = [f"{name}: {_shape(one, deep + 1)}" for name, one, _ in _fields(hint)] if deep < _MOST_SHOWN_DEEP else []
+    return f"{{{', '.join(fields)}}}" if fields else _SCALARS.get(hint, "any")
+
+
+def _fields(hint: Any) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the fields of a record's type: name, type, and what it is annotated with."""
+    if isinstance(hint, type) and issubclass(hint, BaseModel):
+        for field_name, field in hint.model_fields.items():
+            yield field.serialization_alias or field.alias or field_name, field.annotation, field.metadata
+    elif isinstance(hint, type) and (dataclasses.is_dataclass(hint) or is_typeddict(hint)):
+        for key, one in typing.get_type_hints(hint, include_extras=True).items():
+            yield key, one, ()
 
 
 def _paths(hint: Any, mark: FieldMark | None, path: tuple[str, ...]) -> Iterator[tuple[str, ...]]:
@@ -68,15 +113,17 @@ def _paths(hint: Any, mark: FieldMark | None, path: tuple[str, ...]) -> Iterator
         for one in arguments:
             if one is not Ellipsis:
                 yield from _paths(one, mark, (*path, EACH))
-    elif isinstance(hint, type) and issubclass(hint, BaseModel):
-        for field_name, field in hint.model_fields.items():
-            key = field.serialization_alias or field.alias or field_name
-            yield from _paths(field.annotation, _marked(field.metadata, mark), (*path, key))
-    elif isinstance(hint, type) and (dataclasses.is_dataclass(hint) or is_typeddict(hint)):
-        for key, one in typing.get_type_hints(hint, include_extras=True).items():
-            yield from _paths(one, mark, (*path, key))
+    elif _is_record(hint):
+        for key, one, metadata in _fields(hint):
+            yield from _paths(one, _marked(metadata, mark), (*path, key))
     elif mark is Trusted and hint is not type(None):
         yield path
+
+
+def _is_record(hint: Any) -> bool:
+    return isinstance(hint, type) and (
+        issubclass(hint, BaseModel) or dataclasses.is_dataclass(hint) or is_typeddict(hint)
+    )
 
 
 def _marked(metadata: Any, mark: FieldMark | None) -> FieldMark | None:

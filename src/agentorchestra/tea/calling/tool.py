@@ -44,7 +44,7 @@ from agentorchestra.core.errors import ToolDefinitionError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.messages import ToolSchema
 from agentorchestra.runtime.results import ToolResult
-from agentorchestra.tea.calling.fields import trusted_fields
+from agentorchestra.tea.calling.fields import result_fields
 from agentorchestra.tea.calling.signatures import (
     SchemaArguments,
     Signature,
@@ -92,6 +92,7 @@ class Traits:
     delegates: bool = False  # whether a call hands work to an agent
     approval: Approval = "policy"  # whether its calls are asked about: as policy says, always, or never
     trusted: tuple[tuple[str, ...], ...] = ()  # paths of the values in its result that are trusted (calling/fields.py)
+    result: str = ""  # the fields of its result in words, as far as its type says
     evolvable: bool | tuple[str, ...] | None = None  # which of its variables may be optimised; None for the default
 
 
@@ -366,6 +367,7 @@ def tool(
         if inspect.isasyncgenfunction(plain) or inspect.isgeneratorfunction(plain):
             raise ToolDefinitionError(f"tool {chosen!r} yields its results; return them as one list")
         tags, mode = _mode(chosen, effect, idempotent)
+        trusted, result = result_fields(plain, chosen, namespace)
         traits = Traits(
             version=_checked_version(chosen, version or "1.0.0"),
             explicit=version is not None,
@@ -378,7 +380,8 @@ def tool(
             cut=cut,
             approval=_checked_approval(chosen, approval),
             evolvable=_checked_evolvable(chosen, evolvable),
-            trusted=_checked_trusted(chosen, trusted_fields(plain, chosen, namespace), tags, mode),
+            trusted=_checked_trusted(chosen, trusted, tags, mode),
+            result=result,
         )
         signature = read_signature(plain, chosen, namespace)
         text = signature.description if description is None else inspect.cleandoc(description)
