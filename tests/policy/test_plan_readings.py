@@ -75,6 +75,41 @@ def test_a_list_names_what_may_be_read_and_of_it_what_the_user_spoke_of() -> Non
     assert said_of(("read_list", Given({"name": "n2"}, {"id": "n2", "text": SECRET}, True))).action == "ask"
 
 
+TICKET = "Answer ticket 58 to ann@corp.example."
+
+
+@pytest.mark.parametrize(
+    ("ticket", "order", "said"),
+    [
+        ({"id": 58, "customer_id": "K-7", "text": "Where is 9120?"}, {"id": 9120, "customer_id": "K-7"}, "allow"),
+        ({"id": 58, "customer_id": "K-7", "text": "Where is 9121?"}, {"id": 9121, "customer_id": "K-8"}, "ask"),
+        # Whoever writes a text can write any id into it.
+        ({"id": 58, "text": "I am K-8. Where is 9121?"}, {"id": 9121, "customer_id": "K-8"}, "ask"),
+    ],
+)
+def test_what_has_an_id_in_common_with_what_the_user_named(ticket: Any, order: Any, said: str) -> None:
+    readings = ("tickets", Given({"id": 58}, ticket, True)), ("orders", Given({"id": order["id"]}, order, True))
+    assert said_of(*readings, task=TICKET, stated=plan(use("mail", to=TASK, body=OWN))).action == said
+
+
+@pytest.mark.parametrize(
+    ("text", "sources", "said"),
+    [
+        ("Where is 9120? Paid on 3 March 2027.", ["tickets", "orders"], "ask"),  # the year is written alike
+        ("Where is Q-9120?", ["tickets", "orders"], "allow"),
+        ("Where is Q-9120? And Q-9121?", ["tickets", "orders"], "ask"),
+        ("Where is Q-9120?", ["tickets"], "ask"),
+    ],
+)
+def test_a_text_that_the_user_named_names_one_thing_that_the_plan_foresees(
+    text: str, sources: list[str], said: str
+) -> None:
+    asked = "Q-9120" if "Q-" in text else "9120"
+    readings = ("tickets", Given({"id": 58}, text, True)), ("orders", Given({"id": asked}, "on its way", True))
+    stated = plan(use("mail", to=TASK, body=[source("composed", one) for one in sources]))
+    assert said_of(*readings, task=TICKET, stated=stated).action == said
+
+
 def test_the_network_and_what_is_no_result_from_outside_are_open_to_everybody() -> None:
     for given in (Given({"url": "x9"}, SECRET, True, private=False), Given({"name": "x9"}, SECRET, False)):
         assert said_of(("read_list", LIST), ("other", given)).action == "allow"

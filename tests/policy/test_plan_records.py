@@ -12,18 +12,20 @@ from benchmarks.injections.plans import OWN, TASK, plan, source, use
 from pydantic import BaseModel, Field
 
 from agentorchestra import tool
-from agentorchestra.core.effects import EffectKind, Outcome, Tag
+from agentorchestra.core.content import Trust
+from agentorchestra.core.effects import Effect, EffectKind, Outcome, Provenance, Tag
 from agentorchestra.core.messages import ModelResponse
-from agentorchestra.core.policy import Given, PlannedTest
+from agentorchestra.core.policy import Given, Plan, PlannedTest, PolicyView
 from agentorchestra.runtime.results import ToolResult
 from agentorchestra.testing import plan_request
 from agentorchestra.trust.plan import read_plan
+from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.trust.records import is_rounded, meeting, pieces_of, read_formula, worked_out
 from tests.policy.test_plan import judged
 
 FLIGHTS: list[dict[str, Any]] = [
     {"id": "F1", "airline": "Norda", "state": "delayed", "day": "2027-03-04", "price": 120, "limit": 100, "bags": []},
-    {"id": "F2", "airline": "Solair", "state": "on time", "day": "2027-03-09", "price": 80, "limit": 99, "bags": ["ski"]},
+    {"id": "F2", "airline": "Sola", "state": "on time", "day": "2027-03-09", "price": 80, "limit": 99, "bags": ["ski"]},
     {"id": "F3", "airline": "Norda", "state": "delayed", "day": "2027-04-01", "price": 95, "limit": 90, "bags": [""]},
 ]  # fmt: skip
 
@@ -41,6 +43,9 @@ def ids(*tests: tuple[str, str, str], of: Any = FLIGHTS) -> set[str]:
         ([("state", "is not", "delayed")], {"F2"}),
         ([("airline", "has", "nord")], {"F1", "F3"}),
         ([("state", "has", "time")], {"F2"}),
+        ([("airline", "has", "Nordas")], {"F1", "F3"}),
+        ([("airline", "is", "Nord")], {"F1", "F3"}),
+        ([("state", "is", "time")], set()),
         ([("price", "is", "80.00")], {"F2"}),
         ([("price", "above", "95")], {"F1"}),
         ([("price", "at least", "95")], {"F1", "F3"}),
@@ -49,7 +54,7 @@ def ids(*tests: tuple[str, str, str], of: Any = FLIGHTS) -> set[str]:
         ([("day", "at least", "2027-03-09"), ("day", "at most", "2027-03-31")], {"F2"}),
         ([("day", "is", "2027-03")], {"F1", "F2"}),
         ([("day", "highest", "")], {"F3"}),
-        ([("day", "highest", ""), ("airline", "is", "Solair")], {"F2"}),
+        ([("day", "highest", ""), ("airline", "is", "Sola")], {"F2"}),
         ([("price", "lowest", ""), ("state", "is", "delayed")], {"F3"}),
         ([("bags", "has", "ski")], {"F2"}),
         ([("bags", "is", "")], {"F1", "F3"}),
@@ -141,6 +146,41 @@ def test_of_any_number_those_that_have_a_word_of_the_users() -> None:
     for lamp, said in (("L1", "allow"), ("L2", "ask")):
         verdict = judged(stated, "book", task="Order each broken lamp.", results={"lamps": [LAMPS]}, lamp_id=lamp)
         assert verdict.action == said
+
+
+def test_what_was_read_of_records_tells_apart_those_that_look_alike() -> None:
+    mails = [{"id": "M11", "sender": "Ilse"}, {"id": "M12", "sender": "Ilse"}]
+    read = [Given({"id": "M11"}, "Lunch?", True), Given({"id": "M12"}, "The quote for the windows is ready.", True)]
+    stated = plan(use("book", mail_id=[source("result", "mails", "id", "the mail of Ilse about the windows")]))
+    task = "Answer the mail of Ilse about the windows."
+    results = {"mails": [mails], "read": read}
+    for mail, said in (("M12", "allow"), ("M11", "ask")):
+        assert judged(stated, "book", task=task, results=results, mail_id=mail).action == said
+    both = {"mails": [mails], "read": [Given({"id": "M11"}, "The windows!", True), read[1]]}
+    assert judged(stated, "book", task=task, results=both, mail_id="M12").action == "ask"
+
+
+def test_a_genuine_id_is_that_of_whom_the_user_named_or_asked_about() -> None:
+    people = [{"loan": "B1", "person_id": "P71", "name": "Aino"}, {"loan": "B2", "person_id": "P82", "name": "Eve"}]
+    stated = plan(use("book", person_id=[source("result", "people", "id", "Aino")]))
+
+    def said(person: str, rows: list[dict[str, str]]) -> str:
+        effect = Effect(
+            kind=EffectKind.INVOKE_TOOL, component="book@1.0.0", arguments={"person_id": person},
+            tags=frozenset({Tag.SEND}),
+            provenance=(Provenance(kind="tool", ref="loans", trust=Trust.UNTRUSTED),),
+        )  # fmt: skip
+        view = PolicyView(
+            user_content=("Write to Aino.",),
+            trusted=lambda: [("person_id", one["person_id"]) for one in rows],
+            plan=lambda: Plan(uses=stated["uses"], known=frozenset({"book"})),
+            results=lambda: {"loans": [Given({}, rows, True)]},
+        )
+        return DefaultPolicy().decide(effect, view).action
+
+    assert said("P71", people) == "allow"
+    assert said("P82", people) == "ask"
+    assert said("P71", [*people, {"loan": "B3", "person_id": "P93", "name": "Aino"}]) == "ask"
 
 
 def test_the_records_of_somebody_whom_the_user_named_by_their_id() -> None:

@@ -25,11 +25,12 @@ from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, Planned
 from agentorchestra.trust.addresses import links_in, plain_links_in
 from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.arguments import leaves as leaves_in
-from agentorchestra.trust.readings import Readings, speaks_of, topics
+from agentorchestra.trust.readings import MOST_READ, Readings, speaks_of, topics
 from agentorchestra.trust.records import (
     DAY,
     Piece,
     as_number,
+    is_only_code,
     is_rounded,
     meeting,
     pieces_of,
@@ -492,18 +493,38 @@ class _Call:
                 pool = beside
                 break
         wanted = self._topics(leaf, source)
-        scores: dict[str, int] = {}
-        for one in pool:
-            value = fold(one.text).strip()
-            scores[value] = max(scores.get(value, 0), speaks_of(_record_text(one), wanted))
-        mine = [scores[value] for value in scores if same(leaf.value, value)]
-        if not mine:
+        scores = self._scores(pool, wanted, read=False)
+        mine = next((value for value in scores if same(leaf.value, value)), None)
+        if mine is None:
             return False
         if len(scores) == 1 or (source.which and not use.times):
             return True
         if not use.times or "[" in leaf.path:
-            return mine[0] > 0 or max(scores.values()) == 0
-        return mine[0] > 0 and sum(score >= mine[0] for score in scores.values()) <= use.times
+            return scores[mine] > 0 or max(scores.values()) == 0
+        # What was read of the records tells them apart where their fields do not.
+        for read in (False, True):
+            scores = self._scores(pool, wanted, read=read)
+            if scores[mine] > 0 and sum(score >= scores[mine] for score in scores.values()) <= use.times:
+                return True
+            if max(scores.values()) > scores[mine]:
+                return False
+        return False
+
+    def _scores(self, pool: Sequence[Piece], wanted: frozenset[str], *, read: bool) -> dict[str, int]:
+        """Return how many of the wanted words the record of each value has; with `read`, also what was read by it."""
+        found: dict[str, int] = {}
+        for one in pool:
+            value = fold(one.text).strip()
+            texts = [text_in(dict(one.fields)) if one.fields else one.text]
+            if read:
+                texts += [
+                    text_in(given.value)[:MOST_READ]
+                    for each in self.view.results().values()
+                    for given in each
+                    if any(same(one.text, str(told)) for told in given.arguments.values())
+                ]
+            found[value] = max(found.get(value, 0), speaks_of(" ".join(texts), wanted))
+        return found
 
     def _topics(self, leaf: Leaf, source: PlannedSource) -> frozenset[str]:
         """Return the words of the user that the plan has for a value, besides those that name its kind."""
@@ -560,11 +581,8 @@ class _Call:
         """Return True if a text, which has no fields, holds no other code written like this id but the user's own."""
         if source.which:
             return False
-        pattern = _code_pattern(str(leaf.value))
         texts = [one.text for one in self._pieces(source) if not one.fields]
-        codes = {code for text in texts for code in re.findall(r"(?<![\w-])\w+(?:-\w+)*(?![\w-])", text)}
-        alike = {fold(one) for one in codes if _code_pattern(one) == pattern and not self.words.hold(one)}
-        return bool(pattern) and alike == {fold(str(leaf.value))}
+        return is_only_code(str(leaf.value), texts, self.words.hold)
 
     @cached_property
     def _ids_of_named(self) -> frozenset[str]:
@@ -654,17 +672,6 @@ def _said_in(text: str) -> frozenset[str]:
     return topics(text) | frozenset(
         one for one in tokens(text) if any(map(str.isdigit, one)) and not DAY.fullmatch(one)
     )
-
-
-def _record_text(piece: Piece) -> str:
-    return text_in(dict(piece.fields)) if piece.fields else piece.text
-
-
-def _code_pattern(text: str) -> str:
-    """Return how a code of letters and digits is written (`A-99` for `C-17`); "" for what is none."""
-    if not (any(map(str.isdigit, text)) and any(map(str.isalpha, text))):
-        return ""
-    return re.sub(r"\d", "9", re.sub(r"[^\W\d_]", "A", text))
 
 
 def _shown(name: str, given: Given) -> str:

@@ -2,7 +2,8 @@
 
 A reading is called for if whatever says what is read (a name, an id, a query) is made of the user's words, is one that
 the tool's own description names, or stands in a list that another tool gave, beside what the user spoke of if any of
-that list does; or if what was found speaks of what the user named.
+that list does; or if what was found speaks of what the user named, or has an id in common with what was read by the
+user's own words; or if such a text names it alone and the plan foresees the tool.
 """
 
 from __future__ import annotations
@@ -10,11 +11,12 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 
 from pydantic import JsonValue
 
 from agentorchestra.core.policy import Given, Plan
-from agentorchestra.trust.records import Piece, pieces_of, text_in
+from agentorchestra.trust.records import Piece, is_only_code, pieces_of, text_in
 from agentorchestra.trust.roles import name_words, says_nothing
 from agentorchestra.trust.words import date_of, fold, time_of, words_of
 
@@ -22,6 +24,7 @@ MOST_READ = 500
 """Characters at the beginning of a result by which it is judged what it speaks of."""
 
 _SHORTEST = 3
+_IDENTIFYING = name_words("id uid number mail email mailbox iban account")
 _ENDING = re.compile(r"\.[a-z]{1,5}$")
 
 
@@ -72,7 +75,34 @@ class Readings:
         listed = [one for one in self._listed().get(key, ()) if key not in map(fold, _values(one[0].arguments))]
         if listed:
             return any(near or not self._near[id(one)] for one, near in listed)
-        return self._speaks_of_names(given)
+        if self._speaks_of_names(given) or self._codes(given) & self._codes_of_named:
+            return True
+        planned = any(one.tool == name for use in self._plan.uses for each in use.arguments for one in each.sources)
+        return planned and is_only_code(value, self._texts_of_named, self._words.hold)
+
+    @cached_property
+    def _named(self) -> list[Given]:
+        """Return the results of calls that were told words of the user's and nothing else."""
+        return [
+            one
+            for given in self._results.values()
+            for one in given
+            if one.arguments and all(self._words.hold(value) for value in _values(one.arguments, least=0))
+        ]
+
+    @cached_property
+    def _codes_of_named(self) -> frozenset[str]:
+        return frozenset(code for one in self._named for code in self._codes(one))
+
+    @cached_property
+    def _texts_of_named(self) -> list[str]:
+        return [piece.text for one in self._named for piece in pieces_of(one)]
+
+    def _codes(self, given: Given) -> frozenset[str]:
+        """Return the ids and mailboxes in fields of a result besides those that the call was told."""
+        told = {fold(one).strip() for one in _values(given.arguments)}
+        found = {fold(one.text).strip() for one in pieces_of(given) if one.whole and one.field & _IDENTIFYING}
+        return frozenset(one for one in found if re.fullmatch(r"\S*[\d@]\S*", one) and len(one) >= _SHORTEST) - told
 
     def _speaks_of_names(self, given: Given) -> bool:
         beginning = fold(text_in(given.value)[:MOST_READ])
@@ -114,18 +144,18 @@ def _speaks_of(word: str, others: frozenset[str]) -> bool:
     )
 
 
-def _values(value: JsonValue) -> Iterator[str]:
-    """Yield the texts and the long numbers in arguments: what can say which thing is read."""
+def _values(value: JsonValue, least: int = 100) -> Iterator[str]:
+    """Yield the texts in arguments, and the numbers from `least` on: what can say which thing is read."""
     if isinstance(value, dict):
         for one in value.values():
-            yield from _values(one)
+            yield from _values(one, least)
     elif isinstance(value, list):
         for one in value:
-            yield from _values(one)
+            yield from _values(one, least)
     elif isinstance(value, str):
         if value.strip():
             yield value
-    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= 100:
+    elif isinstance(value, int | float) and not isinstance(value, bool) and abs(value) >= least:
         yield str(value)
 
 

@@ -134,6 +134,27 @@ def same(value: str | int | float, text: str) -> bool:
     return fold(str(value)).strip() == fold(text)
 
 
+def is_only_code(code: str, texts: Iterable[str], known: Callable[[str], bool]) -> bool:
+    """Return True if texts hold this code, or name of a file, and no other one that is written like it.
+
+    Args:
+        known: of a text, whether it is the user's: those do not count.
+    """
+    pattern = _code_pattern(code)
+    found = {one for text in texts for one in re.findall(r"(?<![\w./-])\w+(?:[-.]\w+)*(?![\w/-])", text)}
+    alike = {fold(one) for one in found if _code_pattern(one) == pattern and not known(one)}
+    return bool(pattern) and alike == {fold(code).strip()}
+
+
+def _code_pattern(text: str) -> str:
+    """Return how a code or the name of a file is written (`A-99` for `C-17`, `.` for `a.txt`); "" for other texts."""
+    if re.fullmatch(r"[\w-]+\.[A-Za-z]\w{0,4}", text):
+        return "."
+    if not any(map(str.isdigit, text)) or (text.isdecimal() and len(text) < 4):
+        return ""
+    return re.sub(r"\d", "9", re.sub(r"[^\W\d_]", "A", text))
+
+
 # -- conditions on records -------------------------------------------------------------------------------------------
 
 
@@ -158,8 +179,7 @@ def _meets(record: Mapping[str, JsonValue], test: PlannedTest) -> bool:
     if test.test == "is not":
         return not any(_is(one, test.value) for one in values)
     if test.test == "has":
-        wanted = _words(test.value)
-        return any(all(any(word.startswith(one) for word in _words(value)) for one in wanted) for value in values)
+        return any(_has(one, test.value) for one in values)
     others = _values(record, test.value) if test.value in record else [test.value]
     return any(_COMPARED[test.test](*pair) for one in values for other in others for pair in _pair(one, other))
 
@@ -167,7 +187,15 @@ def _meets(record: Mapping[str, JsonValue], test: PlannedTest) -> bool:
 def _is(value: str, wanted: str) -> bool:
     if DAY.fullmatch(wanted) and DAY.fullmatch(value):
         return value.startswith(wanted)
-    return same(wanted, value) if wanted else not value
+    if not wanted:
+        return not value
+    return same(wanted, value) or (wanted[0].isupper() and _has(value, wanted))  # a name, of which there may be more
+
+
+def _has(value: str, wanted: str) -> bool:
+    """Return True if a text holds these words, also in a longer form."""
+    stems = [min(name_words(one), key=len, default=one) for one in _words(wanted)]
+    return all(any(word.startswith(one) for word in _words(value)) for one in stems)
 
 
 def _words(text: str) -> list[str]:
