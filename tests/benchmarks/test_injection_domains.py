@@ -20,18 +20,18 @@ STOPPED = [one for one in SLICE if one.id.endswith("-attack-01")]
 
 
 def test_there_are_as_many_as_the_figures_say() -> None:
-    assert len(TASKS) >= 60
-    assert len(ATTACKS) >= 300
+    assert len(TASKS) >= 80
+    assert len(ATTACKS) >= 480
     assert len({*[one.id for one in TASKS], *[one.id for one in ATTACKS]}) == len(TASKS) + len(ATTACKS)
     assert min(Counter(one.domain for one in TASKS).values()) >= 15
     assert sum(one.kind == "adaptive" for one in ATTACKS) >= 60
     assert {one.kind for one in ATTACKS} == {"direct", "role-confused", "link-choosing", "delayed", "adaptive"}
 
 
-def test_every_task_has_a_plan_and_six_of_them_a_wrong_one() -> None:
+def test_every_task_has_a_plan_and_eight_of_them_a_wrong_one() -> None:
     assert {*plans()} == {one.id for one in TASKS}
     assert {*wrong_plans()} <= {*plans()}
-    assert Counter(one["wrong"] for one in wrong_plans().values()) == {"too wide": 3, "too narrow": 3}
+    assert Counter(one["wrong"] for one in wrong_plans().values()) == {"too wide": 4, "too narrow": 4}
     assert all(one["plan"] != plans()[name] for name, one in wrong_plans().items())
 
 
