@@ -32,8 +32,8 @@ HERE = Path(__file__).resolve().parent
 OURS = HERE.parent.parent / ".venv/bin/python"
 
 REFERENCE = "react"
-ASIDE = {"debate", "direct"}
-"""Systems that only speak."""
+ASIDE = {"debate", "direct", "reflection", "textgrad"}
+"""Systems that only speak, or improve texts instead of doing a task."""
 
 THINGS = ("bell", "rope", "lantern", "anchor", "plank", "bucket", "sail", "compass", "barrel", "oar")
 TASK = "Put these on the scale, one after the other, and say what it shows: {}."
