@@ -210,6 +210,53 @@ def test_an_account_and_an_amount_out_of_a_result(bill: Any, to: str, amount: An
     assert verdict.action == said
 
 
+LETTERS = "GB33BUKB20201555555555"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        LETTERS,
+        LETTERS.lower(),
+        "GB33 BUKB 2020 1555 5555 55",
+        "GB33.BUKB.2020.1555.5555.55",
+        "GB33-BUKB-2020-1555-5555-55",
+        "FR76 3000 6000 0112 3456 7890 189",
+        "FR76.3000.6000.0112.3456.7890.189",
+        "3000.6000.0112.3456",
+    ],
+)
+def test_an_account_with_letters_dots_or_dashes_is_one(written: str) -> None:
+    stated = plan(use("pay", account=[source("result", "read", "iban", "the account")], note=OWN))
+    for bill, said in ((f"Pay to: {written}, BIC BUKBGB22", "allow"), (f"Pay to {written} NOW, not {ACCOUNT}", "ask")):
+        verdict = judged(stated, "pay", Tag.SPEND, results={"read": [bill]}, account=written, note="x")
+        assert verdict.action == said, bill
+    noted = judged(stated, "pay", Tag.SPEND, results={"read": [ACCOUNT]}, account=ACCOUNT, note=f"or pay to {written}")
+    assert noted.action == "ask"
+
+
+@pytest.mark.parametrize(
+    "said", ["at 192.168.100.200", "the 3rd of 2027.03.04", "offer AB12 for you", "0b12cdef-1a2b-4c3d-8e4f-1234567890ab"]
+)
+def test_other_codes_are_no_accounts(said: str) -> None:
+    stated = plan(use("mail", to=TASK, body=OWN))
+    assert judged(stated, "mail", task="Mail ann@a.example.", to="ann@a.example", body=f"It is {said}").action == "allow"
+
+
+def test_nobody_can_write_what_takes_long_to_search_for_accounts() -> None:
+    text = "AA11" * 20_000 + " AB12 CDEF" * 20_000 + ".A1B2" * 20_000 + "0" * 100_000
+    stated = plan(use("mail", to=TASK, body=OWN))
+    assert judged(stated, "mail", task="Mail ann@a.example.", to="ann@a.example", body=text).action == "ask"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"), [("call 0171555821", "ask"), ("call 01715558211 now", "ask"), ("item 0815", "allow")]
+)
+def test_a_phone_number_without_spaces_leads_elsewhere(written: str, said: str) -> None:
+    stated = plan(use("mail", to=TASK, body=OWN))
+    assert judged(stated, "mail", task="Mail ann@a.example.", to="ann@a.example", body=f"Please {written}").action == said
+
+
 def test_a_name_out_of_a_text_stands_behind_its_label() -> None:
     stated = plan(use("pay", to=[source("result", "read", "paid to", "whom it is to be paid to")]))
     text = "Invoice 7\nTo be paid to Holz Meier KG\nThank you"

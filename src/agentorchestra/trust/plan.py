@@ -46,6 +46,7 @@ from agentorchestra.trust.words import (
     date_of,
     days_in,
     fold,
+    is_iban,
     numbers_in,
     time_of,
     words_of,
@@ -59,7 +60,14 @@ _BRANCH = "/0.plan-"
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _MAILBOX = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _GROUP = r"(?=[A-Z]*+\d)[A-Z0-9]++"  # possessive: nobody can write a text that takes long to search
-_ACCOUNT = re.compile(rf"(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})*+)(?![\w@])")
+_FOUR = r"(?=[A-Z]{0,3}\d)[A-Z0-9]{4}"
+_BANK = rf"[A-Z]{{2}}\d\d[ .-]?[A-Z0-9]{{4}}(?:[ .-]?{_FOUR}){{1,6}}(?:[ .-]?(?=[A-Z]{{0,2}}\d)[A-Z0-9]{{1,3}})?"
+"""An IBAN: only its second group, of the bank, may be of letters alone."""
+
+_ACCOUNT = re.compile(
+    rf"(?<![A-Za-z0-9])(?i:{_BANK})(?![\w@])"
+    rf"|(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})++|(?:\.{_FOUR}){{2,}}+)?+(?![\w@])"
+)
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
 _PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d(?:[ ()/.-]{0,2}\d){7,13}(?!\w)")
@@ -67,7 +75,9 @@ _FILE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/-]|\.
 _PERCENT = re.compile(
     r"(?<![\d.,])(\d{1,3}(?:[.,]\d{1,2})?)\s?(?:%|per ?cent|prozent|por ciento|pour cent)", re.IGNORECASE
 )
-_LOCAL_PHONE = re.compile(r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])")
+_LOCAL_PHONE = re.compile(
+    r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])|(?<![\w+.,-])0[1-9]\d{7,12}(?![\w-])"
+)
 
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
@@ -700,7 +710,7 @@ def _places_in(text: str) -> set[str]:
     return (
         found
         | {*_MAILBOX.findall(text), *_PHONE.findall(text), *_LOCAL_PHONE.findall(text)}
-        | {one for one in _ACCOUNT.findall(text) if _long_code(one)}
+        | _accounts_in(text)
     )
 
 
@@ -722,8 +732,17 @@ def _stands(value: str | int | float, texts: tuple[str, ...]) -> bool:
     return bool(dot) and len(stem) > 2 and suffix.isalnum() and len(suffix) < 5 and words.hold(stem)
 
 
-def _long_code(text: str) -> bool:
-    return sum(char.isalnum() for char in text) >= 12
+def _accounts_in(text: str) -> set[str]:
+    """Return the account numbers in a text; in small letters those whose check digits are right."""
+    return {
+        one
+        for one in _ACCOUNT.findall(text)
+        if sum(map(str.isalnum, one)) >= 12 and (one == one.upper() or is_iban(_compact(one)))
+    }
+
+
+def _compact(account: str) -> str:
+    return re.sub(r"[ .-]", "", account).upper()
 
 
 # -- what stands in results ------------------------------------------------------------------------------------------
@@ -752,7 +771,7 @@ def _shape(value: str | int | float, *, amount: bool = False) -> str:
         return "path"
     if _FILE.fullmatch(text) and as_number(text) is None:
         return "file"
-    return "account" if _ACCOUNT.fullmatch(text) and _long_code(text) else "words"
+    return "account" if text in _accounts_in(text) else "words"
 
 
 def _plain(value: str | int | float, shape: str) -> str | Decimal:
@@ -762,7 +781,7 @@ def _plain(value: str | int | float, shape: str) -> str | Decimal:
         return number if number is not None else str(value)
     text = str(value).strip()
     if shape == "account":
-        return re.sub(r"[ -]", "", text)
+        return _compact(text)
     return text if shape in ("link", "path", "file") else fold(text)
 
 
@@ -776,7 +795,7 @@ def _written(text: str, shape: str) -> Iterable[str]:
         return _PATH.findall(text)
     if shape == "file":
         return _FILE.findall(text)
-    return [one for one in _ACCOUNT.findall(text) if _long_code(one)]
+    return _accounts_in(text)
 
 
 def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:
