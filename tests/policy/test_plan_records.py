@@ -373,6 +373,40 @@ def test_a_table_in_a_text_is_a_list_of_records(table: str, account: str, said: 
     assert verdict.action == said
 
 
-@pytest.mark.parametrize("text", ["a, b\nc, d", "one,two\n3,4", "1,2\n3,4\n5,6", "a,a\n1,2\n3,4", "Dear Ann,\n\nhello,\nx"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a, b\nc, d",
+        "one,two\n3,4",
+        "1,2\n3,4\n5,6",
+        "a,a\n1,2\n3,4",
+        "Dear Ann,\n\nhello,\nx",
+        "#1 a (b; c)\n#2 d (e; f)\n#3 g (h; i)",
+    ],
+)
 def test_other_texts_are_no_tables(text: str) -> None:
     assert not any(one.fields for one in pieces_of(Given({}, text, True)))
+
+
+def mailed(number: str, sender: str) -> dict[str, Any]:
+    """A mail in a list."""
+    return {"id": number, "sender": sender, "topic": "Rent"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "times", "said"),
+    [
+        ([mailed("m1", "Nordbo"), mailed("m2", "Vik")], 1, "allow"),
+        # Another mail by this sender was not read.
+        ([mailed("m1", "Nordbo"), mailed("m2", "Nordbo Rent")], 1, "ask"),
+        ([mailed("m1", "Nordbo"), mailed("m2", "Nordbo Rent")], 0, "allow"),
+        # A list of something else.
+        ([mailed("x1", "Nordbo"), mailed("x2", "Nordbo Rent")], 1, "allow"),
+    ],
+)
+def test_of_two_records_that_may_be_meant_both_are_to_be_read(listed: list[Any], times: int, said: str) -> None:
+    which = [{"field": "sender", "test": "has", "value": "Nordbo"}]
+    stated = plan(use("pay", times, account=[limited("read", "text", which, "the account in the mail of Nordbo")]))
+    results = {"mails": [listed], "read": [{**mailed("m1", "Nordbo"), "text": "Pay to DE89370400440532013000"}]}
+    verdict = judged(stated, "pay", task="Pay Nordbo.", results=results, account="DE89370400440532013000")
+    assert verdict.action == said

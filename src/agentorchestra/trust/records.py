@@ -33,6 +33,7 @@ _YAML_ALIAS = re.compile(r"(?:^|[\s\[{,])[&*]\w")  # a short text with such can 
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
 )
+_COLUMN = re.compile(r"[^\W\d][\w %/.-]{0,40}")
 DAY = re.compile(r"\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?)?")
 """A month, a day, or a day with its time."""
 
@@ -105,7 +106,7 @@ def _table(text: str) -> JsonValue:
         with contextlib.suppress(csv.Error):
             header, *rows = [row for row in csv.reader(text.splitlines(True), delimiter=delimiter, strict=True) if row]
             names = [one.strip() for one in header]
-            headed = all(names) and len({*names}) == len(names) > 1 and all(as_number(one) is None for one in names)
+            headed = len({*names}) == len(names) > 1 and all(map(_COLUMN.fullmatch, names))
             if headed and len(rows) > 1 and all(len(row) == len(names) for row in rows):
                 return [{name: cell.strip() for name, cell in zip(names, row, strict=True)} for row in rows]
     return None
