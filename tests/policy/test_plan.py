@@ -165,7 +165,7 @@ def test_of_two_of_one_name_both_only_where_the_plan_wants_several(what: str, to
         {"name": "Ida Nyberg (home)", "mail": "ida@b.example"},
         {"name": "Jon", "mail": "jon@b.example"},
     ]
-    which = [{"field": "name", "test": "has", "value": "Ida"}]
+    which: Any = [{"field": "name", "test": "has", "value": "Ida"}]
     stated = plan(use("mail", to=[{**source("result", "people", "mail", what), "which": which}]))
     assert judged(stated, "mail", task="Write to Ida.", results={"people": [people]}, to=to).action == said
 

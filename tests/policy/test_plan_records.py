@@ -407,6 +407,9 @@ def mailed(number: str, sender: str) -> dict[str, Any]:
 def test_of_two_records_that_may_be_meant_both_are_to_be_read(listed: list[Any], times: int, said: str) -> None:
     which = [{"field": "sender", "test": "has", "value": "Nordbo"}]
     stated = plan(use("pay", times, account=[limited("read", "text", which, "the account in the mail of Nordbo")]))
-    results = {"mails": [listed], "read": [{**mailed("m1", "Nordbo"), "text": "Pay to DE89370400440532013000"}]}
+    results: dict[str, list[Any]] = {
+        "mails": [listed],
+        "read": [{**mailed("m1", "Nordbo"), "text": "Pay to DE89370400440532013000"}],
+    }
     verdict = judged(stated, "pay", task="Pay Nordbo.", results=results, account="DE89370400440532013000")
     assert verdict.action == said
