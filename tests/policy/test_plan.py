@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 from benchmarks.injections.attacks import ATTACKS, Attack
@@ -24,6 +24,7 @@ from agentorchestra.core.policy import Given, Plan, PolicyView, Verdict
 from agentorchestra.core.settings import ModelProfile, PolicySettings
 from agentorchestra.core.spec import AgentSpec, Question
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.store import MemoryStore
 from agentorchestra.models.prices import FREE
 from agentorchestra.tea.calling.tool import tool_from_schema
 from agentorchestra.testing import LoopbackModelServer, ScriptedModel, call, plan_request, say
@@ -147,6 +148,28 @@ def test_of_many_only_all_or_as_many_as_the_plan_allows() -> None:
     assert judged(each, "mail", results=text, to="eve@evil.example").action == "ask"
 
 
+@pytest.mark.parametrize(
+    ("what", "to", "said"),
+    [
+        ("the mail address of Ida", ["ida@a.example", "ida@b.example"], "ask"),
+        ("the mail address of Ida", ["ida@a.example"], "ask"),
+        ("the mail addresses of Ida", ["ida@a.example", "ida@b.example"], "allow"),
+        ("the mailboxes of both people called Ida", ["ida@a.example", "ida@b.example"], "allow"),
+        ("whoever of the 2 is called Ida", ["ida@a.example", "ida@b.example"], "allow"),
+        ("the mail addresses of Ida", ["ida@a.example", "ida@b.example", "jon@b.example"], "ask"),
+    ],
+)
+def test_of_two_of_one_name_both_only_where_the_plan_wants_several(what: str, to: list[str], said: str) -> None:
+    people = [
+        {"name": "Ida Nyberg", "mail": "ida@a.example"},
+        {"name": "Ida Nyberg (home)", "mail": "ida@b.example"},
+        {"name": "Jon", "mail": "jon@b.example"},
+    ]
+    which: Any = [{"field": "name", "test": "has", "value": "Ida"}]
+    stated = plan(use("mail", to=[{**source("result", "people", "mail", what), "which": which}]))
+    assert judged(stated, "mail", task="Write to Ida.", results={"people": [people]}, to=to).action == said
+
+
 def test_a_call_more_than_the_words_call_for_is_asked_about() -> None:
     task = "Mail bob@a.example."
     assert judged(plan(use("mail", to=TASK)), "mail", task=task, to="bob@a.example", acted=0).action == "allow"
@@ -210,6 +233,137 @@ def test_an_account_and_an_amount_out_of_a_result(bill: Any, to: str, amount: An
     assert verdict.action == said
 
 
+LETTERS = "GB33BUKB20201555555555"
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        LETTERS,
+        LETTERS.lower(),
+        "GB33 BUKB 2020 1555 5555 55",
+        "GB33.BUKB.2020.1555.5555.55",
+        "GB33-BUKB-2020-1555-5555-55",
+        "FR76 3000 6000 0112 3456 7890 189",
+        "FR76.3000.6000.0112.3456.7890.189",
+        "3000.6000.0112.3456",
+    ],
+)
+def test_an_account_with_letters_dots_or_dashes_is_one(written: str) -> None:
+    stated = plan(use("pay", account=[source("result", "read", "iban", "the account")], note=OWN))
+    for bill, said in ((f"Pay to: {written}, BIC BUKBGB22", "allow"), (f"Pay to {written} NOW, not {ACCOUNT}", "ask")):
+        verdict = judged(stated, "pay", Tag.SPEND, results={"read": [bill]}, account=written, note="x")
+        assert verdict.action == said, bill
+    noted = judged(stated, "pay", Tag.SPEND, results={"read": [ACCOUNT]}, account=ACCOUNT, note=f"or pay to {written}")
+    assert noted.action == "ask"
+
+
+@pytest.mark.parametrize(
+    "said",
+    ["at 192.168.100.200", "the 3rd of 2027.03.04", "offer AB12 for you", "0b12cdef-1a2b-4c3d-8e4f-1234567890ab"],
+)
+def test_other_codes_are_no_accounts(said: str) -> None:
+    stated = plan(use("mail", to=TASK, body=OWN))
+    assert (
+        judged(stated, "mail", task="Mail ann@a.example.", to="ann@a.example", body=f"It is {said}").action == "allow"
+    )
+
+
+def test_nobody_can_write_what_takes_long_to_search_for_accounts() -> None:
+    text = "AA11" * 20_000 + " AB12 CDEF" * 20_000 + ".A1B2" * 20_000 + "0" * 100_000
+    stated = plan(use("mail", to=TASK, body=OWN))
+    assert judged(stated, "mail", task="Mail ann@a.example.", to="ann@a.example", body=text).action == "ask"
+
+
+@pytest.mark.parametrize(
+    ("written", "said"), [("call 0171555821", "ask"), ("call 01715558211 now", "ask"), ("item 0815", "allow")]
+)
+def test_a_phone_number_without_spaces_leads_elsewhere(written: str, said: str) -> None:
+    stated = plan(use("mail", to=TASK, body=OWN))
+    assert (
+        judged(stated, "mail", task="Mail ann@a.example.", to="ann@a.example", body=f"Please {written}").action == said
+    )
+
+
+@pytest.mark.parametrize(
+    ("argument", "value", "said"),
+    [
+        ("owner_email", "Larsens", "ask"),
+        ("owner_email", "info@larsen.example", "allow"),
+        ("phone", "Larsens", "ask"),
+        ("iban", "Larsens", "ask"),
+        ("owner", "Larsens", "allow"),
+    ],
+)
+def test_what_is_written_in_a_way_of_its_own_takes_no_plain_word(argument: str, value: str, said: str) -> None:
+    stated, task = plan(use("book", note=TASK)), "Note that the Larsens (info@larsen.example) pay later."
+    assert judged(stated, "book", task=task, arguments={argument: value}).action == said
+    named = {"tool": "book", "times": 1, "arguments": [{"argument": argument, "sources": [source("task", what=value)]}]}
+    assert judged(plan(named), "book", task=task, arguments={argument: value}).action == "allow"
+
+
+def test_what_the_plan_names_for_one_argument_is_not_meant_for_another() -> None:
+    stated = plan(use("mail", to=TASK, subject=[source("task", what="Quarter plan")], body=OWN))
+    given = {"to": "ann@a.example", "subject": "Quarter plan", "body": "Hello"}
+    task = 'Mail ann@a.example with the subject "Quarter plan".'
+    assert judged(stated, "mail", task=task, arguments=given).action == "allow"
+    assert judged(stated, "mail", task=task, arguments={**given, "files": ["Quarter plan"]}).action == "ask"
+
+
+QUOTE = "Never sell the boat. It stays at pier 4."
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (QUOTE, "allow"),
+        (QUOTE[:-1], "allow"),
+        ("sell the boat", "ask"),
+        ("It stays at pier 4.", "ask"),
+    ],
+)
+def test_of_what_stands_in_quotation_marks_no_piece_is_left_out(body: str, said: str) -> None:
+    stated = plan(use("mail", to=TASK, body=[source("task", what=QUOTE)]))
+    task = f'Write to ann@a.example: "{QUOTE}"'
+    assert judged(stated, "mail", task=task, to="ann@a.example", body=body).action == said
+
+
+async def test_a_choice_that_the_plan_names_is_the_only_one(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    @tool(effect="send")
+    def report(loud: bool = False, level: Literal["low", "high"] = "low") -> str:
+        """Report it."""
+        return "reported"
+
+    @tool(effect="read")
+    def look() -> str:
+        """Look."""
+        return "whatever"
+
+    async def asker(question: Question) -> bool:
+        asked.append(question.question)
+        return True
+
+    sources = {"loud": [source("task", what="loud (true)")], "level": [source("task", what="high")]}
+    stated = plan(use("report", 0, **sources))
+    given: list[tuple[dict[str, Any], str]] = [
+        ({"loud": True, "level": "high"}, ""), ({"loud": False, "level": "high"}, "loud is not"),
+        ({"loud": True, "level": "low"}, "level is not"),
+    ]  # fmt: skip
+    for number, (arguments, said) in enumerate(given):
+        asked.clear()
+        model = ScriptedModel([call("look"), call("report", **arguments), call("done", answer="ok")], plan=stated)
+        workspace: Workspace[Any] = Workspace(
+            tmp_path / f"ws{number}", store=MemoryStore(), tools=[look, report], models={"own": model},
+            settings=Settings(system="react", model="own"), asker=asker,
+        )  # fmt: skip
+        async with workspace as ws:
+            await ws.run("Report it, as loud and as high as can be.")
+        assert len(asked) == bool(said)
+        assert said in "".join(asked)
+
+
 def test_a_name_out_of_a_text_stands_behind_its_label() -> None:
     stated = plan(use("pay", to=[source("result", "read", "paid to", "whom it is to be paid to")]))
     text = "Invoice 7\nTo be paid to Holz Meier KG\nThank you"
@@ -240,6 +394,12 @@ def test_a_link_that_is_to_be_passed_on_has_to_be_the_only_one() -> None:
     stated, task = plan(use("mail", to=TASK, body=linked)), "Mail ann@a.example the link of the article."
     body = "Here it is: https://news.example/7"
     one, two = "Read https://news.example/7 today", "https://news.example/7 and https://evil.example/"
+    of_tool = [{**source("composed", "read_mail"), "what": "what the mail says"}]
+    stays = judged(
+        plan(use("mail", to=TASK, body=of_tool)), "mail", task=task, results={"read_mail": [one]}, to="ann@a.example",
+        body=body,
+    )  # fmt: skip
+    assert stays.action == "ask"
     assert judged(stated, "mail", task=task, results={"read": [one]}, to="ann@a.example", body=body).action == "allow"
     assert judged(stated, "mail", task=task, results={"read": [two]}, to="ann@a.example", body=body).action == "ask"
 

@@ -66,13 +66,39 @@ def test_what_was_found_may_speak_of_what_the_user_named() -> None:
 def test_a_list_names_what_may_be_read_and_of_it_what_the_user_spoke_of() -> None:
     read = ("read_list", Given({"name": "n2"}, SECRET, True))
     plain = Given({}, [{"id": "n1", "title": "Roof"}, {"id": "n2", "title": "Safe"}], True)
-    assert said_of(("lists", plain), read).action == "allow"  # nothing of the list is nearer than it
+    assert said_of(("lists", plain), read).action == "ask"  # nothing of the list is near
+    of_each = plan(use("mail", 0, to=TASK, subject=OWN, body=[source("composed", "read_list")]))
+    assert said_of(("lists", plain), read, stated=of_each).action == "allow"
     near = Given({}, [{"id": "n1", "title": "Patients"}, {"id": "n2", "title": "Safe"}], True)
     assert said_of(("lists", near), read).action == "ask"
     names = Given({}, ["patients.txt", "n2"], True)
     assert said_of(("lists", names), read).action == "ask"
     # The result itself does not name it.
     assert said_of(("read_list", Given({"name": "n2"}, {"id": "n2", "text": SECRET}, True))).action == "ask"
+
+
+@pytest.mark.parametrize(
+    ("mails", "said"),
+    [
+        ([{"id": "m1", "topic": "Dr Okoye", "enclosed": ["n2.txt"]}], "allow"),
+        # Two that hold the name: anybody may have sent the other one.
+        (
+            [
+                {"id": "m1", "topic": "Dr Okoye", "enclosed": ["n1.txt"]},
+                {"id": "m2", "topic": "for Dr Okoye", "enclosed": ["n2.txt"]},
+            ],
+            "ask",
+        ),
+        # One that speaks of the task, and has no name of the user's.
+        ([{"id": "m1", "topic": "patients on Monday", "enclosed": ["n2.txt"]}], "ask"),
+        ([{"id": "m1", "topic": "n2.txt", "text": "patients on Monday"}], "ask"),
+        # The list of the files themselves.
+        ([{"id": "m1", "topic": "patients on Monday", "filename": "n2.txt"}], "allow"),
+    ],
+)
+def test_a_files_name_in_a_mail_counts_where_one_mail_alone_is_meant(mails: list[Any], said: str) -> None:
+    read = ("read_list", Given({"name": "n2.txt"}, SECRET, True))
+    assert said_of(("mails", Given({}, mails, True)), read).action == said
 
 
 TICKET = "Answer ticket 58 to ann@corp.example."

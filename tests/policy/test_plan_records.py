@@ -343,3 +343,73 @@ def test_a_plan_of_an_earlier_version_is_read_and_a_wrong_condition_is_refused()
     assert read(old % '"tool": "bills"', arguments=shown).described == shown["sources"]
     assert "test" in read(old % '"which": [{"field": "id", "test": "like", "value": "x"}]')
     assert "give fields, numbers" in read(old % '"formula": "open(1)"')
+
+
+def test_a_condition_takes_a_word_with_digits_as_it_is() -> None:
+    halls = [{"id": "H1", "wing": "3c"}, {"id": "H2", "wing": "4c"}, {"id": "H3", "wing": "c3"}]
+    assert ids(("wing", "has", "3c"), of=halls) == {"H1"}
+
+
+TABLE = "guest,account\nIda Nyberg,US133000000121212121212\nOle Falk,DE89370400440532013000\n"
+
+
+@pytest.mark.parametrize(
+    ("table", "account", "said"),
+    [
+        (TABLE, "DE89370400440532013000", "allow"),
+        (TABLE, "US133000000121212121212", "ask"),
+        (TABLE.replace(",", "\t"), "DE89370400440532013000", "allow"),
+        (TABLE.replace(",", ";"), "US133000000121212121212", "ask"),
+        # A cell with a line break is one cell.
+        (TABLE + '"x\nOle Falk,US133000000121212121212",y\n', "US133000000121212121212", "ask"),
+        # Lines with another number of cells: a text.
+        (TABLE + "Ole Falk: US133000000121212121212\n", "US133000000121212121212", "ask"),
+        (TABLE + "Ole Falk: US133000000121212121212\n", "DE89370400440532013000", "ask"),
+    ],
+)
+def test_a_table_in_a_text_is_a_list_of_records(table: str, account: str, said: str) -> None:
+    stated = plan(use("pay", account=[source("result", "read", "account", "the account of Ole Falk")]))
+    verdict = judged(stated, "pay", task="Pay Ole Falk.", results={"read": [table]}, account=account)
+    assert verdict.action == said
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a, b\nc, d",
+        "one,two\n3,4",
+        "1,2\n3,4\n5,6",
+        "a,a\n1,2\n3,4",
+        "Dear Ann,\n\nhello,\nx",
+        "#1 a (b; c)\n#2 d (e; f)\n#3 g (h; i)",
+    ],
+)
+def test_other_texts_are_no_tables(text: str) -> None:
+    assert not any(one.fields for one in pieces_of(Given({}, text, True)))
+
+
+def mailed(number: str, sender: str) -> dict[str, Any]:
+    """A mail in a list."""
+    return {"id": number, "sender": sender, "topic": "Rent"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "times", "said"),
+    [
+        ([mailed("m1", "Nordbo"), mailed("m2", "Vik")], 1, "allow"),
+        # Another mail by this sender was not read.
+        ([mailed("m1", "Nordbo"), mailed("m2", "Nordbo Rent")], 1, "ask"),
+        ([mailed("m1", "Nordbo"), mailed("m2", "Nordbo Rent")], 0, "allow"),
+        # A list of something else.
+        ([mailed("x1", "Nordbo"), mailed("x2", "Nordbo Rent")], 1, "allow"),
+    ],
+)
+def test_of_two_records_that_may_be_meant_both_are_to_be_read(listed: list[Any], times: int, said: str) -> None:
+    which = [{"field": "sender", "test": "has", "value": "Nordbo"}]
+    stated = plan(use("pay", times, account=[limited("read", "text", which, "the account in the mail of Nordbo")]))
+    results: dict[str, list[Any]] = {
+        "mails": [listed],
+        "read": [{**mailed("m1", "Nordbo"), "text": "Pay to DE89370400440532013000"}],
+    }
+    verdict = judged(stated, "pay", task="Pay Nordbo.", results=results, account="DE89370400440532013000")
+    assert verdict.action == said

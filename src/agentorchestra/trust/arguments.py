@@ -50,6 +50,7 @@ class Leaf:
     inside: bool = False  # its parameter has the format `INSIDE`
     element: bool = False  # `ELEMENT`
     site: bool = False  # `SITE`
+    choices: tuple[str, ...] = ()  # where `choice` holds: the values there are
 
 
 def leaves_of(effect: Effect) -> list[Leaf]:
@@ -96,6 +97,7 @@ def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Lea
             kinds = _alternatives(schema, root) if trusted else []
             default = trusted and isinstance(schema, dict) and "default" in schema and _same(schema["default"], item)
             listed = any(item in one.get("enum", ()) or one.get("const", None) == item for one in kinds)
+            choices = ("true", "false") if isinstance(item, bool) else tuple(_choices(kinds) if listed else ())
             formats = {one["format"] for one in kinds if isinstance(one.get("format"), str)}
             yield Leaf(
                 path,
@@ -105,7 +107,16 @@ def leaves(value: JsonValue, declared: ToolSchema | None = None) -> Iterator[Lea
                 INSIDE in formats,
                 ELEMENT in formats,
                 SITE in formats,
+                choices,
             )
+
+
+def _choices(kinds: list[dict[str, Any]]) -> Iterator[str]:
+    for one in kinds:
+        values = one.get("enum")
+        yield from (str(each) for each in (values if isinstance(values, list | tuple) else ()))
+        if "const" in one:
+            yield str(one["const"])
 
 
 def _same(one: Any, other: Any) -> bool:

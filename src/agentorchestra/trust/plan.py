@@ -43,9 +43,11 @@ from agentorchestra.trust.records import (
 from agentorchestra.trust.roles import WEEKDAYS, kind_words, kinds_of, name_words, says_nothing
 from agentorchestra.trust.words import (
     MONTHS,
+    SPELT,
     date_of,
     days_in,
     fold,
+    is_iban,
     numbers_in,
     time_of,
     words_of,
@@ -59,15 +61,26 @@ _BRANCH = "/0.plan-"
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
 _MAILBOX = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
 _GROUP = r"(?=[A-Z]*+\d)[A-Z0-9]++"  # possessive: nobody can write a text that takes long to search
-_ACCOUNT = re.compile(rf"(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})*+)(?![\w@])")
+_FOUR = r"(?=[A-Z]{0,3}\d)[A-Z0-9]{4}"
+_BANK = rf"[A-Z]{{2}}\d\d[ .-]?[A-Z0-9]{{4}}(?:[ .-]?{_FOUR}){{1,6}}(?:[ .-]?(?=[A-Z]{{0,2}}\d)[A-Z0-9]{{1,3}})?"
+"""An IBAN: only its second group, of the bank, may be of letters alone."""
+
+_ACCOUNT = re.compile(
+    rf"(?<![A-Za-z0-9])(?i:{_BANK})(?![\w@])"
+    rf"|(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})++|(?:\.{_FOUR}){{2,}}+)?+(?![\w@])"
+)
 _PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
 
 _PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d(?:[ ()/.-]{0,2}\d){7,13}(?!\w)")
 _FILE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/-]|\.\w)")
+_QUOTED = re.compile(r"(?<!\w)[\"“„«]([^\"“”„«»]{2,2000})[\"”“»](?!\w)")
+_ENDS = ".!? "
 _PERCENT = re.compile(
     r"(?<![\d.,])(\d{1,3}(?:[.,]\d{1,2})?)\s?(?:%|per ?cent|prozent|por ciento|pour cent)", re.IGNORECASE
 )
-_LOCAL_PHONE = re.compile(r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])")
+_LOCAL_PHONE = re.compile(
+    r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])|(?<![\w+.,-])0[1-9]\d{7,12}(?![\w-])"
+)
 
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
@@ -83,6 +96,13 @@ _PLACES = name_words("link url address website site page homepage mail email mai
 _DUE = name_words("pay paid payable due")
 """Words that say the same of an amount."""
 
+_WRITTEN = name_words("link url mail email mailbox iban account phone")
+"""Words in the names of arguments that take something written in a way of its own, no plain word."""
+
+_ALL = frozenset(
+    ["all", "every", "everyone", "everybody", "each", "both", "alle", "alles", "beide", "jeder", "tous", "toutes"]
+) | {one for one, number in SPELT.items() if number > 1}
+_NO_WORD = re.compile(r"[\d@./]")
 _IDENTIFIERS = frozenset({"id", "ids", "uid", "uuid", "ref", "index"})
 
 _TEST: dict[str, Any] = {
@@ -273,10 +293,12 @@ class _Call:
     def doubts(self, use: PlannedUse) -> dict[str, str]:
         """Return the arguments that are not from where the use says, with what is wrong."""
         found = {}
-        for leaf in self.chosen:
+        for leaf in self.leaves:
             sources = _sources(use, leaf)
-            if leaf.path in self.mine:
-                if self._names_another(leaf, sources):
+            if leaf.element or (leaf.default and not (leaf.choice and any(one.kind == "task" for one in sources))):
+                continue
+            if leaf.path in self.mine and self._may_take(leaf, sources, use):
+                if self._names_another(leaf, sources) or self._is_piece(leaf, sources):
                     found[leaf.path] = f"is not from {expected_of(sources)}"
                 continue
             if leaf.path in self.trusted and (not sources or self._is_of_named(leaf, sources)):
@@ -316,6 +338,15 @@ class _Call:
         }
         return found == {fold(str(leaf.value)).strip()}
 
+    def _is_piece(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
+        """Return True for a piece of what the user gave in quotation marks and the plan names as a whole."""
+        if not isinstance(leaf.value, str) or any(one.kind != "task" for one in sources):
+            return False
+        value = fold(leaf.value).strip()
+        quotes = [fold(one).strip() for text in self.view.user_content for one in _QUOTED.findall(text)]
+        named = [one for source in sources for one in quotes if value in one and one in fold(source.what)]
+        return bool(named) and all(one.strip(_ENDS) != value.strip(_ENDS) for one in named)
+
     def _names_another(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
         """Return True if the plan says that another value in the user's words is meant for an argument."""
         if not sources or any(one.kind != "task" for one in sources):
@@ -329,6 +360,19 @@ class _Call:
                 named |= {_plain(text, shape) for text in _written(one.what, shape)}
         return bool(named) and _plain(leaf.value, shape) not in named
 
+    def _may_take(self, leaf: Leaf, sources: Sequence[PlannedSource], use: PlannedUse) -> bool:
+        """Return True if a value of the user's can be meant for an argument although the plan does not name it there.
+
+        A mailbox, a link, a phone number or an account is no plain word, and what the plan names for another argument
+        alone is not for one that it says nothing of.
+        """
+        if _is_named_in(leaf, sources):
+            return True
+        if name_words(_name(leaf)) & _WRITTEN and not _identifies(leaf) and not _NO_WORD.search(str(leaf.value)):
+            return False
+        others = [each for one in use.arguments if one.sources != sources for each in one.sources]
+        return bool(sources) or not _is_named_in(leaf, others)
+
     def _gives_away(self, leaf: Leaf) -> bool:
         """Return True for a value that decides who gets something, how much, or what is acted on."""
         return _is_destination(leaf) or _identifies(leaf) or self._is_amount(leaf)
@@ -336,8 +380,8 @@ class _Call:
     def _fits(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         if source.kind == "user":
             return False
-        if leaf.choice:
-            return True  # the schema says what there is to choose from
+        if leaf.choice:  # the schema says what there is to choose from
+            return source.kind != "task" or _may_choose(leaf, source.what)
         if source.kind == "task":
             return self._is_said(leaf, source)
         return self._given(leaf, source, use) if source.kind == "result" else self._may_be_composed(leaf, source, use)
@@ -347,7 +391,7 @@ class _Call:
 
         The plan was stated from the user's words alone, so what it names beside an argument is meant for that argument.
         """
-        if isinstance(leaf.value, bool) or self._names_another(leaf, (source,)):
+        if isinstance(leaf.value, bool) or self._names_another(leaf, (source,)) or self._is_piece(leaf, (source,)):
             return False
         said, named = (_stands(leaf.value, texts) for texts in (self.view.user_content, (source.what,)))
         return said and named if self._gives_away(leaf) else said or named
@@ -469,6 +513,8 @@ class _Call:
 
     def _given(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         value = leaf.value
+        if use.times == 1 and not _wants_several(leaf, source) and self._may_mean_unread(source):
+            return False
         if _is_destination(leaf) or self._is_amount(leaf):
             return self._is_the_one(leaf, source, use, self._pieces(source))
         found = [one for one in self._pieces(source) if one.whole and same(value, one.text)]
@@ -479,6 +525,20 @@ class _Call:
             # What it links to is judged, unless the whole of what was read is passed on.
             return any(fold(value).strip() == fold(text).strip() for text in texts)
         return any(words_of((text,)).hold(value) for text in texts)
+
+    def _may_mean_unread(self, source: PlannedSource) -> bool:
+        """Return True if a list has, besides a record that was read, another one that meets the plan's conditions."""
+        if not source.which:
+            return False
+        read, uncalled = _ids_in(self._pieces(source)), {id(one) for _, one in self.uncalled}
+        for name, given in self.view.results().items():
+            pieces = [
+                piece for one in given if name != source.tool and id(one) not in uncalled for piece in pieces_of(one)
+            ]
+            listed = _ids_in(meeting(pieces, source.which))
+            if listed & read and listed - read:
+                return True
+        return False
 
     def _is_meant(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, found: Sequence[Piece]) -> bool:
         """Return True if the records with this value are meant, of all that have another one in its field.
@@ -549,7 +609,8 @@ class _Call:
                 return True
             if mine in values and all(one.whole for one in pool) and len({one.field for one in pool}) == 1:
                 one_list = "[" in leaf.path and len({one.record for one in pool}) == 1
-                if one_list or values <= together or use.times != 1:
+                every = values <= together and _wants_several(leaf, source)
+                if one_list or every or use.times != 1:
                     return True
             if mine not in values:
                 return False
@@ -665,8 +726,28 @@ def _sources(use: PlannedUse, leaf: Leaf) -> tuple[PlannedSource, ...]:
     return ()
 
 
+def _is_named_in(leaf: Leaf, sources: Iterable[PlannedSource]) -> bool:
+    """Return True if a plan names a value of the user's itself."""
+    return any(one.kind == "task" and _stands(leaf.value, (one.what,)) for one in sources)
+
+
+def _wants_several(leaf: Leaf, source: PlannedSource) -> bool:
+    """Return True if a plan says that several of what an argument takes are wanted: all, two, "addresses"."""
+    words = {fold(one) for one in re.findall(r"[^\W_]+", f"{source.where} {source.what}")}
+    kinds = name_words(_name(leaf)) | name_words(source.where) | _DESTINATIONS | _IDENTIFIERS
+    plural = (one for one in words if one.endswith("s") and not one.endswith("ss") and name_words(one) & kinds)
+    return bool(words & _ALL or any(plural) or any(one.isdecimal() and int(one) > 1 for one in words))
+
+
 def _may_be_worded(sources: Sequence[PlannedSource]) -> bool:
     return not sources or any(one.kind == "composed" for one in sources)
+
+
+def _may_choose(leaf: Leaf, what: str) -> bool:
+    """Return True unless a plan names another one of the choices."""
+    said = tokens(what)
+    named = [one for one in leaf.choices if tokens(one) and tokens(one) <= said]
+    return not named or str(leaf.value).lower() in map(fold, named)
 
 
 def _all_sources(plan: Plan) -> Iterator[PlannedSource]:
@@ -680,6 +761,10 @@ def _said_in(text: str) -> frozenset[str]:
     )
 
 
+def _ids_in(pieces: Iterable[Piece]) -> set[str]:
+    return {fold(one.text).strip() for one in pieces if one.whole and one.fields and one.field & _IDENTIFIERS}
+
+
 def _shown(name: str, given: Given) -> str:
     """Return a reading as a question names it."""
     values = ", ".join(harmless(str(one), 60) for one in given.arguments.values())
@@ -687,7 +772,8 @@ def _shown(name: str, given: Given) -> str:
 
 
 def _names_place(source: PlannedSource) -> bool:
-    return bool((name_words(source.where) | name_words(source.what)) & _PLACES)
+    said = name_words(source.what) - name_words(source.tool)  # what stands in a mail is no mailbox
+    return bool((name_words(source.where) | said) & _PLACES)
 
 
 def _named_tools(use: PlannedUse) -> frozenset[str]:
@@ -697,11 +783,7 @@ def _named_tools(use: PlannedUse) -> frozenset[str]:
 def _places_in(text: str) -> set[str]:
     """Return what in a text leads elsewhere: addresses, mailboxes, phone numbers, accounts."""
     found = {one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)}
-    return (
-        found
-        | {*_MAILBOX.findall(text), *_PHONE.findall(text), *_LOCAL_PHONE.findall(text)}
-        | {one for one in _ACCOUNT.findall(text) if _long_code(one)}
-    )
+    return found | {*_MAILBOX.findall(text), *_PHONE.findall(text), *_LOCAL_PHONE.findall(text)} | _accounts_in(text)
 
 
 def _stands(value: str | int | float, texts: tuple[str, ...]) -> bool:
@@ -722,8 +804,17 @@ def _stands(value: str | int | float, texts: tuple[str, ...]) -> bool:
     return bool(dot) and len(stem) > 2 and suffix.isalnum() and len(suffix) < 5 and words.hold(stem)
 
 
-def _long_code(text: str) -> bool:
-    return sum(char.isalnum() for char in text) >= 12
+def _accounts_in(text: str) -> set[str]:
+    """Return the account numbers in a text; in small letters those whose check digits are right."""
+    return {
+        one
+        for one in _ACCOUNT.findall(text)
+        if sum(map(str.isalnum, one)) >= 12 and (one == one.upper() or is_iban(_compact(one)))
+    }
+
+
+def _compact(account: str) -> str:
+    return re.sub(r"[ .-]", "", account).upper()
 
 
 # -- what stands in results ------------------------------------------------------------------------------------------
@@ -752,7 +843,7 @@ def _shape(value: str | int | float, *, amount: bool = False) -> str:
         return "path"
     if _FILE.fullmatch(text) and as_number(text) is None:
         return "file"
-    return "account" if _ACCOUNT.fullmatch(text) and _long_code(text) else "words"
+    return "account" if text in _accounts_in(text) else "words"
 
 
 def _plain(value: str | int | float, shape: str) -> str | Decimal:
@@ -762,7 +853,7 @@ def _plain(value: str | int | float, shape: str) -> str | Decimal:
         return number if number is not None else str(value)
     text = str(value).strip()
     if shape == "account":
-        return re.sub(r"[ -]", "", text)
+        return _compact(text)
     return text if shape in ("link", "path", "file") else fold(text)
 
 
@@ -776,7 +867,7 @@ def _written(text: str, shape: str) -> Iterable[str]:
         return _PATH.findall(text)
     if shape == "file":
         return _FILE.findall(text)
-    return [one for one in _ACCOUNT.findall(text) if _long_code(one)]
+    return _accounts_in(text)
 
 
 def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:

@@ -1,9 +1,11 @@
 """Which of a run's readings the user's words call for: what others wrote can make a model read something else.
 
 A reading is called for if whatever says what is read (a name, an id, a query) is made of the user's words, is one that
-the tool's own description names, or stands in a list that another tool gave, beside what the user spoke of if any of
-that list does; or if what was found speaks of what the user named, or has an id in common with what was read by the
-user's own words; or if such a text names it alone and the plan foresees the tool.
+the tool's own description names, or stands in a list that another tool gave, beside what the user spoke of (where
+nothing of that list does and the plan has a use for each of several, wherever); or if what was found speaks of what the
+user named, or has an id in common with what was read by the user's own words; or if such a text names it alone and the
+plan foresees the tool. The name of a file in a field for something else (a subject, attachments) counts only in the one
+record that holds a name of the user's: everybody can send such a record.
 """
 
 from __future__ import annotations
@@ -16,7 +18,7 @@ from functools import cached_property
 from pydantic import JsonValue
 
 from agentorchestra.core.policy import Given, Plan
-from agentorchestra.trust.records import Piece, is_only_code, pieces_of, text_in
+from agentorchestra.trust.records import Piece, is_only_code, pieces_of, text_in, tokens
 from agentorchestra.trust.roles import name_words, says_nothing
 from agentorchestra.trust.words import date_of, fold, time_of, words_of
 
@@ -25,6 +27,7 @@ MOST_READ = 500
 
 _SHORTEST = 3
 _IDENTIFYING = name_words("id uid number mail email mailbox iban account")
+_NAMING = name_words("name file filename path id key title document uri url")
 _ENDING = re.compile(r"\.[a-z]{1,5}$")
 
 
@@ -74,7 +77,8 @@ class Readings:
         # A result of a call that was told the value is not where it is from.
         listed = [one for one in self._listed().get(key, ()) if key not in map(fold, _values(one[0].arguments))]
         if listed:
-            return any(near or not self._near[id(one)] for one, near in listed)
+            of_each = any(not use.times for use in self._plan.uses)  # of a list that has nothing near, all may be meant
+            return any(near or (of_each and not self._near[id(one)]) for one, near in listed)
         if self._speaks_of_names(given) or self._codes(given) & self._codes_of_named:
             return True
         planned = any(one.tool == name for use in self._plan.uses for each in use.arguments for one in each.sources)
@@ -122,9 +126,28 @@ class Readings:
                     if (key := _listed_value(piece)) is None:
                         continue
                     near = any(_speaks_of(one, self._spoken) for one in _topics_of(piece))
+                    if _ENDING.search(key) and piece.fields and not piece.field & _NAMING:
+                        near = self._is_only_named(piece)
                     self._lists[key].append((given, near))
                     self._near[id(given)] = self._near.get(id(given), False) or near
         return self._lists
+
+    def _is_only_named(self, piece: Piece) -> bool:
+        """Return True if of the records like this one it alone holds a name of the user's."""
+        alike = {fold(one.text).strip() for one in self._named_ids if len(one.fields.keys() & piece.fields.keys()) > 1}
+        mine = {fold(str(value)).strip() for value in piece.fields.values()}
+        return len(alike) == 1 and alike <= mine
+
+    @cached_property
+    def _named_ids(self) -> list[Piece]:
+        """Return the ids of the records that hold a name of the user's."""
+        return [
+            piece
+            for each in self._results.values()
+            for given in each
+            for piece in pieces_of(given)
+            if piece.whole and "id" in piece.field and tokens(text_in([*piece.fields.values()])) & self._names
+        ]
 
 
 def topics(text: str) -> frozenset[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import csv
 import json
 import operator
 import re
@@ -32,6 +33,7 @@ _YAML_ALIAS = re.compile(r"(?:^|[\s\[{,])[&*]\w")  # a short text with such can 
 _LABELLED = re.compile(
     rf"\s*(?:[-*]\s+)?[\"'*]*(?P<label>[^\W\d][^:：=\n]{{0,{LONGEST_LABEL}}}?)[\"'*]*\s*(?:[:=](?=\s)|：)\s*(?P<text>.+)"
 )
+_COLUMN = re.compile(r"[^\W\d][\w %/.-]{0,40}")
 DAY = re.compile(r"\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?)?")
 """A month, a day, or a day with its time."""
 
@@ -77,7 +79,7 @@ def pieces_of(given: Given) -> Iterator[Piece]:
 
 
 def _records(text: str) -> JsonValue:
-    """Return what a text says as JSON, or as a list of records in YAML; None for other texts.
+    """Return what a text says as JSON, as a list of records in YAML, or as a table; None for other texts.
 
     Lines with labels are no records: whoever writes one line of a text can write such.
     """
@@ -86,7 +88,7 @@ def _records(text: str) -> JsonValue:
             found: JsonValue = json.loads(text)
             return found
     if not text.startswith("- ") or len(text) > LONGEST_YAML or _YAML_ALIAS.search(text):
-        return None
+        return _table(text)
     import yaml
 
     try:
@@ -94,6 +96,20 @@ def _records(text: str) -> JsonValue:
     except (yaml.YAMLError, RecursionError):
         return None
     return listed if isinstance(listed, list) and all(isinstance(one, dict) for one in listed) else None
+
+
+def _table(text: str) -> JsonValue:
+    """Return the rows of a table with a header, all of as many cells; None for other texts."""
+    for delimiter in (",", "\t", ";"):
+        if delimiter not in text.partition("\n")[0]:
+            continue
+        with contextlib.suppress(csv.Error):
+            header, *rows = [row for row in csv.reader(text.splitlines(True), delimiter=delimiter, strict=True) if row]
+            names = [one.strip() for one in header]
+            headed = len({*names}) == len(names) > 1 and all(map(_COLUMN.fullmatch, names))
+            if headed and len(rows) > 1 and all(len(row) == len(names) for row in rows):
+                return [{name: cell.strip() for name, cell in zip(names, row, strict=True)} for row in rows]
+    return None
 
 
 def _lines(name: str, text: str, record: frozenset[str], fields: Mapping[str, JsonValue]) -> Iterator[Piece]:
@@ -194,7 +210,8 @@ def _is(value: str, wanted: str) -> bool:
 
 def _has(value: str, wanted: str) -> bool:
     """Return True if a text holds these words, also in a longer form."""
-    stems = [min(name_words(one), key=len, default=one) for one in _words(wanted)]
+    # Of a word with digits (a class, a number) all counts.
+    stems = [min(name_words(one), key=len, default=one) if one.isalpha() else one for one in _words(wanted)]
     return all(any(word.startswith(one) for word in _words(value)) for one in stems)
 
 

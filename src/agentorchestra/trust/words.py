@@ -474,6 +474,11 @@ def _ibans(text: str) -> Iterator[str]:
     """Yield account numbers whose check digits are right, however they are spaced."""
     for match in _IBAN.finditer(text):
         number = match.group().replace(" ", "")
-        turned = number[4:] + number[:4]
-        if int("".join(str(int(char, 36)) for char in turned)) % 97 == 1:
+        if is_iban(number):
             yield number
+
+
+def is_iban(number: str) -> bool:
+    """Return True if the check digits of an account number in capitals without spaces are right."""
+    turned = number[4:] + number[:4]
+    return int("".join(str(int(char, 36)) for char in turned)) % 97 == 1
