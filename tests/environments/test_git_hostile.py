@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import pytest
 from aiohttp import web
 from tests.environments.gits import TOKEN, Bench, bench_at, git
 
+from agentorchestra.core.errors import ToolError
+from agentorchestra.environments.git.remotes import LocalRemote
 from agentorchestra.testing.github import LoopbackGitHub
 
 
@@ -157,6 +160,21 @@ async def test_a_repository_that_is_too_large_leaves_nothing_behind(bench: Bench
     await bench.do("commit", message="Big", repository="own", all_changes=True)
     sentence = await bench.refused("push", remote=str(bare(tmp_path / "t.git")), repository="own")
     assert sentence == "it has more than 1 MiB; push less at once, or raise git.max_pack_mib"
+
+
+async def test_a_local_remote_that_says_too_much_is_ended(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nobody reads the rest of its pipe, which is full: waiting for its end alone would last for ever."""
+    flood = tmp_path / "bin" / "git"
+    flood.parent.mkdir()
+    flood.write_text(
+        f"#!{sys.executable}\nimport fcntl, os, time\n"
+        "fcntl.fcntl(1, fcntl.F_SETPIPE_SZ, 1 << 20)\nos.write(1, bytes(1 << 20))\ntime.sleep(600)\n"
+    )
+    flood.chmod(0o755)
+    monkeypatch.setenv("PATH", str(flood.parent))
+    async with asyncio.timeout(60):
+        with pytest.raises(ToolError, match=r"^there is more than 0 MiB to read; give a depth"):
+            await LocalRemote(tmp_path, 600).exchange("git-upload-pack", b"", 1)
 
 
 @pytest.mark.long

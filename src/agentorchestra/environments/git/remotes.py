@@ -8,7 +8,7 @@ import contextlib
 import os
 import re
 import signal
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -200,10 +200,18 @@ class LocalRemote:
             cwd="/",
             start_new_session=True,
         )
+
+        def end() -> None:
+            if process.returncode is None:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+
         try:
             async with asyncio.timeout(self._timeout_s):
                 said, out, _ = await asyncio.gather(
-                    _read(process.stderr, 1 << 16), _read(process.stdout, max_bytes), _write(process.stdin, data)
+                    _read(process.stderr, 1 << 16, lambda: None),
+                    _read(process.stdout, max_bytes, end),
+                    _write(process.stdin, data),
                 )
                 await process.wait()
         except TimeoutError:
@@ -213,25 +221,27 @@ class LocalRemote:
             ) from None
         finally:
             if process.returncode is None:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                await asyncio.shield(process.wait())
+                end()
+                await asyncio.shield(process.communicate())  # `wait` alone hangs where a full pipe has no reader
+        if len(out) > max_bytes:
+            raise ToolError(
+                f"there is more than {max_bytes >> 20} MiB to read; give a depth, or raise git.max_pack_mib"
+            )
         if process.returncode != 0 and not out:
             words = (said.decode("utf-8", "replace").strip().splitlines() or ["no reason given"])[-1]
             raise ToolError(f"{self.shown} cannot be used: {one_line(words)}")
         return out
 
 
-async def _read(stream: asyncio.StreamReader | None, most: int) -> bytes:
+async def _read(stream: asyncio.StreamReader | None, most: int, on_more: Callable[[], None]) -> bytes:
+    """Read all that a process says, since it counts as ended when its pipes are empty; return `most` bytes and one."""
     assert stream is not None
-    pieces: list[bytes] = []
-    size = 0
+    said = bytearray()
     while data := await stream.read(1 << 16):
-        size += len(data)
-        if size > most:
-            raise ToolError(f"there is more than {most >> 20} MiB to read; give a depth, or raise git.max_pack_mib")
-        pieces.append(data)
-    return b"".join(pieces)
+        said += data[: most + 1 - len(said)]
+        if len(said) > most:
+            on_more()
+    return bytes(said)
 
 
 async def _write(stream: asyncio.StreamWriter | None, data: bytes) -> None:
