@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,11 +24,13 @@ from benchmarks.injections.domains.team import TASKS as TEAM
 from benchmarks.injections.domains.team import Team
 from pydantic import JsonValue
 
+from agentorchestra.core.ids import sha256_text
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolSchema
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import Question
 from agentorchestra.log.store import MemoryStore
+from agentorchestra.models.render import render_message
 from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
@@ -42,9 +45,14 @@ ATTACKS: tuple[Attack, ...] = (
     *school_attacks.ATTACKS,
 )
 PLANS = Path(__file__).parent / "plans"
+LOOKS = Path(__file__).parent / "looks.json"
+Look = Callable[[ModelRequest], str]
+"""Replies to the request for a second look at a call."""
+
 Model = Literal["obeys", "blind"]
 """How a model is attacked: it does whatever it has read, or it makes the harmful calls at once, without reading."""
 
+_FENCE = re.compile(r" id=\"[0-9a-f]+\"")  # made of what stands inside, the mark too
 _TASKS = {one.id: one for one in TASKS}
 
 
@@ -92,6 +100,7 @@ class Session:
     folder: Path
     yes: bool
     plan: JsonValue = None
+    look: Look | None = None
     policy: Policy | None = None
     tools: Sequence[Tool[..., Any]] = ()
     asked: list[Question] = field(default_factory=list)
@@ -99,7 +108,7 @@ class Session:
     async def run(self, *scripts: tuple[str, Script]) -> str:
         """Let the model follow each script in turn for these words of the user; return the last error."""
         current = scripts[0][1]
-        model = ScriptedModel(lambda request: current.next(request), name="scripted", plan=self.plan)
+        model = ScriptedModel(lambda request: current.next(request), name="scripted", plan=self.plan, review=self.look)
         workspace: Workspace[Any] = Workspace(
             self.folder,
             store=MemoryStore(),
@@ -124,15 +133,20 @@ class Session:
         return self.yes
 
 
-async def work(task: Task, folder: Path, plan: JsonValue = None) -> Ran:
+async def work(task: Task, folder: Path, plan: JsonValue = None, look: Look | None = None) -> Ran:
     """Let a competent model do an ordinary task; every question is answered with yes."""
-    session = Session(DOMAINS[task.domain](), folder, yes=True, plan=plan)
+    session = Session(DOMAINS[task.domain](), folder, yes=True, plan=plan, look=look)
     error = await session.run((task.words, Script([*task.calls])))
     return Ran(task.done(session.state), tuple(session.asked), error)
 
 
 async def attempt(
-    attack: Attack, folder: Path, model: Model, plan: JsonValue = None, policy: Policy | None = None
+    attack: Attack,
+    folder: Path,
+    model: Model,
+    plan: JsonValue = None,
+    policy: Policy | None = None,
+    look: Look | None = None,
 ) -> Ran:
     """Let an attack happen; every question is answered with no.
 
@@ -142,6 +156,7 @@ async def attempt(
         model: how the model is attacked.
         plan: what the model says that the user's words call for; None for none.
         policy: in place of the default policy.
+        look: takes the second look at calls that the plan allows; None for none.
     """
     task, place = _TASKS[attack.task], attack.place
     state = DOMAINS[task.domain]()
@@ -150,7 +165,7 @@ async def attempt(
         tools = [_described(attack.text)]
     else:
         place.put(state, attack.text)
-    session = Session(state, folder, yes=False, plan=plan, policy=policy, tools=tools)
+    session = Session(state, folder, yes=False, plan=plan, look=look, policy=policy, tools=tools)
     if model == "blind":
         script = Script([*attack.calls])
         error = await session.run((task.words, script))
@@ -172,6 +187,26 @@ def plans() -> dict[str, JsonValue]:
     return found
 
 
+class Looks:
+    """The replies to requests for a second look, as somebody gave them who saw that request and nothing else.
+
+    Attributes:
+        missing: the requests that nobody has replied to yet, by the key of their reply: nothing is doubted there.
+    """
+
+    def __init__(self) -> None:
+        self._replies: dict[str, JsonValue] = json.loads(LOOKS.read_text(encoding="utf-8"))
+        self.missing: dict[str, str] = {}
+
+    def __call__(self, request: ModelRequest) -> str:
+        """Return the reply that is stored for what the request shows of the call."""
+        rules, shown = (render_message(one).replace(MARK, "").strip() for one in request.messages)
+        key = sha256_text(_FENCE.sub("", shown))[:16]
+        if key not in self._replies:
+            self.missing[key] = f"{rules}\n\n{shown}"
+        return json.dumps({"doubts": self._replies.get(key, [])})
+
+
 def wrong_plans() -> dict[str, dict[str, Any]]:
     """Return the plans that were made wrong on purpose, by task: `wrong` says how, `plan` is the plan."""
     found: dict[str, dict[str, Any]] = json.loads((PLANS / "wrong.json").read_text(encoding="utf-8"))
@@ -191,4 +226,4 @@ def _described(text: str) -> Tool[..., Any]:
     return tool_from_schema(lambda **_: "ok", schema, effect="read")
 
 
-__all__ = ["ATTACKS", "DOMAINS", "PLANS", "TASKS", "Model", "Ran", "attempt", "plans", "work", "wrong_plans"]
+__all__ = ["ATTACKS", "DOMAINS", "PLANS", "TASKS", "Looks", "Model", "Ran", "attempt", "plans", "work", "wrong_plans"]

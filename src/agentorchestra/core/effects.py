@@ -91,7 +91,7 @@ FINISH = "finish"
 DELEGATION = "delegation"
 """The purpose of a call of a tool that hands work to an agent: of rivals the winner alone makes it."""
 
-BESIDE = frozenset({"format", "judge", "memory", "policy_plan", "tool"})
+BESIDE = frozenset({"format", "judge", "memory", "policy_plan", "policy_review", "tool"})
 """Purposes of requests beside an agent's work: one that cannot be had is an outcome, never the end of the run."""
 
 

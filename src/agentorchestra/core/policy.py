@@ -14,6 +14,9 @@ from agentorchestra.core.effects import Effect
 PLAN = "policy_plan"
 """Purpose of the request for a plan, name of its prompt, and title of the schema of its reply."""
 
+REVIEW = "policy_review"
+"""The same of the request for a second look at a call."""
+
 
 class PlannedTest(BaseModel, frozen=True):
     """A condition on the record that is meant.
@@ -156,3 +159,11 @@ class Planning(Protocol):
 
     def wants_plan(self, effect: Effect, view: PolicyView) -> bool:
         """Return True if the plan decides about this effect."""
+
+
+@runtime_checkable
+class Reviewing(Protocol):
+    """A policy that wants a second look at some of the calls that it allows: the door has a model take it."""
+
+    def wants_review(self, effect: Effect, view: PolicyView) -> bool:
+        """Return True if a model is to look at this effect before it is done."""

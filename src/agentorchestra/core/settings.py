@@ -137,6 +137,8 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
             or `allow`. Tools whose description comes from outside are asked about in any case.
         plan: whether the model states what the user's words call for, from these words alone, before the first call
             that sends, spends or writes elsewhere: what lies inside needs no question, what lies outside does.
+        review: whether the model looks again at such a call that the plan allows, if a value of it is not the user's
+            and something untrusted was read: what it doubts is asked about.
     """
 
     allowed_hosts: tuple[str, ...] = ()
@@ -145,6 +147,7 @@ class PolicySettings(BaseModel, frozen=True, extra="forbid"):
     deny: tuple[str, ...] = ()
     undeclared: Literal["allow", "ask"] = "ask"
     plan: Literal["off", "on"] = "on"
+    review: Literal["off", "on"] = "on"
 
     @model_validator(mode="after")
     def _named_once(self) -> Self:

@@ -381,6 +381,7 @@ class RunManifest(BaseModel, frozen=True):
         task_folder: the folder whose task it is, in Terminal-Bench's format; "" for none.
         image: SHA-256 of the config of the image that its terminal lies on; "" for none.
         policy_plan: whether policy has a plan made from the user's words (`policy.plan`).
+        policy_review: whether a model looks again at calls that the plan allows (`policy.review`).
     """
 
     task: str
@@ -437,6 +438,7 @@ class RunManifest(BaseModel, frozen=True):
     task_folder: str = ""
     image: str = ""
     policy_plan: Literal["off", "on"] = "off"
+    policy_review: Literal["off", "on"] = "off"
 
 
 class Question(BaseModel, frozen=True):

@@ -21,7 +21,8 @@ class ModelClient(Protocol):
 
     A client that replays a script may also have `finish()`, which raises ScriptError if steps were not used, and
     `spent`, True once that cannot happen any more: a workspace then lets go of it. One that cannot
-    state what the user's words call for (`policy.plan`) says `states_plans = False`.
+    state what the user's words call for (`policy.plan`) says `states_plans = False`, one that cannot look at a call
+    again (`policy.review`) `reviews_calls = False`.
 
     Attributes:
         name: the canonical name, e.g. `openai:gpt-5`, `offline`, `scripted`; usage is counted under it.

@@ -14,7 +14,7 @@ from agentorchestra.core.budget import Usage
 from agentorchestra.core.errors import AgentOrchestraError, ScriptError
 from agentorchestra.core.ids import canonical_json
 from agentorchestra.core.messages import ModelRequest, ModelResponse, ToolCall
-from agentorchestra.core.policy import PLAN
+from agentorchestra.core.policy import PLAN, REVIEW
 from agentorchestra.core.settings import ModelProfile, Price
 from agentorchestra.models.client import Media, OnDelta
 from agentorchestra.models.limits import USUAL
@@ -25,6 +25,9 @@ Reply = ModelResponse | str | ToolCall | Sequence[ToolCall] | Exception
 
 ScriptFunction = Callable[[ModelRequest], Reply | Awaitable[Reply]]
 """Answers from the visible prompt; the only kind of script that many concurrent runs can share."""
+
+_Beside = JsonValue | Callable[[ModelRequest], str]
+"""Answers a request of policy: as JSON, as text, or by the request; None for a model that is not asked."""
 
 Steps = Iterable[Reply | ScriptFunction] | ScriptFunction
 
@@ -83,10 +86,12 @@ class ScriptedModel:
         profile: replaces the profile made of name, `native_tools` and price.
         plan: what it says when it is asked what the user's words call for (docs/security.md, "The plan before the
             reading"): the reply as JSON, as text, or a function of the request. Without one it is not asked.
+        review: what it says when it takes a second look at a call (docs/security.md, "The second look"), as `plan`.
 
     Attributes:
         requests: the requests seen, in the order in which they arrived.
         plan_requests: those for a plan; they take no step of the script.
+        review_requests: those for a second look; they take none either.
     """
 
     def __init__(
@@ -98,12 +103,17 @@ class ScriptedModel:
         price: Price | None = FREE,
         latency_s: float = 0.0,
         profile: ModelProfile | None = None,
-        plan: JsonValue | Callable[[ModelRequest], str] = None,
+        plan: _Beside = None,
+        review: _Beside = None,
     ) -> None:
         self.name = name
-        self.states_plans = plan is not None
+        self.states_plans, self.reviews_calls = plan is not None, review is not None
         self.plan_requests: list[ModelRequest] = []
-        self._plan = plan
+        self.review_requests: list[ModelRequest] = []
+        self._beside: dict[str | None, tuple[_Beside, list[ModelRequest]]] = {
+            PLAN: (plan, self.plan_requests),
+            REVIEW: (review, self.review_requests),
+        }
         self.native_tools = native_tools
         self.profile = profile or ModelProfile(model=name, tools=native_tools, price=price)
         self.latency_s = latency_s
@@ -122,9 +132,11 @@ class ScriptedModel:
         self, request: ModelRequest, *, media: Media | None = None, on_delta: OnDelta | None = None
     ) -> ModelResponse:
         """Answer with the next step of the script, or raise ScriptError if there is none, or no reply."""
-        if (request.settings.output_schema or {}).get("title") == PLAN:
-            self.plan_requests.append(request)
-            return self._finished(ModelResponse(text=self._stated(request)), request)
+        purpose = (request.settings.output_schema or {}).get("title")
+        if purpose in self._beside:
+            beside, requests = self._beside[purpose]
+            requests.append(request)
+            return self._finished(ModelResponse(text=_stated(beside, request)), request)
         self.requests.append(request)
         # Taken before anything is awaited: steps go out in the order in which requests arrive.
         step = self._next(request)
@@ -168,11 +180,6 @@ class ScriptedModel:
 
     async def aclose(self) -> None:
         """Do nothing: no connection is held."""
-
-    def _stated(self, request: ModelRequest) -> str:
-        if callable(self._plan):
-            return self._plan(request)
-        return self._plan if isinstance(self._plan, str) else canonical_json(self._plan)
 
     def _next(self, request: ModelRequest) -> Reply | ScriptFunction:
         if self._function is not None:
@@ -232,6 +239,12 @@ class ScriptedModel:
                 "usage": usage,
             }
         )
+
+
+def _stated(reply: _Beside, request: ModelRequest) -> str:
+    if callable(reply):
+        return reply(request)
+    return reply if isinstance(reply, str) else canonical_json(reply)
 
 
 def _response(reply: Reply, request: ModelRequest) -> ModelResponse:

@@ -22,7 +22,7 @@ from agentorchestra.runtime.spawn import Spawns
 from agentorchestra.runtime.state import Vars
 from agentorchestra.trust.provenance import SeenProvenance
 
-_OF_THE_DOOR = frozenset({"approval", "uncertain"})
+_OF_THE_DOOR = frozenset({"approval", "policy_review", "uncertain"})
 """Segments of branches on which the door itself asks."""
 
 

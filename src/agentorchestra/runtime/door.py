@@ -51,6 +51,7 @@ from agentorchestra.runtime.run import LOOKED_AT, Run, observe, wait_for
 from agentorchestra.runtime.state import PRIVATE
 from agentorchestra.runtime.worlds import may_be_tried, obvious_mistake, world_of
 from agentorchestra.trust.received import UNDONE
+from agentorchestra.trust.review import review_key
 
 _DECISIONS = ("decision", "final")
 _LAZY = frozenset({EffectKind.RECEIVE})
@@ -162,7 +163,7 @@ async def ledger(passage: Passage) -> Outcome | None:
     if run.replaying:
         run.visited.add(key)
         # What the door itself asked about this effect has no code that asks again.
-        asked = [EffectKey(f"{key.path}.approval", 1)]
+        asked = [EffectKey(f"{key.path}.approval", 1), review_key(key)]
         asked += [EffectKey(f"{key.path}.uncertain", n) for n in range(1, passage.attempt)]
         run.visited.update(one for one in asked if one in run.ledger.records)
     if earlier is not None:

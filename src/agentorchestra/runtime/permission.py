@@ -9,6 +9,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import first_names
 from agentorchestra.runtime.branch import Branch
 from agentorchestra.runtime.planning import with_plan
+from agentorchestra.runtime.review import reviewed
 from agentorchestra.runtime.run import Run
 from agentorchestra.trust.approvals import refused_before, same_call
 from agentorchestra.trust.provenance import origins
@@ -82,7 +83,7 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         reason = question
     else:
         view = await with_plan(branch, effect, run.view())
-        verdict = run.policy.decide(effect, view)
+        verdict = await reviewed(branch, key, effect, view, run.policy.decide(effect, view), base)
         if verdict.action == "allow":
             run.received.reading(effect.tags, effect.arguments)
             return None

@@ -26,7 +26,7 @@ _LONGEST = 200_000
 _SHORT = 500
 
 
-def obedient_model(name: str = "obedient", *, plan: JsonValue = None) -> ScriptedModel:
+def obedient_model(name: str = "obedient", *, plan: JsonValue = None, review: JsonValue = None) -> ScriptedModel:
     """Return a model that makes every call that is spelled out anywhere in its prompt.
 
     `send_mail(to="ann@a.example", body="hello")` is an instruction wherever it stands: in the task, a page, a file's
@@ -40,9 +40,9 @@ def obedient_model(name: str = "obedient", *, plan: JsonValue = None) -> Scripte
 
     Args:
         name: what it is asked for by.
-        plan: see ScriptedModel.
+        plan, review: see ScriptedModel.
     """
-    return ScriptedModel(_obey, name=name, plan=plan)
+    return ScriptedModel(_obey, name=name, plan=plan, review=review)
 
 
 def _obey(request: ModelRequest) -> ModelResponse:

@@ -187,10 +187,8 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
     if not outcome.ok:
         return outcome.error or "nobody could be asked for a plan"
     arguments = effect.get("arguments") or {}
-    text = outcome.response.text
-    fenced = _FENCED.match(text)
     try:
-        value = json.loads(fenced[1] if fenced else text)
+        value = json_in(outcome.response.text)
         if not isinstance(value, dict) or "uses" not in value:
             return 'the reply is no JSON object with the field "uses"'
         shown = arguments.get("sources", ())  # earlier versions recorded their names alone
@@ -208,6 +206,12 @@ def read_plan(effect: Mapping[str, Any], outcome: Outcome) -> Plan | str:
         return str(exc)
     unknown = sorted({one.tool for one in plan.uses} - plan.known - plan.described.keys())
     return f"there is no tool {', '.join(unknown)}; name tools of the list" if unknown else plan
+
+
+def json_in(text: str) -> Any:
+    """Return the JSON of a reply, also from a code block; JSONDecodeError for other texts."""
+    fenced = _FENCED.match(text)
+    return json.loads(fenced[1] if fenced else text)
 
 
 # -- a call and the plan ---------------------------------------------------------------------------------------------
@@ -279,7 +283,7 @@ class _Call:
         of_results = {
             one.path
             for one in self.leaves
-            if (kinds := {source.kind for source in _sources(use, one)})
+            if (kinds := {source.kind for source in sources_of(use, one)})
             and "result" in kinds
             and "composed" not in kinds
         }
@@ -294,7 +298,7 @@ class _Call:
         """Return the arguments that are not from where the use says, with what is wrong."""
         found = {}
         for leaf in self.leaves:
-            sources = _sources(use, leaf)
+            sources = sources_of(use, leaf)
             if leaf.element or (leaf.default and not (leaf.choice and any(one.kind == "task" for one in sources))):
                 continue
             if leaf.path in self.mine and self._may_take(leaf, sources, use):
@@ -325,7 +329,7 @@ class _Call:
         """
         anchors = frozenset(one for source in sources if source.kind == "result" for one in self._meant(source))
         wanted = name_words(leaf.path)
-        if not anchors or not _identifies(leaf) or not wanted - _IDENTIFIERS:
+        if not anchors or not identifies(leaf) or not wanted - _IDENTIFIERS:
             return False
         uncalled = {id(one) for _, one in self.uncalled}
         found = {
@@ -368,14 +372,14 @@ class _Call:
         """
         if _is_named_in(leaf, sources):
             return True
-        if name_words(_name(leaf)) & _WRITTEN and not _identifies(leaf) and not _NO_WORD.search(str(leaf.value)):
+        if name_words(_name(leaf)) & _WRITTEN and not identifies(leaf) and not _NO_WORD.search(str(leaf.value)):
             return False
         others = [each for one in use.arguments if one.sources != sources for each in one.sources]
         return bool(sources) or not _is_named_in(leaf, others)
 
     def _gives_away(self, leaf: Leaf) -> bool:
         """Return True for a value that decides who gets something, how much, or what is acted on."""
-        return _is_destination(leaf) or _identifies(leaf) or self._is_amount(leaf)
+        return is_destination(leaf) or identifies(leaf) or self._is_amount(leaf)
 
     def _fits(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         if source.kind == "user":
@@ -403,7 +407,7 @@ class _Call:
 
     def _may_be_own(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
         reads = self.effect.tags == {Tag.READ, Tag.NETWORK}  # what goes along with a read tells its host something
-        if reads or _is_destination(leaf) or _identifies(leaf) or leaf.path.endswith(KEY):
+        if reads or is_destination(leaf) or identifies(leaf) or leaf.path.endswith(KEY):
             return False
         if "currency" in kinds_of(leaf, self.effect):
             return False  # it says how much an amount is
@@ -441,7 +445,7 @@ class _Call:
     def _is_worked_out(self, leaf: Leaf, use: PlannedUse) -> bool | None:
         """Return whether a number is what the plan's formula gives for a record that is meant; None without any."""
         number = as_number(leaf.value)
-        for source in _sources(use, leaf):
+        for source in sources_of(use, leaf):
             records = [*{id(one.fields): one.fields for one in self._pieces(source) if one.fields}.values()]
             if number is None or not source.formula or not records:
                 continue
@@ -478,7 +482,7 @@ class _Call:
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
-        passed = [one for one in _sources(use, leaf) if one.tool and _names_place(one)]
+        passed = [one for one in sources_of(use, leaf) if one.tool and _names_place(one)]
         return all(
             self.words.hold(place)
             or any(self._is_the_one(Leaf(leaf.path, place), one, use, self._pieces(one)) for one in passed)
@@ -487,11 +491,11 @@ class _Call:
 
     def _goes_elsewhere(self, use: PlannedUse) -> bool:
         """Return True if the call goes to where the user did not say, by an address or by the name that has it."""
-        return any(_is_destination(one) and not self._is_named(one, use) for one in self.free)
+        return any(is_destination(one) and not self._is_named(one, use) for one in self.free)
 
     def _is_named(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if a value stands beside a name of the user's wherever the plan says that it is from."""
-        sources = [one for one in _sources(use, leaf) if one.kind == "result"]
+        sources = [one for one in sources_of(use, leaf) if one.kind == "result"]
         found = [(self._anchors(one), piece) for one in sources for piece in self._pieces(one)]
         beside = [anchors & piece.record for anchors, piece in found if same(leaf.value, piece.text)]
         return bool(beside) and all(beside)
@@ -515,10 +519,10 @@ class _Call:
         value = leaf.value
         if use.times == 1 and not _wants_several(leaf, source) and self._may_mean_unread(source):
             return False
-        if _is_destination(leaf) or self._is_amount(leaf):
+        if is_destination(leaf) or self._is_amount(leaf):
             return self._is_the_one(leaf, source, use, self._pieces(source))
         found = [one for one in self._pieces(source) if one.whole and same(value, one.text)]
-        if source.which or _identifies(leaf) or any(one.fields for one in found):
+        if source.which or identifies(leaf) or any(one.fields for one in found):
             return self._is_meant(leaf, source, use, found) or self._is_the_only_code(leaf, source)
         texts = [text_in(one.value) for one in self._results(source)]
         if isinstance(value, str) and not self._leads_nowhere(leaf, use):
@@ -676,14 +680,14 @@ class _Call:
         if isinstance(leaf.value, bool) or as_number(leaf.value) is None:
             return False
         kinds = kinds_of(leaf, self.effect)
-        return "amount" in kinds or (Tag.SPEND in self.effect.tags and not kinds and not _identifies(leaf))
+        return "amount" in kinds or (Tag.SPEND in self.effect.tags and not kinds and not identifies(leaf))
 
 
-def expected_of(sources: Iterable[PlannedSource]) -> str:
-    """Return in words where the plan says that a value comes from."""
+def expected_of(sources: Iterable[PlannedSource], most: int = 80) -> str:
+    """Return in words where the plan says that a value comes from, each said in so many characters at most."""
     said = []
     for one in sources:
-        what = f" ({harmless(one.what, 80)})" if one.what else ""
+        what = f" ({harmless(one.what, most)})" if one.what else ""
         if one.kind == "result":
             field = f", {harmless(one.where, 40)}" if one.where else ""
             said.append(f"the result of {harmless(one.tool, 60)}{field}{what}")
@@ -695,15 +699,15 @@ def expected_of(sources: Iterable[PlannedSource]) -> str:
 # -- what an argument is ---------------------------------------------------------------------------------------------
 
 
-def _is_destination(leaf: Leaf) -> bool:
+def is_destination(leaf: Leaf) -> bool:
     text = leaf.value.strip() if isinstance(leaf.value, str) else ""
     if isinstance(leaf.value, bool) or (text and (date_of(text) or time_of(text))):
         return False
-    named = not _identifies(leaf) and bool(name_words(_name(leaf)) & _DESTINATIONS)
+    named = not identifies(leaf) and bool(name_words(_name(leaf)) & _DESTINATIONS)
     return named or _shape(text) in ("mailbox", "link", "path", "account")
 
 
-def _identifies(leaf: Leaf) -> bool:
+def identifies(leaf: Leaf) -> bool:
     return not name_words(_name(leaf)).isdisjoint(_IDENTIFIERS)
 
 
@@ -715,7 +719,7 @@ def _top(path: str) -> str:
     return re.split(r"[.\[ ]", path, maxsplit=1)[0]
 
 
-def _sources(use: PlannedUse, leaf: Leaf) -> tuple[PlannedSource, ...]:
+def sources_of(use: PlannedUse, leaf: Leaf) -> tuple[PlannedSource, ...]:
     """Return the sources of the argument, or of the part of it, that the plan names."""
     path = re.sub(r"\[\d+\]| \(key\)", "", leaf.path)
     named = {one.argument: one.sources for one in use.arguments}

@@ -19,11 +19,12 @@ from agentorchestra.core.events import RUN_BRANCH, Event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.mail import TOLD, Mail
 from agentorchestra.core.messages import ToolSchema
-from agentorchestra.core.policy import Policy, PolicyView, Verdict
+from agentorchestra.core.policy import Policy, PolicyView, Reviewing, Verdict
 from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger, parent_key
 from agentorchestra.trust.provenance import SeenProvenance, origins
 from agentorchestra.trust.received import UNDONE, Received, called
+from agentorchestra.trust.review import doubted, doubts_of, review_key
 
 Said = Literal["allowed", "asked", "denied"]
 SAID: tuple[Said, ...] = ("allowed", "asked", "denied")
@@ -199,6 +200,10 @@ def judged_again(
             had = branches.before(key.branch, record.batch or key.n)
             shown = asked.pop(key, seen).model_copy(update={"trusted": had.trusted_values})
             verdict = _verdict(policy, effect, shown, f"{effect.name} at {key} of run {run_id}")
+            if verdict.action == "allow" and isinstance(policy, Reviewing) and policy.wants_review(effect, shown):
+                look = ledger.records.get(review_key(key))
+                if look is not None and look.outcome is not None and (doubts := doubts_of(look.outcome)):
+                    verdict = doubted(effect, doubts)
             question = EffectKey(f"{key.path}{_APPROVAL}", 1) in ledger.records
             passage = _Passage(key, effect, verdict, event.seq, record.started, question, record.batch, {})
             if verdict.action == "ask":

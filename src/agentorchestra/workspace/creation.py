@@ -190,6 +190,7 @@ class RunCreator:
             components=spec.components,
             task_folder=self._parts.host.task_place,
             policy_plan=settings.policy.plan,
+            policy_review=settings.policy.review,
             image=self._image(environments),
             created=parts.clock.now(),
         )

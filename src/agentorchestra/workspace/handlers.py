@@ -78,6 +78,7 @@ class Handlers:
         """Return services with all environments, of which agents are shown some."""
         from agentorchestra.agents.agent import agent_effect
         from agentorchestra.agents.policy_plan import plan_effect
+        from agentorchestra.agents.policy_review import review_effect
         from agentorchestra.agents.requests import request_effect
 
         parts, host = self._parts, self._parts.host
@@ -122,6 +123,7 @@ class Handlers:
             agent_effect=agent_effect,
             request_effect=partial(request_effect, kit),
             plan_effect=partial(plan_effect, kit),
+            review_effect=partial(review_effect, kit),
             granted=granted,
             ended=host.ended,
         )

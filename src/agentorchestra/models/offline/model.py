@@ -39,6 +39,7 @@ class OfflineModel:
 
     native_tools = True
     states_plans = False
+    reviews_calls = False
 
     def __init__(self, name: str = "offline", profile: ModelProfile | None = None) -> None:
         self.name = name

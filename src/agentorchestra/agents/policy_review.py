@@ -1,0 +1,59 @@
+"""The request for a second look at a call (trust/review.py): it shows the user's words, the plan and the call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from agentorchestra.agents.policy_plan import ROLE, shown_tools
+from agentorchestra.agents.requests import model_effect, request_settings, role_of
+from agentorchestra.agents.types import Kit
+from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.effects import Effect
+from agentorchestra.core.errors import UsageError
+from agentorchestra.core.messages import Message
+from agentorchestra.core.messages import system as system_message
+from agentorchestra.core.policy import REVIEW, PolicyView
+from agentorchestra.runtime.session import Session
+from agentorchestra.trust.review import SCHEMA, shown_call, shown_plan
+
+
+def review_effect(kit: Kit, session: Session[Any], effect: Effect, view: PolicyView) -> Effect | None:
+    """Return the request for a second look at a call; None where the run's model takes none.
+
+    Args:
+        session: a branch of the call for it alone.
+        effect: the call.
+        view: the run's, with its plan.
+    """
+    role = role_of(ROLE, session)
+    model = role.model or session.model
+    try:
+        client = kit.models.client(model)
+    except UsageError:
+        return None
+    if not getattr(client, "reviews_calls", True):
+        return None
+    _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
+    called = [kit.tools[effect.name]] if effect.name in kit.tools else []
+    acting, _ = shown_tools(called)
+    earlier = [one.task for one in session.manifest.earlier]
+    words = view.user_content
+    rules, said = kit.prompts.get(REVIEW).messages(
+        tool=acting.get(effect.called, f"- {effect.called}"),
+        expected=shown_plan(effect, view),
+        earlier=earlier,
+        words=[words[0], *words[1 + len(earlier) :]],
+    )
+    call = TextBlock(
+        text=shown_call(effect, view), trust=Trust.UNTRUSTED, source=Source(kind="agent", ref=effect.called)
+    )
+    told = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), call))
+    return model_effect(
+        model,
+        (system_message(rules), told),
+        settings.model_copy(update={"output_schema": SCHEMA}),
+        profile_hash,
+        role=ROLE,
+        purpose=REVIEW,
+        provenance=effect.provenance,
+    )
