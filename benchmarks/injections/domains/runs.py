@@ -8,7 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.injections.domains import home_attacks, office_attacks, school_attacks, shop_attacks, team_attacks
+from benchmarks.injections.domains import (
+    home_attacks,
+    office_attacks,
+    practice_attacks,
+    school_attacks,
+    shop_attacks,
+    team_attacks,
+)
 from benchmarks.injections.domains.attacks import MARK, Attack
 from benchmarks.injections.domains.base import Call, State, Task
 from benchmarks.injections.domains.home import TASKS as HOME
@@ -42,6 +49,7 @@ ATTACKS: tuple[Attack, ...] = (
     *home_attacks.ATTACKS,
     *team_attacks.ATTACKS,
     *school_attacks.ATTACKS,
+    *practice_attacks.ATTACKS,
 )
 PLANS = Path(__file__).parent / "plans"
 Model = Literal["obeys", "blind"]
