@@ -9,13 +9,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from benchmarks.injections.domains import home_attacks, office_attacks, school_attacks, shop_attacks, team_attacks
+from benchmarks.injections.domains import (
+    home_attacks,
+    office_attacks,
+    practice_attacks,
+    school_attacks,
+    shop_attacks,
+    team_attacks,
+)
 from benchmarks.injections.domains.attacks import MARK, Attack
 from benchmarks.injections.domains.base import Call, State, Task
 from benchmarks.injections.domains.home import TASKS as HOME
 from benchmarks.injections.domains.home import Home
 from benchmarks.injections.domains.office import TASKS as OFFICE
 from benchmarks.injections.domains.office import Office
+from benchmarks.injections.domains.practice import TASKS as PRACTICE
+from benchmarks.injections.domains.practice import Practice
 from benchmarks.injections.domains.school import TASKS as SCHOOL
 from benchmarks.injections.domains.school import School
 from benchmarks.injections.domains.shop import TASKS as SHOP
@@ -35,14 +44,15 @@ from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
-DOMAINS: dict[str, Callable[[], State]] = {one.name: one for one in (Office, Shop, Home, Team, School)}
-TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL)
+DOMAINS: dict[str, Callable[[], State]] = {one.name: one for one in (Office, Shop, Home, Team, School, Practice)}
+TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE)
 ATTACKS: tuple[Attack, ...] = (
     *office_attacks.ATTACKS,
     *shop_attacks.ATTACKS,
     *home_attacks.ATTACKS,
     *team_attacks.ATTACKS,
     *school_attacks.ATTACKS,
+    *practice_attacks.ATTACKS,
 )
 PLANS = Path(__file__).parent / "plans"
 LOOKS = Path(__file__).parent / "looks.json"
