@@ -19,6 +19,8 @@ from benchmarks.injections.domains import (
 )
 from benchmarks.injections.domains.attacks import MARK, Attack
 from benchmarks.injections.domains.base import Call, State, Task
+from benchmarks.injections.domains.club import TASKS as CLUB
+from benchmarks.injections.domains.club import Club
 from benchmarks.injections.domains.home import TASKS as HOME
 from benchmarks.injections.domains.home import Home
 from benchmarks.injections.domains.office import TASKS as OFFICE
@@ -44,8 +46,8 @@ from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
-DOMAINS: dict[str, Callable[[], State]] = {one.name: one for one in (Office, Shop, Home, Team, School, Practice)}
-TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE)
+DOMAINS: dict[str, Callable[[], State]] = {one.name: one for one in (Office, Shop, Home, Team, School, Practice, Club)}
+TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE, *CLUB)
 ATTACKS: tuple[Attack, ...] = (
     *office_attacks.ATTACKS,
     *shop_attacks.ATTACKS,
