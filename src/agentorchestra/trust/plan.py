@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import filterfalse
-from typing import Any, NamedTuple, get_args
+from typing import Any, NamedTuple, TypeVar, get_args
 
-from pydantic import ValidationError
+from pydantic import JsonValue, ValidationError
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, Outcome, Tag
@@ -47,6 +47,7 @@ from agentorchestra.trust.words import (
     date_of,
     days_in,
     fold,
+    is_day_of_week,
     is_iban,
     numbers_in,
     time_of,
@@ -81,6 +82,12 @@ _PERCENT = re.compile(
 _LOCAL_PHONE = re.compile(
     r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])|(?<![\w+.,-])0[1-9]\d{7,12}(?![\w-])"
 )
+
+_POSTAL = re.compile(
+    r"(?<![\w.])\d{1,4}[a-z]?,? (?:[A-ZÀ-Þ][\w'’.-]+ ?){2,4}"
+    r"|(?<![\w.])[A-ZÀ-Þ][\w'’.-]+(?: [\w'’.-]+){0,3} \d{1,4}[a-z]?(?=\s*(?:[,\n]|$))"
+)
+"""A street with a number, in either order: "22 Alder Court", "Calle Mayor 4"."""
 
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
@@ -311,7 +318,23 @@ class _Call:
                 continue  # nothing from outside can have made the model write it
             if not any(self._fits(leaf, source, use) for source in sources):
                 found[leaf.path] = self._after(leaf, sources, use) or f"is not from {expected_of(sources)}"
-        return found
+        return found or self._mixed(use)
+
+    def _mixed(self, use: PlannedUse) -> dict[str, str]:
+        """Return the values that the plan takes from one record of a list and that stand together in none."""
+        of_lists: dict[tuple[str, tuple[PlannedTest, ...]], list[Leaf]] = {}
+        for leaf in self.free:
+            sources = sources_of(use, leaf)
+            if "[" not in leaf.path and len(sources) == 1 and sources[0].kind == "result":
+                of_lists.setdefault((sources[0].tool, sources[0].which), []).append(leaf)
+        for (tool, which), leaves in of_lists.items():
+            pieces = [one for one in self._pieces(PlannedSource(kind="result", tool=tool, which=which)) if one.fields]
+            held = [{id(leaf) for leaf in leaves if _holds(one.fields, leaf.value)} for one in pieces]
+            known = set().union(*held)
+            if known and known not in held:
+                listed = [leaf.path for leaf in leaves if id(leaf) in known]
+                return dict.fromkeys(listed, f"belongs to another record of {harmless(tool, 60)} than the others")
+        return {}
 
     def _after(self, leaf: Leaf, sources: Sequence[PlannedSource], use: PlannedUse) -> str:
         """Return what was read before that makes a text doubtful which else could be the model's own."""
@@ -468,6 +491,8 @@ class _Call:
         if not self._goes_elsewhere(use):
             texts += [text_in(one.value) for one in self._results(source)]
         number = as_number(leaf.value)
+        if number is not None and not self._goes_elsewhere(use) and number in self._products(source):
+            return True
         more = max(
             (Decimal(one.replace(",", ".")) for text in self.view.user_content for one in _PERCENT.findall(text)),
             default=0,
@@ -479,6 +504,13 @@ class _Call:
             if unit or not 1900 <= one < 2100
         )
         return number is not None and 0 <= number <= max(known, default=-1)
+
+    def _products(self, source: PlannedSource) -> set[Decimal]:
+        """Return a number of things that the user named times each price in the results that the plan names."""
+        counts = [one for text in self.view.user_content for one, unit in numbers_in(text) if not unit]
+        priced = (each for one in self._results(source) for each in numbers_in(text_in(one.value)))
+        prices = [one for one, unit in priced if unit or one.as_tuple().exponent == -2]
+        return {count * price for count in counts for price in prices if 1 < count < 1000}
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
@@ -522,13 +554,22 @@ class _Call:
         if is_destination(leaf) or self._is_amount(leaf):
             return self._is_the_one(leaf, source, use, self._pieces(source))
         found = [one for one in self._pieces(source) if one.whole and same(value, one.text)]
-        if source.which or identifies(leaf) or any(one.fields for one in found):
+        if identifies(leaf) or any(one.fields for one in found):
             return self._is_meant(leaf, source, use, found) or self._is_the_only_code(leaf, source)
-        texts = [text_in(one.value) for one in self._results(source)]
+        texts = self._texts(source, use)
         if isinstance(value, str) and not self._leads_nowhere(leaf, use):
             # What it links to is judged, unless the whole of what was read is passed on.
             return any(fold(value).strip() == fold(text).strip() for text in texts)
-        return any(words_of((text,)).hold(value) for text in texts)
+        return any(_stands(value, (text,)) for text in texts)
+
+    def _texts(self, source: PlannedSource, use: PlannedUse) -> list[str]:
+        """Return the results of a tool as texts; where the plan has conditions, the one record that meets them."""
+        if not source.which:
+            return [text_in(one.value) for one in self._results(source)]
+        records = [*{text_in(dict(one.fields)): one.fields for one in self._pieces(source)}.values()]
+        if len(records) > 1 and use.times:
+            return []
+        return ["\n".join(text_in(value) for value in one.values()) for one in records]
 
     def _may_mean_unread(self, source: PlannedSource) -> bool:
         """Return True if a list has, besides a record that was read, another one that meets the plan's conditions."""
@@ -553,7 +594,7 @@ class _Call:
         fields = {one.field for one in found}
         pool = [one for one in self._pieces(source) if one.field in fields and one.whole]
         for anchors in (self._anchors(source), self._ids_of_named):
-            if beside := [one for one in pool if anchors & one.record]:
+            if beside := _beside(pool, anchors):
                 pool = beside
                 break
         wanted = self._topics(leaf, source)
@@ -601,6 +642,10 @@ class _Call:
     def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[Piece]) -> bool:
         """Return True if no other value of its kind could have been meant."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
+        if wanted == "words" and "address" in name_words(_name(leaf)) and _POSTAL.search(str(leaf.value)):
+            wanted = "street"
+            if not any(fold(str(leaf.value)) in fold(one.text) for one in pieces):
+                return False  # the rest of it has to stand there too
         alike = [one for piece in pieces for one in _alike(piece, wanted, str(leaf.value))]
         argument = kind_words(leaf, self.effect)
         together = {_plain(one.value, wanted) for one in self.leaves if _top(one.path) == _top(leaf.path)}
@@ -626,7 +671,9 @@ class _Call:
         """Yield ever fewer of the values: all, those of the field that is named, those beside what the user named."""
         yield alike
         if any(one.money for one in alike):
-            alike = [one for one in alike if one.money]
+            alike = [
+                one for one in alike if one.money or one.whole
+            ]  # of a text, numbers that are no amounts do not count
         where, what = name_words(source.where), frozenset(filterfalse(says_nothing, name_words(source.what)))
         if what & _DUE:
             what |= _DUE
@@ -639,7 +686,7 @@ class _Call:
         yield alike
         names = _names_in(self.view.user_content)
         for words in (names, self._meant(source)):
-            if anchored := [one for one in alike if one.record & words]:
+            if anchored := _beside(alike, words):
                 yield anchored
 
     def _is_the_only_code(self, leaf: Leaf, source: PlannedSource) -> bool:
@@ -765,6 +812,10 @@ def _said_in(text: str) -> frozenset[str]:
     )
 
 
+def _holds(record: Mapping[str, JsonValue], value: str | int | float) -> bool:
+    return any(same(value, str(one)) for one in record.values() if isinstance(one, str | int | float))
+
+
 def _ids_in(pieces: Iterable[Piece]) -> set[str]:
     return {fold(one.text).strip() for one in pieces if one.whole and one.fields and one.field & _IDENTIFIERS}
 
@@ -803,6 +854,7 @@ def _stands(value: str | int | float, texts: tuple[str, ...]) -> bool:
         known = words.hold(moment[1]) or (
             day is not None and any((day.month, day.day) in days_in(one) for one in texts)
         )
+        known = known or (day is not None and any(is_day_of_week(day, one) for one in texts))
         return known and (moment[2] is None or words.hold(moment[2]))
     stem, dot, suffix = text.rpartition(".")
     return bool(dot) and len(stem) > 2 and suffix.isalnum() and len(suffix) < 5 and words.hold(stem)
@@ -822,6 +874,9 @@ def _compact(account: str) -> str:
 
 
 # -- what stands in results ------------------------------------------------------------------------------------------
+
+
+_Held = TypeVar("_Held", Piece, "_Alike")
 
 
 class _Alike(NamedTuple):
@@ -847,6 +902,8 @@ def _shape(value: str | int | float, *, amount: bool = False) -> str:
         return "path"
     if _FILE.fullmatch(text) and as_number(text) is None:
         return "file"
+    if _PHONE.fullmatch(text) or _LOCAL_PHONE.fullmatch(text):
+        return "phone"
     return "account" if text in _accounts_in(text) else "words"
 
 
@@ -858,6 +915,10 @@ def _plain(value: str | int | float, shape: str) -> str | Decimal:
     text = str(value).strip()
     if shape == "account":
         return _compact(text)
+    if shape == "phone":
+        return re.sub(r"\D", "", text)
+    if shape == "street":
+        return fold(next(iter(_POSTAL.findall(text)), "")).strip()
     return text if shape in ("link", "path", "file") else fold(text)
 
 
@@ -871,6 +932,10 @@ def _written(text: str, shape: str) -> Iterable[str]:
         return _PATH.findall(text)
     if shape == "file":
         return _FILE.findall(text)
+    if shape == "phone":
+        return [*_PHONE.findall(text), *_LOCAL_PHONE.findall(text)]
+    if shape == "street":
+        return [one.strip() for one in _POSTAL.findall(text)]
     return _accounts_in(text)
 
 
@@ -897,6 +962,12 @@ def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:
         found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
     for known, whole in found:
         yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, money=False)
+
+
+def _beside(pool: Sequence[_Held], words: frozenset[str]) -> list[_Held]:
+    """Return what stands in a record with one of these words; a word that all of them have tells none from another."""
+    common = frozenset.intersection(*(one.record for one in pool)) if len(pool) > 1 else frozenset()
+    return [one for one in pool if one.record & (words - common)]
 
 
 def _clauses(piece: Piece) -> Iterator[Piece]:

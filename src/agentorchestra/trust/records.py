@@ -37,6 +37,9 @@ _COLUMN = re.compile(r"[^\W\d][\w %/.-]{0,40}")
 DAY = re.compile(r"\d{4}-\d{2}(?:-\d{2}(?:[T ]\d{2}:\d{2}(?::\d{2})?(?:Z|[+-]\d{2}:?\d{2})?)?)?")
 """A month, a day, or a day with its time."""
 
+_NO_YEAR = re.compile(r"\d{2}-\d{2}")
+"""A day in the user's words, which leave the year out."""
+
 
 class Piece(NamedTuple):
     """A piece of a result: the words of its field and of its label in a text, its text, the words of its record."""
@@ -201,8 +204,8 @@ def _meets(record: Mapping[str, JsonValue], test: PlannedTest) -> bool:
 
 
 def _is(value: str, wanted: str) -> bool:
-    if DAY.fullmatch(wanted) and DAY.fullmatch(value):
-        return value.startswith(wanted)
+    if DAY.fullmatch(value) and (DAY.fullmatch(wanted) or _NO_YEAR.fullmatch(wanted)):
+        return value.removeprefix(value[:5] if _NO_YEAR.fullmatch(wanted) else "").startswith(wanted)
     if not wanted:
         return not value
     return same(wanted, value) or (wanted[0].isupper() and _has(value, wanted))  # a name, of which there may be more
@@ -223,6 +226,8 @@ def _pair(one: str, other: str) -> Iterator[tuple[Any, Any]]:
     """Yield two values that can be compared: numbers, or days and times as exactly as the coarser one."""
     if (left := as_number(one)) is not None and (right := as_number(other)) is not None:
         yield left, right
+    elif DAY.fullmatch(one) and _NO_YEAR.fullmatch(other):
+        yield one[5:10], other
     elif DAY.fullmatch(one) and DAY.fullmatch(other):
         exact = min(len(one), len(other))
         yield one[:exact].replace("T", " "), other[:exact].replace("T", " ")

@@ -13,20 +13,28 @@ from typing import Any
 
 from pydantic import JsonValue
 
-from agentorchestra.core.effects import Effect, Outcome
+from agentorchestra.core.effects import BLOCKS, Effect, Outcome
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import REVIEW, PlannedUse, PolicyView, Verdict
 from agentorchestra.trust.arguments import Leaf, harmless, leaves_of
 from agentorchestra.trust.plan import expected_of, identifies, is_destination, json_in, sources_of
-from agentorchestra.trust.records import Piece, pieces_of, same
+from agentorchestra.trust.records import Piece, pieces_of, same, text_in
 from agentorchestra.trust.roles import name_words
-from agentorchestra.trust.words import date_of, time_of
+from agentorchestra.trust.words import date_of, time_of, words_of
 
 MOST_TEXT = 6_000
 """Characters of a text in the call that are shown; a longer one is cut in its middle."""
 
 MOST_FIELD = 120
 """Characters of a field of a record that are shown."""
+
+MIN_PLACED, MOST_PLACED = 2, 200
+"""Characters of a value of which it is shown where it stands."""
+
+AROUND = 120
+"""Characters before and behind it."""
+
+MOST_PLACES = 3
 
 _EMPTY: tuple[JsonValue, ...] = ("", None, [], {})
 
@@ -67,6 +75,8 @@ def shown_call(effect: Effect, view: PolicyView) -> str:
     if named:
         shown["records"] = [*named]
         shown["other records of the same lists"] = [*others]
+    if places := _places(effect, view):
+        shown["where else its values stand"] = [*places]
     return json.dumps(shown, ensure_ascii=False, indent=1)
 
 
@@ -134,10 +144,40 @@ def _records(effect: Effect, view: PolicyView) -> tuple[list[JsonValue], list[Js
     return named, [one for one in others if one not in named][:MOST_OTHERS]
 
 
-def _fields(leaf: Leaf, effect: Effect, view: PolicyView) -> frozenset[str] | None:
-    """Return the words of the fields that hold a value by which a call names a record: none for any field.
+def _places(effect: Effect, view: PolicyView) -> list[JsonValue]:
+    """Return the places in texts that were read from which the values of a call may be, with the words around them."""
+    found: list[JsonValue] = []
+    words = words_of(view.user_content)
+    for leaf in leaves_of(effect):
+        text = str(leaf.value).strip()
+        if leaf.default or leaf.choice or not MIN_PLACED <= len(text) <= MOST_PLACED or words.hold(leaf.value):
+            continue
+        near = re.compile(rf"(?<!\w).{{0,{AROUND}}}(?<!\w){re.escape(text)}(?!\w).{{0,{AROUND}}}", re.DOTALL | re.I)
+        places = [
+            {"argument": leaf.path, "read by": f"{name} {json.dumps(one.arguments, ensure_ascii=False)}", "text": place}
+            for name, each in view.results().items()
+            for one in each
+            if one.untrusted
+            for place in near.findall(_running_text(one.value))
+        ]
+        found += places[:MOST_PLACES]
+    return found
 
-    None for a value that names none.
+
+def _running_text(value: JsonValue) -> str:
+    """Return the texts in a result that are no short fields of records."""
+    if isinstance(value, dict) and BLOCKS not in value:
+        return "\n".join(filter(None, map(_running_text, value.values())))
+    if isinstance(value, list):
+        return "\n".join(filter(None, map(_running_text, value)))
+    text = text_in(value) if isinstance(value, str | dict) else ""
+    return text if len(text) > MOST_FIELD or "\n" in text else ""
+
+
+def _fields(leaf: Leaf, effect: Effect, view: PolicyView) -> frozenset[str] | None:
+    """Return the words in the names of fields where a value stands that names a record; None for other values.
+
+    What names a record by itself (an id, a mailbox) may stand in any field: then there are no words.
     """
     text = str(leaf.value)
     if identifies(leaf) or is_destination(leaf):

@@ -20,6 +20,7 @@ from agentorchestra.trust.addresses import may_address
 from agentorchestra.trust.arguments import KEY, Leaf
 from agentorchestra.trust.words import (
     CURRENCIES,
+    DAYS_OF_WEEK,
     MONTHS,
     SPELT,
     as_decimal,
@@ -63,11 +64,7 @@ _EMPTY = _ARTICLES | _words(
 )
 """Words that say nothing by themselves, or fit everything."""
 
-WEEKDAYS = _words(
-    "monday tuesday wednesday thursday friday saturday sunday montag dienstag mittwoch donnerstag freitag samstag "
-    "sonntag lundi mardi mercredi jeudi vendredi samedi dimanche lunes martes miércoles jueves viernes sábado domingo "
-    "today tomorrow heute morgen demain aujourd hui hoy mañana"
-)
+WEEKDAYS = _words(f"{' '.join(DAYS_OF_WEEK)} today tomorrow heute morgen demain aujourd hui hoy mañana")
 _GERMAN = _words("der das und eine einen einem für ich bitte mit von zu dem den auf meine mein ist nicht vom zum")
 
 

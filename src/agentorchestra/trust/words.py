@@ -408,6 +408,15 @@ _DAYS = (
     ),
     re.compile(rf"(?<!\w)(?P<n>{_NAMES})\.?\s+(?P<d>\d{{1,2}})(?:st|nd|rd|th)?(?!\w|,?\s+\d{{4}}(?!\w))"),
 )
+DAYS_OF_WEEK = (
+    "monday montag lundi lunes",
+    "tuesday dienstag mardi martes",
+    "wednesday mittwoch mercredi miércoles",
+    "thursday donnerstag jeudi jueves",
+    "friday freitag vendredi viernes",
+    "saturday samstag samedi sábado",
+    "sunday sonntag dimanche domingo",
+)
 _SLASHED = re.compile(r"(?<![\w/])(?P<a>\d{1,2})/(?P<b>\d{1,2})/(?P<y>\d{4})(?![\w/])")
 _CLOCK = re.compile(
     r"(?<![\w:.])(?P<h>\d{1,2})(?:(?::|(?=\.\d\d\s?uhr)\.|(?<=\d)h)(?P<m>\d{2}))?(?::00)?\s?"
@@ -437,6 +446,13 @@ def days_in(text: str) -> frozenset[tuple[int, int]]:
     """Return the months and days of the dates without a year in a text."""
     found = (match.groupdict() for pattern in _DAYS for match in pattern.finditer(fold(text)))
     return frozenset((MONTHS[one["n"]], int(one["d"])) for one in found)
+
+
+def is_day_of_week(day: date, text: str) -> bool:
+    """Return True if a text says a date as a day of the week and of the month: "Friday the 19th"."""
+    named = "|".join(DAYS_OF_WEEK[day.weekday()].split())
+    said = rf"(?<!\w)(?:{named}),? (?:the |den |le |el )?0?{day.day}(?:st|nd|rd|th|\.)?(?!\w|[.,:]\d)"
+    return re.search(said, fold(text)) is not None
 
 
 def date_of(text: str) -> date | None:
