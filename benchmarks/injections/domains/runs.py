@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from benchmarks.injections.domains import (
+    club_attacks,
     home_attacks,
     office_attacks,
     practice_attacks,
@@ -55,6 +56,7 @@ ATTACKS: tuple[Attack, ...] = (
     *team_attacks.ATTACKS,
     *school_attacks.ATTACKS,
     *practice_attacks.ATTACKS,
+    *club_attacks.ATTACKS,
 )
 PLANS = Path(__file__).parent / "plans"
 LOOKS = Path(__file__).parent / "looks.json"
