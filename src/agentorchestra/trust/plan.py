@@ -322,12 +322,15 @@ class _Call:
 
     def _mixed(self, use: PlannedUse) -> dict[str, str]:
         """Return the values that the plan takes from one record of a list and that stand together in none."""
-        of_lists: dict[tuple[str, tuple[PlannedTest, ...]], list[Leaf]] = {}
+        of_lists: dict[tuple[str, tuple[PlannedTest, ...]], list[tuple[Leaf, str]]] = {}
         for leaf in self.free:
             sources = sources_of(use, leaf)
             if "[" not in leaf.path and len(sources) == 1 and sources[0].kind == "result":
-                of_lists.setdefault((sources[0].tool, sources[0].which), []).append(leaf)
-        for (tool, which), leaves in of_lists.items():
+                of_lists.setdefault((sources[0].tool, sources[0].which), []).append((leaf, sources[0].where))
+        for (tool, which), wanted in of_lists.items():
+            leaves = [leaf for leaf, _ in wanted]
+            if len({where for _, where in wanted}) < len(wanted):
+                continue  # what stands in one field is of several records
             pieces = [one for one in self._pieces(PlannedSource(kind="result", tool=tool, which=which)) if one.fields]
             held = [{id(leaf) for leaf in leaves if _holds(one.fields, leaf.value)} for one in pieces]
             known = set().union(*held)
