@@ -423,7 +423,8 @@ class _Call:
         """
         if isinstance(leaf.value, bool) or self._names_another(leaf, (source,)) or self._is_piece(leaf, (source,)):
             return False
-        said, named = (_stands(leaf.value, texts) for texts in (self.view.user_content, (source.what,)))
+        own = (*self.view.user_content, *_words_of_tool(self.effect))
+        said, named = (_stands(leaf.value, texts) for texts in (own, (source.what,)))
         return said and named if self._gives_away(leaf) else said or named
 
     # -- composed --
@@ -485,17 +486,18 @@ class _Call:
         return None
 
     def _is_covered(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
-        """Return True if an amount that was worked out is no larger than one that the user named.
+        """Return True if an amount that was worked out is no larger than one that the user named, or a known product.
 
         A percentage of the user's may be added to it. Where it goes to somebody whom the user named, one in the
         results that the plan names will do.
         """
-        texts = [*self.view.user_content]
-        if not self._goes_elsewhere(use):
-            texts += [text_in(one.value) for one in self._results(source)]
         number = as_number(leaf.value)
-        if number is not None and not self._goes_elsewhere(use) and number in self._products(source):
-            return True
+        if number is None or number < 0:
+            return False
+        named = not self._goes_elsewhere(use)
+        texts = [*self.view.user_content]
+        if named:
+            texts += [text_in(one.value) for one in self._results(source)]
         more = max(
             (Decimal(one.replace(",", ".")) for text in self.view.user_content for one in _PERCENT.findall(text)),
             default=0,
@@ -506,14 +508,29 @@ class _Call:
             for one, unit in numbers_in(text)
             if unit or not 1900 <= one < 2100
         )
-        return number is not None and 0 <= number <= max(known, default=-1)
+        return number <= max(known, default=-1) or self._is_product(number, leaf, use, named=named)
 
-    def _products(self, source: PlannedSource) -> set[Decimal]:
-        """Return a number of things that the user named times each price in the results that the plan names."""
-        counts = [one for text in self.view.user_content for one, unit in numbers_in(text) if not unit]
-        priced = (each for one in self._results(source) for each in numbers_in(text_in(one.value)))
-        prices = [one for one, unit in priced if unit or one.as_tuple().exponent == -2]
-        return {count * price for count in counts for price in prices if 1 < count < 1000}
+    def _is_product(self, number: Decimal, leaf: Leaf, use: PlannedUse, *, named: bool) -> bool:
+        """Return True if an amount is a price in the results that the plan names times a number that is known.
+
+        That is one of the user's words, or the sum of a field over the records that hold a name of the user's. If the
+        amount does not go to somebody whom the user named, it has to be the only price there.
+        """
+        sources = [one for one in sources_of(use, leaf) if one.tool]
+        results = [*{id(given): given for one in sources for given in self._results(one)}.values()]
+        found = (each for one in results for each in numbers_in(text_in(one.value)))
+        prices = {one for one, unit in found if unit or one.as_tuple().exponent == -2}
+        if not named and len(prices) > 1:
+            return False
+        times = {one for text in self.view.user_content for one, unit in numbers_in(text) if not unit}
+        names = frozenset(name for one in sources for name in self._anchors(one))
+        sums: dict[tuple[int, frozenset[str]], Decimal] = {}
+        for at, given in enumerate(results):
+            for piece in _beside([one for one in pieces_of(given) if one.whole and one.fields], names):
+                if (value := as_number(piece.text)) is not None:
+                    sums[at, piece.field] = sums.get((at, piece.field), Decimal(0)) + value
+        times |= {*sums.values()}
+        return any(is_rounded(number, float(price * one)) for price in prices for one in times if one > 1)
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
@@ -532,7 +549,7 @@ class _Call:
         """Return True if a value stands beside a name of the user's wherever the plan says that it is from."""
         sources = [one for one in sources_of(use, leaf) if one.kind == "result"]
         found = [(self._anchors(one), piece) for one in sources for piece in self._pieces(one)]
-        beside = [anchors & piece.record for anchors, piece in found if same(leaf.value, piece.text)]
+        beside = [anchors & piece.record for anchors, piece in found if str(leaf.value) in piece.text]
         return bool(beside) and all(beside)
 
     # -- from a result --
@@ -646,9 +663,9 @@ class _Call:
         """Return True if no other value of its kind could have been meant."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
         if wanted == "words" and "address" in name_words(_name(leaf)) and _POSTAL.search(str(leaf.value)):
-            wanted = "street"
-            if not any(fold(str(leaf.value)) in fold(one.text) for one in pieces):
-                return False  # the rest of it has to stand there too
+            streets = {one for piece in pieces for one in _written(piece.text, "street")}
+            whole = any(fold(str(leaf.value)) in fold(one.text) for one in pieces)
+            return whole and all(one in str(leaf.value) for one in streets)
         alike = [one for piece in pieces for one in _alike(piece, wanted, str(leaf.value))]
         argument = kind_words(leaf, self.effect)
         together = {_plain(one.value, wanted) for one in self.leaves if _top(one.path) == _top(leaf.path)}
@@ -829,6 +846,15 @@ def _shown(name: str, given: Given) -> str:
     return f"{harmless(name, 60)}({values})"
 
 
+def _words_of_tool(effect: Effect) -> tuple[str, ...]:
+    """Return what a tool says of its arguments, in its author's words."""
+    declared = effect.declared
+    if declared is None or declared.trust is Trust.UNTRUSTED:
+        return ()
+    described = (one.get("description") for one in declared.parameters.get("properties", {}).values())
+    return tuple(one for one in described if isinstance(one, str))
+
+
 def _names_place(source: PlannedSource) -> bool:
     said = name_words(source.what) - name_words(source.tool)  # what stands in a mail is no mailbox
     return bool((name_words(source.where) | said) & _PLACES)
@@ -920,8 +946,6 @@ def _plain(value: str | int | float, shape: str) -> str | Decimal:
         return _compact(text)
     if shape == "phone":
         return re.sub(r"\D", "", text)
-    if shape == "street":
-        return fold(next(iter(_POSTAL.findall(text)), "")).strip()
     return text if shape in ("link", "path", "file") else fold(text)
 
 
