@@ -546,10 +546,18 @@ class _Call:
         return any(is_destination(one) and not self._is_named(one, use) for one in self.free)
 
     def _is_named(self, leaf: Leaf, use: PlannedUse) -> bool:
-        """Return True if a value stands beside a name of the user's wherever the plan says that it is from."""
+        """Return True if a value stands beside a name of the user's wherever the plan says that it is from.
+
+        In the text of a record (a mail), beside it are the other fields.
+        """
         sources = [one for one in sources_of(use, leaf) if one.kind == "result"]
         found = [(self._anchors(one), piece) for one in sources for piece in self._pieces(one)]
-        beside = [anchors & piece.record for anchors, piece in found if str(leaf.value) in piece.text]
+        beside = [anchors & piece.record for anchors, piece in found if same(leaf.value, piece.text)]
+        beside += [
+            anchors & tokens(text_in([one for one in piece.fields.values() if piece.text not in str(one)]))
+            for anchors, piece in found
+            if piece.fields and not same(leaf.value, piece.text) and str(leaf.value) in piece.text
+        ]
         return bool(beside) and all(beside)
 
     # -- from a result --
