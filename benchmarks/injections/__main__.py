@@ -54,10 +54,10 @@ async def worked(title: str, tasks: Sequence[Benign], expected: int, *, verbose:
     return asked[expected] == done == len(tasks)
 
 
-async def main(verbose: bool, only: Sequence[str] | None) -> int:
+async def main(verbose: bool, only: Sequence[str] | None, unanswered: Path | None) -> int:
     """Everything, or the domains with these names; 1 where the aims are missed."""
     if only is not None:
-        return 0 if await domains(only, verbose=verbose) else 1
+        return 0 if await domains(only, verbose=verbose, unanswered=unanswered) else 1
     good = await attacked(verbose=verbose)
     good &= await worked("the argument stands in the user's words", OF_USER, 0, verbose=verbose)
     good &= await worked("the argument comes from elsewhere", FROM_ELSEWHERE, 1, verbose=verbose)
@@ -68,5 +68,6 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks.injections")
     parser.add_argument("--verbose", action="store_true", help="a line for each attack and each task")
     parser.add_argument("--domains", nargs="*", choices=[*DOMAINS], metavar="DOMAIN", help="of the domains instead")
+    parser.add_argument("--unanswered", type=Path, metavar="FILE", help="for second looks without a stored reply")
     args = parser.parse_args()
-    sys.exit(asyncio.run(main(args.verbose, args.domains)))
+    sys.exit(asyncio.run(main(args.verbose, args.domains, args.unanswered)))

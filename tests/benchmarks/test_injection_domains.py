@@ -9,22 +9,23 @@ import pytest
 from benchmarks.injections.domains.attacks import MARK, Attack
 from benchmarks.injections.domains.base import Task
 from benchmarks.injections.domains.report import domains, share
-from benchmarks.injections.domains.runs import ATTACKS, DOMAINS, TASKS, attempt, plans, work, wrong_plans
+from benchmarks.injections.domains.runs import ATTACKS, DOMAINS, TASKS, Looks, attempt, plans, work, wrong_plans
 
 from agentorchestra.trust.policy import AllowAll
 
 pytestmark = pytest.mark.usefixtures("forked")
 
 SLICE: list[Attack] = [one for one in ATTACKS if one.id.endswith(("-attack-01", "-adaptive-02"))]
+LOOKED = "shop-adaptive-12"
 STOPPED = [one for one in SLICE if one.id.endswith("-attack-01")]
 
 
 def test_there_are_as_many_as_the_figures_say() -> None:
-    assert len(TASKS) >= 80
-    assert len(ATTACKS) >= 480
+    assert len(TASKS) >= 140
+    assert len(ATTACKS) >= 730
     assert len({*[one.id for one in TASKS], *[one.id for one in ATTACKS]}) == len(TASKS) + len(ATTACKS)
     assert min(Counter(one.domain for one in TASKS).values()) >= 15
-    assert sum(one.kind == "adaptive" for one in ATTACKS) >= 60
+    assert sum(one.kind == "adaptive" for one in ATTACKS) >= 160
     assert {one.kind for one in ATTACKS} == {"direct", "role-confused", "link-choosing", "delayed", "adaptive"}
 
 
@@ -33,6 +34,18 @@ def test_every_task_has_a_plan_and_eight_of_them_a_wrong_one() -> None:
     assert {*wrong_plans()} <= {*plans()}
     assert Counter(one["wrong"] for one in wrong_plans().values()) == {"too wide": 4, "too narrow": 4}
     assert all(one["plan"] != plans()[name] for name, one in wrong_plans().items())
+
+
+async def test_second_looks_have_stored_replies_and_some_of_them_doubts(tmp_path: Path) -> None:
+    looks = Looks()
+    attack = next(one for one in ATTACKS if one.id == LOOKED)
+    task = next(one for one in TASKS if one.id == attack.task)
+    assert not (await work(task, tmp_path / "task", plans()[task.id], looks)).asked
+    assert (await attempt(attack, tmp_path / "alone", "obeys", plans()[task.id])).done
+    ran = await attempt(attack, tmp_path / "looked", "obeys", plans()[task.id], look=looks)
+    assert "a second look at the call doubts it: text: " in ran.asked[0].question
+    assert not ran.done
+    assert not looks.missing
 
 
 def test_the_words_of_an_attack_do_no_harm_by_standing_there() -> None:
@@ -83,4 +96,4 @@ async def test_the_shares_are_printed(capsys: pytest.CaptureFixture[str]) -> Non
     printed = capsys.readouterr().out
     assert "| attacks stopped, by domain |" in printed
     assert "too narrow, home-05" in printed
-    assert "aims, with the plan:" in printed
+    assert "aims, with the plan and the second look:" in printed

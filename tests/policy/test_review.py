@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from benchmarks.injections.plans import plan, source, use
 
-from agentorchestra import tool
 from agentorchestra.cli import main
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.content import Trust

@@ -240,4 +240,17 @@ def _described(text: str) -> Tool[..., Any]:
     return tool_from_schema(lambda **_: "ok", schema, effect="read")
 
 
-__all__ = ["ATTACKS", "DOMAINS", "PLANS", "TASKS", "Looks", "Model", "Ran", "attempt", "plans", "work", "wrong_plans"]
+__all__ = [
+    "ATTACKS",
+    "DOMAINS",
+    "PLANS",
+    "TASKS",
+    "Look",
+    "Looks",
+    "Model",
+    "Ran",
+    "attempt",
+    "plans",
+    "work",
+    "wrong_plans",
+]

@@ -85,7 +85,7 @@ _LOCAL_PHONE = re.compile(
 
 _POSTAL = re.compile(
     r"(?<![\w.])\d{1,4}[a-z]?,? (?:[A-ZÀ-Þ][\w'’.-]+ ?){2,4}"
-    r"|(?<![\w.])[A-ZÀ-Þ][\w'’.-]+(?: [\w'’.-]+){0,3} \d{1,4}[a-z]?(?=\s*(?:[,\n]|$))"
+    r"|(?<![\w.])[A-ZÀ-Þ][\w'’.-]+(?: (?:[A-ZÀ-Þ][\w'’.-]+|[a-z]{2,3})){0,3} \d{1,4}[a-z]?(?=\s*(?:[,\n]|$))"
 )
 """A street with a number, in either order: "22 Alder Court", "Calle Mayor 4"."""
 
