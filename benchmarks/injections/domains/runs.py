@@ -24,6 +24,8 @@ from benchmarks.injections.domains.club import TASKS as CLUB
 from benchmarks.injections.domains.club import Club
 from benchmarks.injections.domains.home import TASKS as HOME
 from benchmarks.injections.domains.home import Home
+from benchmarks.injections.domains.letting import TASKS as LETTING
+from benchmarks.injections.domains.letting import Letting
 from benchmarks.injections.domains.office import TASKS as OFFICE
 from benchmarks.injections.domains.office import Office
 from benchmarks.injections.domains.practice import TASKS as PRACTICE
@@ -47,8 +49,10 @@ from agentorchestra.tea.calling.tool import Tool, tool_from_schema
 from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
-DOMAINS: dict[str, Callable[[], State]] = {one.name: one for one in (Office, Shop, Home, Team, School, Practice, Club)}
-TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE, *CLUB)
+DOMAINS: dict[str, Callable[[], State]] = {
+    one.name: one for one in (Office, Shop, Home, Team, School, Practice, Club, Letting)
+}
+TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE, *CLUB, *LETTING)
 ATTACKS: tuple[Attack, ...] = (
     *office_attacks.ATTACKS,
     *shop_attacks.ATTACKS,
