@@ -12,6 +12,7 @@ from typing import Any, Literal
 from benchmarks.injections.domains import (
     club_attacks,
     home_attacks,
+    letting_attacks,
     office_attacks,
     practice_attacks,
     school_attacks,
@@ -61,6 +62,7 @@ ATTACKS: tuple[Attack, ...] = (
     *school_attacks.ATTACKS,
     *practice_attacks.ATTACKS,
     *club_attacks.ATTACKS,
+    *letting_attacks.ATTACKS,
 )
 PLANS = Path(__file__).parent / "plans"
 LOOKS = Path(__file__).parent / "looks.json"
