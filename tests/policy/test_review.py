@@ -12,16 +12,17 @@ from benchmarks.injections.plans import plan, source, use
 
 from agentorchestra.cli import main
 from agentorchestra.core.budget import Budget
-from agentorchestra.core.content import Trust
+from agentorchestra.core.content import TextBlock, Trust
+from agentorchestra.core.effects import Effect, EffectKind, Tag
 from agentorchestra.core.errors import ModelRequestError
 from agentorchestra.core.messages import ModelRequest
-from agentorchestra.core.policy import Given, PolicyView
+from agentorchestra.core.policy import Given, Plan, PolicyView
 from agentorchestra.core.settings import PolicySettings
 from agentorchestra.log.ledger import Ledger
 from agentorchestra.models.render import render_message
 from agentorchestra.testing import call
 from agentorchestra.trust.policy import DefaultPolicy
-from agentorchestra.trust.review import review_key
+from agentorchestra.trust.review import review_key, shown_call
 from tests.policy.test_plan import ACCOUNT, DONE, GOOD, PAY, READ, Desk
 
 NOTHING: dict[str, Any] = {"doubts": []}
@@ -65,79 +66,73 @@ async def test_it_sees_the_words_the_plan_and_the_call_and_nothing_that_was_read
     assert "system" not in {message.role for message in (told,)}
 
 
-RECORDS = [
-    {"id": "B1", "room": "gym", "for": "Choir", "remark": "x" * 500},
-    {"id": "B2", "room": "hall", "for": "Chess", "remark": ""},
-]
-MAIL = {
-    "id": "m1",
-    "body": "Good day,\nplease cancel the choir. My number is 0151 496 0111, the safe has 81-22-07.\nIvo",
-}
-
-
-def _shown(arguments: dict[str, Any], results: dict[str, list[Any]], task: str = "Cancel the choir.") -> dict[str, Any]:
-    from agentorchestra.core.effects import Effect, EffectKind, Tag
-    from agentorchestra.core.policy import Plan
-    from agentorchestra.trust.review import shown_call
-
-    stated = plan(
-        use(
-            "cancel",
-            booking_id=[source("result", "list_bookings", "id", "the choir")],
-            phone=[source("result", "mail")],
-        )
+BOOKINGS = [{"id": "B1", "room": "gym", "for": "Choir"}, {"id": "B2", "room": "hall", "for": "Chess"}]
+CHOIR = plan(
+    use(
+        "cancel",
+        booking_id=[source("result", "list_bookings", "id", "the choir")],
+        text=[source("composed", "read_mail")],
     )
+)
+
+
+def _shown(arguments: dict[str, Any], results: dict[str, list[Any]]) -> list[TextBlock]:
     effect = Effect(
         kind=EffectKind.INVOKE_TOOL, component="cancel@1.0.0", arguments=arguments, tags=frozenset({Tag.SEND})
     )
-    view = PolicyView(
-        user_content=(task,),
-        plan=lambda: Plan(uses=stated["uses"], known=frozenset({"cancel"})),
-        results=lambda: {
-            name: [Given({"day": "Friday"}, one, True) for one in given] for name, given in results.items()
-        },
+    given = {name: [Given({"day": "Friday"}, one, True) for one in each] for name, each in results.items()}
+    planned = Plan(uses=CHOIR["uses"], known=frozenset({"cancel"}))
+    return shown_call(effect, PolicyView(user_content=("Cancel it.",), plan=lambda: planned, results=lambda: given))
+
+
+def test_what_the_plan_names_as_source_is_shown_and_what_else_was_read_is_not() -> None:
+    results: dict[str, list[Any]] = {
+        "list_bookings": [BOOKINGS],
+        "read_mail": [{"body": "Please."}],
+        "open_safe": ["81-22-07"],
+    }
+    call, *material = _shown({"booking_id": "B2"}, results)
+    assert json.loads(call.text) == {"tool": "cancel", "arguments": {"booking_id": "B2"}, "done before": []}
+    assert [(one.source.ref, one.source.place) for one in material if one.source is not None] == [
+        ("list_bookings", "day='Friday'"),
+        ("read_mail", "day='Friday'"),
+    ]
+    assert json.loads(material[0].text) == BOOKINGS
+    assert {one.trust for one in (call, *material)} == {Trust.UNTRUSTED}
+
+
+def test_a_result_of_another_tool_is_shown_if_it_has_the_record_that_the_call_names() -> None:
+    _, *material = _shown(
+        {"booking_id": "B2"}, {"find": [[{"ref": "B2", "note": "moved"}]], "other": [[{"ref": "B3"}]]}
     )
-    found: dict[str, Any] = json.loads(shown_call(effect, view))
-    return found
+    assert [one.source.ref for one in material if one.source is not None] == ["find"]
 
 
-def test_the_record_that_a_call_names_is_shown_cut_beside_others_of_its_list() -> None:
-    shown = _shown({"booking_id": "B2"}, {"list_bookings": [RECORDS]})
-    assert shown["records"] == [{"id": "B2", "room": "hall", "for": "Chess"}]
-    (other,) = shown["other records of the same lists"]
-    assert other["for"] == "Choir"
-    assert len(other["remark"]) < 200
+def test_what_was_done_before_is_shown() -> None:
+    call, *_ = _shown({"booking_id": "B2"}, {"cancel": ["cancelled"]})
+    assert json.loads(call.text)["done before"] == [{"tool": "cancel", "arguments": {"day": "Friday"}}]
 
 
-def test_of_a_text_the_words_around_a_value_are_shown() -> None:
-    shown = _shown({"phone": "0151 496 0111"}, {"mail": [MAIL]})
-    (place,) = shown["where else its values stand"]
-    assert place["argument"] == "phone"
-    assert place["read by"] == 'mail {"day": "Friday"}'
-    assert "My number is 0151 496 0111" in place["text"]
-    assert "records" not in shown
-    # A value of the user's is looked up nowhere.
-    assert "where else its values stand" not in _shown(
-        {"phone": "0151 496 0111"}, {"mail": [MAIL]}, task="Call 0151 496 0111 and cancel."
-    )
+def test_long_texts_are_cut_and_the_places_of_the_values_kept() -> None:
+    letter = "Good day. " + "x" * 9_000 + " The hall is B7, please. " + "y" * 9_000 + "END"
+    call, material = _shown({"booking_id": "B7", "text": "a" * 9_000 + "END"}, {"read_mail": [letter]})
+    said = json.loads(call.text)["arguments"]["text"]
+    assert said.endswith("END")
+    assert "characters …" in said
+    assert material.text.startswith("Good day. ")
+    assert "The hall is B7, please." in material.text
+    assert "END" not in material.text
+    assert len(material.text) < 4_100
 
 
-def test_a_long_text_of_the_call_is_cut_in_its_middle() -> None:
-    shown = _shown({"text": "a" * 9_000 + "END"}, {})
-    assert shown["arguments"]["text"].endswith("END")
-    assert "characters …" in shown["arguments"]["text"]
+def test_of_very_many_results_the_last_ones_are_shown() -> None:
+    _, *material = _shown({"booking_id": "B7"}, {"read_mail": [f"{n} " + "x" * 3_900 for n in range(9)]})
+    assert [one.text[0] for one in material] == ["4", "5", "6", "7", "8"]
 
 
 @pytest.mark.parametrize(
     ("task", "stated", "steps", "settings"),
     [
-        # Each value is the user's.
-        (
-            f"Read the bill, then pay 340 euros to {ACCOUNT}.",
-            plan(PAY),
-            [READ, call("pay", to=ACCOUNT, amount=340)],
-            {},
-        ),
         # Nothing untrusted was read.
         ("Pay the bill.", plan(use("pay", to=[source("composed")])), [call("pay", to=ACCOUNT, amount=1)], {}),
         ("Pay the bill.", plan(PAY), [READ, GOOD], {"review": "off"}),

@@ -7,7 +7,7 @@ from typing import Any
 from agentorchestra.agents.policy_plan import ROLE, shown_tools
 from agentorchestra.agents.requests import model_effect, request_settings, role_of
 from agentorchestra.agents.types import Kit
-from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.content import TextBlock, Trust
 from agentorchestra.core.effects import Effect
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.messages import Message
@@ -44,10 +44,7 @@ def review_effect(kit: Kit, session: Session[Any], effect: Effect, view: PolicyV
         earlier=earlier,
         words=[words[0], *words[1 + len(earlier) :]],
     )
-    call = TextBlock(
-        text=shown_call(effect, view), trust=Trust.UNTRUSTED, source=Source(kind="agent", ref=effect.called)
-    )
-    told = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), call))
+    told = Message(role="user", content=(TextBlock(text=said, trust=Trust.USER), *shown_call(effect, view)))
     return model_effect(
         model,
         (system_message(rules), told),

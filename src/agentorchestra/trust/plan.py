@@ -45,12 +45,14 @@ from agentorchestra.trust.words import (
     MONTHS,
     SPELT,
     date_of,
+    dates_in,
     days_in,
     fold,
     is_day_of_week,
     is_iban,
     numbers_in,
     time_of,
+    times_in,
     words_of,
 )
 
@@ -316,7 +318,7 @@ class _Call:
                 continue
             if not self.influenced and not self._gives_away(leaf) and _may_be_worded(sources):
                 continue  # nothing from outside can have made the model write it
-            if not any(self._fits(leaf, source, use) for source in sources):
+            if not any(self._fits(leaf, source, use) for source in sources) or self._contradicted(leaf, sources):
                 found[leaf.path] = self._after(leaf, sources, use) or f"is not from {expected_of(sources)}"
         return found or self._mixed(use)
 
@@ -382,6 +384,13 @@ class _Call:
         if not sources or any(one.kind != "task" for one in sources):
             return False
         shape = _shape(leaf.value, amount=as_number(leaf.value) is not None)
+        text = str(leaf.value).strip()
+        said = " ".join(one.what for one in sources)
+        for whole, found in ((date_of(text), dates_in(said)), (time_of(text), times_in(said))):
+            if whole is not None and (others := {*found}):
+                return whole not in others
+        if shape == "words" and is_destination(leaf):
+            return bool(_places_in(said))
         named: set[str | Decimal] = set()
         for one in sources:
             if shape == "number":
@@ -495,20 +504,17 @@ class _Call:
         if number is None or number < 0:
             return False
         named = not self._goes_elsewhere(use)
-        texts = [*self.view.user_content]
-        if named:
-            texts += [text_in(one.value) for one in self._results(source)]
+        argument = kind_words(leaf, self.effect)
+        found = [one for piece in self._pieces(source) for one in _alike(piece, "number", "")] if named else []
+        amounts = [one.value for one in found if one.money or one.whole or one.label & argument]
+        said = [each for text in self.view.user_content for each in numbers_in(text)]
+        known = [*amounts, *(one for one, unit in said if unit or not 1900 <= one < 2100)]
         more = max(
             (Decimal(one.replace(",", ".")) for text in self.view.user_content for one in _PERCENT.findall(text)),
             default=0,
         )
-        known = (
-            one * (100 + more) / 100
-            for text in texts
-            for one, unit in numbers_in(text)
-            if unit or not 1900 <= one < 2100
-        )
-        return number <= max(known, default=-1) or self._is_product(number, leaf, use, named=named)
+        most = max((one for one in known if isinstance(one, Decimal)), default=Decimal(-1)) * (100 + more) / 100
+        return number <= most or self._is_product(number, leaf, use, named=named)
 
     def _is_product(self, number: Decimal, leaf: Leaf, use: PlannedUse, *, named: bool) -> bool:
         """Return True if an amount is a price in the results that the plan names times a number that is known.
@@ -608,7 +614,9 @@ class _Call:
             pieces = [
                 piece for one in given if name != source.tool and id(one) not in uncalled for piece in pieces_of(one)
             ]
-            listed = _ids_in(meeting(pieces, source.which))
+            there = {field for piece in pieces for field in piece.fields}
+            known = tuple(one for one in source.which if one.field.rpartition(".")[2] in there)
+            listed = _ids_in(meeting(pieces, known)) if known else set()
             if listed & read and listed - read:
                 return True
         return False
@@ -693,15 +701,28 @@ class _Call:
                 return False
         return False
 
+    def _contradicted(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
+        """Return True if another result that the plan names for an argument holds another value, and no second one."""
+        wanted = _shape(leaf.value, amount=self._is_amount(leaf))
+        if wanted == "words" or "[" in leaf.path or not (is_destination(leaf) or self._is_amount(leaf)):
+            return False
+        argument, mine = kind_words(leaf, self.effect), _plain(leaf.value, wanted)
+        for source in sources:
+            if source.kind != "result":
+                continue
+            alike = [one for piece in self._pieces(source) for one in _alike(piece, wanted, str(leaf.value))]
+            *_, last = self._narrowed(alike, source, argument, labels=wanted == "number")
+            if len({one.value for one in last}) == 1 and last[0].value != mine:
+                return True
+        return False
+
     def _narrowed(
         self, alike: list[_Alike], source: PlannedSource, argument: frozenset[str], *, labels: bool
     ) -> Iterator[list[_Alike]]:
         """Yield ever fewer of the values: all, those of the field that is named, those beside what the user named."""
         yield alike
         if any(one.money for one in alike):
-            alike = [
-                one for one in alike if one.money or one.whole
-            ]  # of a text, numbers that are no amounts do not count
+            alike = [one for one in alike if one.money or one.whole]
         where, what = name_words(source.where), frozenset(filterfalse(says_nothing, name_words(source.what)))
         if what & _DUE:
             what |= _DUE

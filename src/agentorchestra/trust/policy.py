@@ -96,20 +96,13 @@ class DefaultPolicy:
         return rule == "sensitive" or (rule == "network" and self._network_read(effect, leaves, view).action == "ask")
 
     def wants_review(self, effect: Effect, view: PolicyView) -> bool:
-        """Return True if a model is to look again at a call that the plan allows.
-
-        That is one with a value that is neither the user's nor the tool's own, after something untrusted was read.
-        """
+        """Return True if a model is to look again at a call that the plan allows, as something untrusted was read."""
         plan = view.plan()
         untrusted = effect.lowest_trust is Trust.UNTRUSTED
         known = plan is not None and effect.called in plan.known and self._settings.plan == "on"
         if self._settings.review == "off" or not (known and untrusted) or self._named(effect) is not None:
             return False
-        leaves, words = leaves_of(effect), words_of(view.user_content)
-        if self._rule(effect, leaves, view) != "sensitive":
-            return False
-        given = [leaf for leaf in leaves if not (leaf.default or leaf.element)]
-        return any(not of_user(leaf, effect, words, view.user_content) for leaf in given)
+        return self._rule(effect, leaves_of(effect), view) == "sensitive"
 
     def _named(self, effect: Effect) -> Verdict | None:
         """Return what settings and the author of a tool say of all its calls, None where each is judged."""

@@ -49,7 +49,7 @@ class Readings:
         self._words = words_of(content)
         self._spoken = topics(" ".join([*content, *said]))
         self._said = topics(" ".join(content))
-        self._names = frozenset(one for one in names if re.fullmatch(r"[\w-]+", one))
+        self._names = frozenset(one for one in names if re.fullmatch(r"[\w.-]+", one))
         self._lists: dict[str, list[tuple[Given, bool]]] | None = None
         self._near: dict[int, bool] = {}
 
@@ -70,6 +70,8 @@ class Readings:
         if date_of(value.strip()) or time_of(value.strip()) or self._words.hold(value):
             return True
         words = topics(_ENDING.sub("", value))
+        if _ENDING.search(fold(value).strip()) and any(words & topics(one) for one in self._files):
+            words = frozenset()  # not the file that was named, though it is called much like it
         described = topics(self._plan.described.get(name, ""))
         if words and all(_speaks_of(one, self._spoken | described) for one in words):
             return True
@@ -84,6 +86,11 @@ class Readings:
         planned = any(one.tool == name for use in self._plan.uses for each in use.arguments for one in each.sources)
         # A text may name the one record that it is about, and no file: any may hold what is nobody else's.
         return planned and "." not in value and is_only_code(value, self._texts_of_named, self._words.hold)
+
+    @cached_property
+    def _files(self) -> frozenset[str]:
+        """Return the names of files, with their endings, in the user's words."""
+        return frozenset(one for one in self._names if _ENDING.search(one))
 
     @cached_property
     def _named(self) -> list[Given]:

@@ -1,49 +1,40 @@
 """The second look: a model sees a call that the plan allows once more, before it takes effect, and names its doubts.
 
 It can only take away: what it doubts is put to the user, and what it says allows nothing. It sees the user's words, the
-plan, the call, and the records that the values of the call name; no text that was read (`runtime/review.py` asks it).
+plan, the call, and the results that the plan names as sources of the call's values (`runtime/review.py` asks it).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping
 
 from pydantic import JsonValue
 
-from agentorchestra.core.effects import BLOCKS, Effect, Outcome
+from agentorchestra.core.content import Source, TextBlock, Trust
+from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.policy import REVIEW, PlannedUse, PolicyView, Verdict
-from agentorchestra.trust.arguments import Leaf, harmless, leaves_of
-from agentorchestra.trust.plan import expected_of, identifies, is_destination, json_in, sources_of
-from agentorchestra.trust.records import Piece, pieces_of, same, text_in
-from agentorchestra.trust.roles import name_words
-from agentorchestra.trust.words import date_of, time_of, words_of
+from agentorchestra.core.policy import REVIEW, Given, PlannedUse, PolicyView, Verdict
+from agentorchestra.trust.arguments import harmless, leaves_of
+from agentorchestra.trust.plan import expected_of, identifies, is_destination, json_in
+from agentorchestra.trust.records import pieces_of, same, text_in
 
 MOST_TEXT = 6_000
 """Characters of a text in the call that are shown; a longer one is cut in its middle."""
 
-MOST_FIELD = 120
-"""Characters of a field of a record that are shown."""
+MOST_RESULT = 4_000
+"""Characters of a result that are shown; of a longer one its beginning and what stands around the call's values."""
 
-MIN_PLACED, MOST_PLACED = 2, 200
-"""Characters of a value of which it is shown where it stands."""
+MOST_RESULTS = 20_000
+"""Characters of all results together: of more, those that were read last."""
 
-AROUND = 120
-"""Characters before and behind it."""
-
-MOST_PLACES = 3
-
-_EMPTY: tuple[JsonValue, ...] = ("", None, [], {})
-
-MOST_RECORDS = 6
-MOST_OTHERS = 8
-MOST_DOUBTS = 5
+AROUND = 300
 MOST_EXPECTED = 300
+MOST_DONE = 10
+MOST_DOUBTS = 5
 
-SCHEMA: dict[str, Any] = {
+SCHEMA: dict[str, JsonValue] = {
     "title": REVIEW,
     "type": "object",
     "properties": {
@@ -68,16 +59,58 @@ def review_key(key: EffectKey) -> EffectKey:
     return EffectKey(f"{key.path}.{REVIEW}", 1)
 
 
-def shown_call(effect: Effect, view: PolicyView) -> str:
-    """Return the call as JSON: its arguments, the records that they name, and others of the same lists."""
-    named, others = _records(effect, view)
-    shown: dict[str, JsonValue] = {"tool": effect.called, "arguments": _cut(effect.arguments, MOST_TEXT)}
-    if named:
-        shown["records"] = [*named]
-        shown["other records of the same lists"] = [*others]
-    if places := _places(effect, view):
-        shown["where else its values stand"] = [*places]
-    return json.dumps(shown, ensure_ascii=False, indent=1)
+def shown_call(effect: Effect, view: PolicyView) -> list[TextBlock]:
+    """Return the call as JSON, and behind it the results in which its values may stand, each with what it was told."""
+    plan = view.plan()
+    acting = {one.tool for one in plan.uses} if plan is not None else set()
+    done = [
+        {"tool": name, "arguments": _cut(one.arguments)}
+        for name in sorted(acting)
+        for one in view.results().get(name, ())
+    ]
+    asked = {"tool": effect.called, "arguments": _cut(effect.arguments), "done before": done[-MOST_DONE:]}
+    call = json.dumps(asked, ensure_ascii=False, indent=1)
+    shown = [TextBlock(text=call, trust=Trust.UNTRUSTED, source=Source(kind="agent", ref=effect.called))]
+    left, results = MOST_RESULTS, []
+    for name, given in reversed([*_sources(effect, view)]):
+        text = _around(text_in(given.value), effect)
+        if (left := left - len(text)) < 0:
+            break
+        told = ", ".join(f"{key}={value!r}" for key, value in given.arguments.items())
+        source = Source(kind="tool", ref=name, place=harmless(told, 200) or None)
+        results.append(TextBlock(text=text, trust=Trust.UNTRUSTED, source=source))
+    return shown + results[::-1]
+
+
+def _sources(effect: Effect, view: PolicyView) -> Iterator[tuple[str, Given]]:
+    """Yield the results of tools that the plan names for the call, and those with a record that the call names."""
+    plan = view.plan()
+    uses = [one for one in plan.uses if one.tool == effect.called] if plan is not None else []
+    planned = {source.tool for use in uses for one in use.arguments for source in one.sources}
+    names = [one for one in leaves_of(effect) if identifies(one) or is_destination(one)]
+    for name, given in view.results().items():
+        for one in given:
+            named = (same(leaf.value, piece.text) for piece in pieces_of(one) if piece.whole for leaf in names)
+            if name in planned or any(named):
+                yield name, one
+
+
+def _around(text: str, effect: Effect) -> str:
+    """Return a text; of a long one its beginning and the places where a value of the call stands."""
+    if len(text) <= MOST_RESULT:
+        return text
+    kept = [(0, AROUND)]
+    for leaf in leaves_of(effect):
+        value = str(leaf.value).strip()
+        found = re.finditer(re.escape(value), text, re.IGNORECASE) if len(value) > 1 else ()
+        kept += [(max(0, one.start() - AROUND), one.end() + AROUND) for one in found]
+    shown, end = "", 0
+    for start, stop in sorted(kept):
+        if start > end:
+            shown, end = f"{shown}\n[…]\n", start
+        if stop > end and len(shown) < MOST_RESULT:
+            shown, end = shown + text[end:stop], stop
+    return shown[:MOST_RESULT] if end >= len(text) else f"{shown[:MOST_RESULT]}\n[…]"
 
 
 def shown_plan(effect: Effect, view: PolicyView) -> list[str]:
@@ -126,83 +159,12 @@ def doubted(effect: Effect, doubts: Mapping[str, str]) -> Verdict:
     )
 
 
-def _records(effect: Effect, view: PolicyView) -> tuple[list[JsonValue], list[JsonValue]]:
-    """Return the records that a call names, and others that have the same fields and stand in the same results."""
-    leaves = [(leaf, fields) for leaf in leaves_of(effect) if (fields := _fields(leaf, effect, view)) is not None]
-    named: list[JsonValue] = []
-    others: list[JsonValue] = []
-    for given in (one for each in view.results().values() for one in each):
-        pieces = [one for one in pieces_of(given) if one.whole and one.fields]
-        found = [
-            one
-            for one in pieces
-            if any(same(leaf.value, one.text) and (not fields or fields & one.field) for leaf, fields in leaves)
-        ]
-        alike = {frozenset(one.fields) for one in found}
-        _add(named, found, MOST_RECORDS)
-        _add(others, [one for one in pieces if frozenset(one.fields) in alike], MOST_OTHERS + len(found))
-    return named, [one for one in others if one not in named][:MOST_OTHERS]
-
-
-def _places(effect: Effect, view: PolicyView) -> list[JsonValue]:
-    """Return the places in texts that were read from which the values of a call may be, with the words around them."""
-    found: list[JsonValue] = []
-    words = words_of(view.user_content)
-    for leaf in leaves_of(effect):
-        text = str(leaf.value).strip()
-        if leaf.default or leaf.choice or not MIN_PLACED <= len(text) <= MOST_PLACED or words.hold(leaf.value):
-            continue
-        near = re.compile(rf"(?<!\w).{{0,{AROUND}}}(?<!\w){re.escape(text)}(?!\w).{{0,{AROUND}}}", re.DOTALL | re.I)
-        places = [
-            {"argument": leaf.path, "read by": f"{name} {json.dumps(one.arguments, ensure_ascii=False)}", "text": place}
-            for name, each in view.results().items()
-            for one in each
-            if one.untrusted
-            for place in near.findall(_running_text(one.value))
-        ]
-        found += places[:MOST_PLACES]
-    return found
-
-
-def _running_text(value: JsonValue) -> str:
-    """Return the texts in a result that are no short fields of records."""
-    if isinstance(value, dict) and BLOCKS not in value:
-        return "\n".join(filter(None, map(_running_text, value.values())))
-    if isinstance(value, list):
-        return "\n".join(filter(None, map(_running_text, value)))
-    text = text_in(value) if isinstance(value, str | dict) else ""
-    return text if len(text) > MOST_FIELD or "\n" in text else ""
-
-
-def _fields(leaf: Leaf, effect: Effect, view: PolicyView) -> frozenset[str] | None:
-    """Return the words in the names of fields where a value stands that names a record; None for other values.
-
-    What names a record by itself (an id, a mailbox) may stand in any field: then there are no words.
-    """
-    text = str(leaf.value)
-    if identifies(leaf) or is_destination(leaf):
-        return frozenset()
-    plan = view.plan()
-    uses = [one for one in plan.uses if one.tool == effect.called] if plan is not None else []
-    places = [one.where for use in uses for one in sources_of(use, leaf) if one.kind == "result"]
-    if not places or leaf.choice or date_of(text) or time_of(text):
-        return None
-    return name_words(" ".join([leaf.path, *places]))
-
-
-def _add(records: list[JsonValue], pieces: Sequence[Piece], most: int) -> None:
-    for one in pieces:
-        record = _cut({name: value for name, value in one.fields.items() if value not in _EMPTY}, MOST_FIELD)
-        if record not in records and len(records) < most:
-            records.append(record)
-
-
-def _cut(value: JsonValue, most: int) -> JsonValue:
-    """Return a value with each text in it cut to its beginning and its end."""
+def _cut(value: JsonValue) -> JsonValue:
+    """Return a value with each long text in it cut to its beginning and its end."""
     if isinstance(value, dict):
-        return {name: _cut(one, most) for name, one in value.items()}
+        return {name: _cut(one) for name, one in value.items()}
     if isinstance(value, list):
-        return [_cut(one, most) for one in value]
-    if not isinstance(value, str) or len(value) <= most:
+        return [_cut(one) for one in value]
+    if not isinstance(value, str) or len(value) <= MOST_TEXT:
         return value
-    return f"{value[: most // 2]} [… {len(value) - most} characters …] {value[len(value) - most // 2 :]}"
+    return f"{value[: MOST_TEXT // 2]} [… {len(value) - MOST_TEXT} characters …] {value[len(value) - MOST_TEXT // 2 :]}"
