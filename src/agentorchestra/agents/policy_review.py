@@ -17,8 +17,17 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.trust.review import SCHEMA, shown_call, shown_plan
 
 
-def review_effect(kit: Kit, session: Session[Any], effect: Effect, view: PolicyView) -> Effect | None:
-    """Return the request for a second look at a call; None where the run's model takes none.
+def may_review(kit: Kit, session: Session[Any]) -> bool:
+    """Return True if the model that would be asked takes second looks."""
+    try:
+        client = kit.models.client(role_of(ROLE, session).model or session.model)
+    except UsageError:
+        return False
+    return bool(getattr(client, "reviews_calls", True))
+
+
+def review_effect(kit: Kit, session: Session[Any], effect: Effect, view: PolicyView) -> Effect:
+    """Return the request for a second look at a call.
 
     Args:
         session: a branch of the call for it alone.
@@ -27,12 +36,6 @@ def review_effect(kit: Kit, session: Session[Any], effect: Effect, view: PolicyV
     """
     role = role_of(ROLE, session)
     model = role.model or session.model
-    try:
-        client = kit.models.client(model)
-    except UsageError:
-        return None
-    if not getattr(client, "reviews_calls", True):
-        return None
     _, settings, profile_hash = request_settings(model, role, session, kit, beside=True)
     called = [kit.tools[effect.name]] if effect.name in kit.tools else []
     acting, _ = shown_tools(called)

@@ -112,6 +112,7 @@ class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):
         plan: lazily, what the user's words call for; None without a plan.
         results: lazily, what tools and actions gave in this run, by the name under which a model calls them.
         acted: lazily, how often a tool or action was called in this run because policy allowed it.
+        second_look: whether a model looks at the call again if policy allows it.
         allowed_hosts: hosts the settings open for reading.
         folder: the run's folder; None outside of runs.
     """
@@ -125,6 +126,7 @@ class PolicyView(BaseModel, frozen=True, arbitrary_types_allowed=True):
     plan: Callable[[], Plan | None] = lambda: None
     results: Callable[[], Mapping[str, Sequence[Given]]] = dict
     acted: Callable[[str], int] = lambda name: 0
+    second_look: bool = False
     allowed_hosts: frozenset[str] = frozenset()
     folder: Path | None = None
 

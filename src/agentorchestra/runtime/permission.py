@@ -9,7 +9,7 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.spec import first_names
 from agentorchestra.runtime.branch import Branch
 from agentorchestra.runtime.planning import with_plan
-from agentorchestra.runtime.review import reviewed
+from agentorchestra.runtime.review import looked_at, with_look
 from agentorchestra.runtime.run import Run
 from agentorchestra.trust.approvals import refused_before, same_call
 from agentorchestra.trust.provenance import origins
@@ -82,8 +82,10 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         question = str(details.pop("question", ""))
         reason = question
     else:
-        view = await with_plan(branch, effect, run.view())
-        verdict = await reviewed(branch, key, effect, view, run.policy.decide(effect, view), base)
+        view = with_look(branch, effect, await with_plan(branch, effect, run.view()))
+        verdict = run.policy.decide(effect, view)
+        if verdict.action == "allow" and view.second_look:
+            verdict = await looked_at(branch, key, effect, view, base) or verdict
         if verdict.action == "allow":
             run.received.reading(effect.tags, effect.arguments)
             return None

@@ -11,24 +11,28 @@ from agentorchestra.runtime.branch import Branch
 from agentorchestra.trust.review import doubted, doubts_of, review_key
 
 
-async def reviewed(
-    branch: Branch, key: EffectKey, effect: Effect, view: PolicyView, verdict: Verdict, base: dict[str, JsonValue]
-) -> Verdict:
-    """Return the verdict on an effect after the second look at it, where policy wants one."""
+def with_look(branch: Branch, effect: Effect, view: PolicyView) -> PolicyView:
+    """Return what policy sees of the run, with the word on whether a second look at an effect can follow."""
     run = branch.run
-    build = run.services.review_effect
-    off = run.manifest.policy_review == "off" or build is None or branch.apart or verdict.action != "allow"
+    may = run.services.may_review
+    off = run.manifest.policy_review == "off" or may is None or branch.apart
     if off or not isinstance(run.policy, Reviewing) or not run.policy.wants_review(effect, view):
-        return verdict
-    assert build is not None
-    its = review_key(key)
+        return view
+    assert may is not None
+    return view.model_copy(update={"second_look": may(branch)})
+
+
+async def looked_at(
+    branch: Branch, key: EffectKey, effect: Effect, view: PolicyView, base: dict[str, JsonValue]
+) -> Verdict | None:
+    """Have a model look at an effect that policy allows; return the question that follows, None for none."""
+    run, its = branch.run, review_key(key)
     record = run.ledger.records.get(its)
     outcome = record.outcome if record is not None else None
     if outcome is None:  # what was answered before a crash is not asked again, whatever would be shown by now
         looking = type(branch)(run, key, base, parent=branch, branch=its.branch)
-        request = build(looking, effect, view)
-        if request is None:
-            return verdict
-        outcome = await looking.perform(request)
+        build = run.services.review_effect
+        assert build is not None
+        outcome = await looking.perform(build(looking, effect, view))
     doubts = doubts_of(outcome)
-    return doubted(effect, doubts) if doubts else verdict
+    return doubted(effect, doubts) if doubts else None

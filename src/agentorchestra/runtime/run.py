@@ -65,7 +65,8 @@ class Services:
     agent_effect: Callable[..., Effect] | None = None
     request_effect: Callable[..., Effect] | None = None
     plan_effect: Callable[..., Effect | None] | None = None  # the request for a plan; None where no model can state one
-    review_effect: Callable[..., Effect | None] | None = None  # the request for a second look at a call
+    review_effect: Callable[..., Effect] | None = None  # the request for a second look at a call
+    may_review: Callable[..., bool] | None = None  # whether the model of a branch takes second looks
     granted: Callable[[Effect], frozenset[str]] | None = None  # a component's parts: only its own calls may use them
     ended: Callable[[Run, RunStatus], Awaitable[None]] | None = None  # called at an end, while environments are open
 

@@ -279,6 +279,8 @@ class _Call:
         self.acting = frozenset(one.tool for one in plan.uses)
         self.words = words_of(view.user_content)
         self.influenced = effect.lowest_trust is Trust.UNTRUSTED
+        # What code can tell only in part (facts, sums, which of several) is then told by whoever looks.
+        self.looked = view.second_look
         self.mine, self.trusted = mine, trusted
         self._read_once: dict[tuple[str, tuple[PlannedTest, ...]], list[Piece]] = {}
         self.chosen = [one for one in leaves if not (one.default or one.element)]
@@ -432,6 +434,8 @@ class _Call:
         """
         if isinstance(leaf.value, bool) or self._names_another(leaf, (source,)) or self._is_piece(leaf, (source,)):
             return False
+        if self.looked and isinstance(leaf.value, str) and (date_of(leaf.value.strip()) or time_of(leaf.value.strip())):
+            return True  # counted from a day of the user's: "on Thursday"
         own = (*self.view.user_content, *_words_of_tool(self.effect))
         said, named = (_stands(leaf.value, texts) for texts in (own, (source.what,)))
         return said and named if self._gives_away(leaf) else said or named
@@ -450,7 +454,7 @@ class _Call:
         if as_number(leaf.value) is not None and (right := self._is_worked_out(leaf, use)) is not None:
             return right
         if self._is_amount(leaf):
-            return self._is_covered(leaf, source, use)
+            return self.looked or self._is_covered(leaf, source, use)
         return not isinstance(leaf.value, str) or self._leads_nowhere(leaf, use)
 
     def _doubtful(self, leaf: Leaf, use: PlannedUse) -> list[str]:
@@ -540,10 +544,15 @@ class _Call:
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
-        passed = [one for one in sources_of(use, leaf) if one.tool and _names_place(one)]
+        passed = [one for one in sources_of(use, leaf) if one.tool and (self.looked or _names_place(one))]
         return all(
             self.words.hold(place)
-            or any(self._is_the_one(Leaf(leaf.path, place), one, use, self._pieces(one)) for one in passed)
+            or any(
+                self._stands_in(Leaf(leaf.path, place), one)
+                if self.looked
+                else self._is_the_one(Leaf(leaf.path, place), one, use, self._pieces(one))
+                for one in passed
+            )
             for place in _places_in(str(leaf.value))
         )
 
@@ -585,9 +594,13 @@ class _Call:
         value = leaf.value
         if use.times == 1 and not _wants_several(leaf, source) and self._may_mean_unread(source):
             return False
-        if is_destination(leaf) or self._is_amount(leaf):
+        if is_destination(leaf) or (self._is_amount(leaf) and not self.looked):
             return self._is_the_one(leaf, source, use, self._pieces(source))
+        if self.looked and not identifies(leaf) and self._stands_in(leaf, source):
+            return not isinstance(value, str) or self._leads_nowhere(leaf, use)
         found = [one for one in self._pieces(source) if one.whole and same(value, one.text)]
+        if self.looked and source.which and found:
+            return True
         if identifies(leaf) or any(one.fields for one in found):
             return self._is_meant(leaf, source, use, found) or self._is_the_only_code(leaf, source)
         texts = self._texts(source, use)
@@ -595,6 +608,11 @@ class _Call:
             # What it links to is judged, unless the whole of what was read is passed on.
             return any(fold(value).strip() == fold(text).strip() for text in texts)
         return any(_stands(value, (text,)) for text in texts)
+
+    def _stands_in(self, leaf: Leaf, source: PlannedSource) -> bool:
+        """Return True if a value stands in a result of the tool, in one that the plan means if it has conditions."""
+        texts = {text_in(dict(one.fields)) if one.fields else one.text for one in self._pieces(source)}
+        return any(str(leaf.value) in text or _stands(leaf.value, (text,)) for text in texts)
 
     def _texts(self, source: PlannedSource, use: PlannedUse) -> list[str]:
         """Return the results of a tool as texts; where the plan has conditions, the one record that meets them."""
@@ -704,7 +722,11 @@ class _Call:
     def _contradicted(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
         """Return True if another result that the plan names for an argument holds another value, and no second one."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
-        if wanted == "words" or "[" in leaf.path or not (is_destination(leaf) or self._is_amount(leaf)):
+        if (
+            wanted == "words"
+            or "[" in leaf.path
+            or not (is_destination(leaf) or (wanted == "number" and not self.looked))
+        ):
             return False
         argument, mine = kind_words(leaf, self.effect), _plain(leaf.value, wanted)
         for source in sources:

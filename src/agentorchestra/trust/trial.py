@@ -198,12 +198,13 @@ def judged_again(
                 continue
             effect = _as_judged(ledger.codec.decode(record.effect), schemas)
             had = branches.before(key.branch, record.batch or key.n)
-            shown = asked.pop(key, seen).model_copy(update={"trusted": had.trusted_values})
+            look = ledger.records.get(review_key(key))
+            known = {"trusted": had.trusted_values, "second_look": look is not None}
+            shown = asked.pop(key, seen).model_copy(update=known)
             verdict = _verdict(policy, effect, shown, f"{effect.name} at {key} of run {run_id}")
-            if verdict.action == "allow" and isinstance(policy, Reviewing) and policy.wants_review(effect, shown):
-                look = ledger.records.get(review_key(key))
-                if look is not None and look.outcome is not None and (doubts := doubts_of(look.outcome)):
-                    verdict = doubted(effect, doubts)
+            wants = verdict.action == "allow" and isinstance(policy, Reviewing) and policy.wants_review(effect, shown)
+            if wants and look is not None and look.outcome is not None and (doubts := doubts_of(look.outcome)):
+                verdict = doubted(effect, doubts)
             question = EffectKey(f"{key.path}{_APPROVAL}", 1) in ledger.records
             passage = _Passage(key, effect, verdict, event.seq, record.started, question, record.batch, {})
             if verdict.action == "ask":

@@ -78,7 +78,7 @@ class Handlers:
         """Return services with all environments, of which agents are shown some."""
         from agentorchestra.agents.agent import agent_effect
         from agentorchestra.agents.policy_plan import plan_effect
-        from agentorchestra.agents.policy_review import review_effect
+        from agentorchestra.agents.policy_review import may_review, review_effect
         from agentorchestra.agents.requests import request_effect
 
         parts, host = self._parts, self._parts.host
@@ -124,6 +124,7 @@ class Handlers:
             request_effect=partial(request_effect, kit),
             plan_effect=partial(plan_effect, kit),
             review_effect=partial(review_effect, kit),
+            may_review=partial(may_review, kit),
             granted=granted,
             ended=host.ended,
         )
