@@ -722,11 +722,8 @@ class _Call:
     def _contradicted(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
         """Return True if another result that the plan names for an argument holds another value, and no second one."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
-        if (
-            wanted == "words"
-            or "[" in leaf.path
-            or not (is_destination(leaf) or (wanted == "number" and not self.looked))
-        ):
+        decides = is_destination(leaf) or (wanted == "number" and not self.looked)
+        if wanted == "words" or "[" in leaf.path or not decides:
             return False
         argument, mine = kind_words(leaf, self.effect), _plain(leaf.value, wanted)
         for source in sources:

@@ -215,7 +215,8 @@ def _has(value: str, wanted: str) -> bool:
     """Return True if a text holds these words, also in a longer form."""
     # Of a word with digits (a class, a number) all counts.
     stems = [min(name_words(one), key=len, default=one) if one.isalpha() else one for one in _words(wanted)]
-    return all(any(word.startswith(one) for word in _words(value)) for one in stems)
+    words = _words(value)
+    return all(one in words or any(word.startswith(one) for word in words if not one.isdecimal()) for one in stems)
 
 
 def _words(text: str) -> list[str]:
