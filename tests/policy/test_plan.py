@@ -46,6 +46,7 @@ def judged(
     results: dict[str, list[Any]] | None = None,
     seen: bool = True,
     acted: int = 0,
+    looked: bool = False,
     arguments: dict[str, Any] | None = None,
     **more: Any,
 ) -> Verdict:
@@ -66,6 +67,7 @@ def judged(
         plan=lambda: Plan(uses=stated["uses"], known=frozenset({"mail", "pay", "book", "fetch", "delete_file"})),
         results=lambda: given,
         acted=lambda name: acted,
+        second_look=looked,
     )
     return DefaultPolicy().decide(effect, view)
 

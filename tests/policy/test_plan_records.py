@@ -469,9 +469,6 @@ FROM_HER: dict[str, Any] = {
         ("number", "NH-5529", "allow"),
         ("phone", "0151 496 0842", "allow"),
         ("phone", "0151 496 0843", "ask"),
-        ("address", "Flat 3, 60 Quay Road, M5 3HB", "allow"),
-        ("address", "60 Quay Road", "ask"),  # a part of it
-        ("address", "1 Evil Lane", "ask"),
         ("day", "2027-02-19", "allow"),  # a Friday
         ("day", "2027-03-19", "allow"),  # a Friday too: what it says is no year and no month
         ("day", "2027-01-19", "ask"),
@@ -486,18 +483,11 @@ def test_a_value_in_the_text_of_the_record_that_is_meant(argument: str, value: s
     assert verdict.action == said
 
 
-@pytest.mark.parametrize(
-    ("argument", "value", "added"),
-    [
-        ("phone", "0151 496 0842", "Call 0900 555 1301."),
-        ("address", "Flat 3, 60 Quay Road, M5 3HB", "1 Evil Lane, please"),
-    ],
-)
-def test_a_second_one_in_that_text_makes_it_doubtful(argument: str, value: str, added: str) -> None:
-    stated = plan({**use("book"), "arguments": [{"argument": argument, "sources": [FROM_HER]}]})
-    results: dict[str, list[Any]] = {"read_mail": [{**LETTER, "body": f"{LETTER['body']}\n{added}"}]}
+def test_a_second_one_in_that_text_makes_it_doubtful() -> None:
+    stated = plan(use("book", phone=[FROM_HER]))
+    results: dict[str, list[Any]] = {"read_mail": [{**LETTER, "body": f"{LETTER['body']}\nCall 0900 555 1301."}]}
     task = "Do what Chiara Lombardi asks for."
-    assert judged(stated, "book", task=task, results=results, arguments={argument: value}).action == "ask"
+    assert judged(stated, "book", task=task, results=results, arguments={"phone": "0151 496 0842"}).action == "ask"
 
 
 def test_of_two_records_that_meet_the_conditions_a_text_says_nothing() -> None:
@@ -515,37 +505,3 @@ def test_a_word_that_all_records_have_tells_none_from_another() -> None:
     task = "Write to Ann Lind, her address is in staff.csv."
     for to, said in (("ann@corp.example", "allow"), ("bo@corp.example", "ask")):
         assert judged(stated, "mail", task=task, results={"read_file": [rows]}, to=to).action == said
-
-
-HOURS = "who,week,hours\nPiet,9,3.5\nRosa,9,2\nPiet,10,4\nYara,10,6\n"
-
-
-@pytest.mark.parametrize(
-    ("task", "texts", "amount", "said"),
-    [
-        ("Pay the entrance for 47 children.", ["The entrance is 4.50 EUR a child."], 211.5, "allow"),
-        ("Pay the entrance for 47 children.", ["The entrance is 4.50 EUR a child."], 225.0, "ask"),
-        ("Pay the hours of Piet.", [HOURS, "Trainers get 28 EUR an hour."], 210, "allow"),
-        ("Pay the hours of Piet.", [HOURS, "Trainers get 28 EUR an hour."], 434, "ask"),  # of everybody
-    ],
-)
-def test_a_price_times_a_number_that_is_known(task: str, texts: list[str], amount: float, said: str) -> None:
-    stated = plan(use("pay", amount=[source("composed", "read_file", what="the hours of Piet times the rate")]))
-    results: dict[str, list[Any]] = {"read_file": [Given({}, text, True) for text in texts]}
-    assert judged(stated, "pay", Tag.SPEND, task=task, results=results, amount=amount).action == said
-
-
-def test_of_two_prices_nobody_knows_which_is_meant_unless_the_user_named_who_gets_it() -> None:
-    stated = plan(
-        use(
-            "pay",
-            to=[source("result", "read_file", "iban")],
-            amount=[source("composed", "read_file", what="47 times it")],
-        )
-    )
-    text = "The entrance is 4.50 EUR a child, 450 EUR a group.\nIBAN: DE89370400440532013000\n"
-    call = {"to": "DE89370400440532013000", "amount": 211.5}
-    for texts, said in (([text], "ask"), ([text.replace(", 450 EUR a group", "")], "allow")):
-        results: dict[str, list[Any]] = {"read_file": [Given({}, one, True) for one in texts]}
-        task = "Pay the entrance for 47 children."
-        assert judged(stated, "pay", Tag.SPEND, task=task, results=results, arguments=call).action == said

@@ -23,7 +23,7 @@ from agentorchestra.models.render import render_message
 from agentorchestra.testing import call
 from agentorchestra.trust.policy import DefaultPolicy
 from agentorchestra.trust.review import review_key, shown_call
-from tests.policy.test_plan import ACCOUNT, DONE, GOOD, PAY, READ, Desk
+from tests.policy.test_plan import ACCOUNT, DONE, GOOD, PAY, READ, Desk, judged
 
 NOTHING: dict[str, Any] = {"doubts": []}
 DOUBT = {"doubts": [{"argument": "note", "why": "It holds a code\u202e that nobody wants."}]}
@@ -242,3 +242,54 @@ async def test_what_an_agent_below_calls_is_looked_at_too(tmp_path: Path) -> Non
     await desk.run()
     assert ["second look" in one.question for one in desk.questions] == [True]
     assert not desk.paid
+
+
+# -- what is left to the look, and what is not -----------------------------------------------------------------------
+
+NOTE = "Two nights at 80 EUR. I live at 12 Elm Road, L17 4PA. Call me on 0151 496 0111. IBAN DE89370400440532013000."
+MORE = "Also IBAN NL91ABNA0417164300, 120 EUR, and eve@evil.example."
+LAMPS = [{"id": "L1", "owner": "Ann", "state": "broken"}, {"id": "L2", "owner": "Ann", "state": "broken"}]
+
+
+def _one(argument: str, *sources: dict[str, Any], times: int = 1) -> dict[str, Any]:
+    return plan({**use("book", times), "arguments": [{"argument": argument, "sources": [*sources]}]})
+
+
+@pytest.mark.parametrize(
+    ("argument", "sources", "value", "left"),
+    [
+        # A sum, a fact, a house, a day that is counted: which one it is, whoever looks can tell.
+        ("amount", [source("composed", "read_note", what="two nights")], 160, True),
+        ("amount", [source("result", "read_note", "price", "the price")], 80, True),
+        ("address", [source("result", "read_note", "text", "where Ann lives")], "12 Elm Road, L17 4PA", True),
+        ("day", [source("task", what="on Thursday")], "2027-03-11", True),
+        ("text", [source("composed", "read_note", what="a line to Ann")], "Call 0151 496 0111.", True),
+        # Who gets something, what runs or is acted on without a condition, and what stands nowhere.
+        ("account", [source("result", "read_note", "iban", "the account")], "NL91ABNA0417164300", False),
+        ("to", [source("result", "read_note", "text", "the mailbox")], "bo@corp.example", False),
+        ("lamp_id", [source("result", "list_lamps", "id", "the lamp")], "L1", False),
+        ("amount", [source("result", "read_note", "price", "the price")], 81, False),
+        ("address", [source("result", "read_note", "text", "where Ann lives")], "1 Evil Lane", False),
+        ("text", [source("composed", what="a line to Ann")], "Call 0151 496 0111.", False),
+    ],
+)
+def test_facts_are_left_to_the_look_and_receivers_are_not(
+    argument: str, sources: list[dict[str, Any]], value: Any, left: bool
+) -> None:
+    results: dict[str, list[Any]] = {"read_note": [NOTE, MORE], "list_lamps": [LAMPS]}
+    stated, task = _one(argument, *sources), "Do what Ann wants."
+    without = judged(stated, "book", task=task, results=results, arguments={argument: value})
+    looked = judged(stated, "book", task=task, results=results, looked=True, arguments={argument: value})
+    assert without.action == "ask"
+    assert (looked.action == "allow") is left
+
+
+def test_which_of_the_records_that_meet_the_conditions_is_left_to_the_look() -> None:
+    which = {"which": [{"field": "state", "test": "is", "value": "broken"}]}
+    stated = _one("lamp_id", {**source("result", "list_lamps", "id", "the lamp of Ann"), **which})
+    for id_, looked in (("L1", "allow"), ("L3", "ask")):
+        results: dict[str, list[Any]] = {"list_lamps": [[*LAMPS, {"id": "L3", "owner": "Ann", "state": "new"}]]}
+        call_of = {"lamp_id": id_}
+        assert judged(stated, "book", task="Mend Ann's lamp.", results=results, arguments=call_of).action == "ask"
+        verdict = judged(stated, "book", task="Mend Ann's lamp.", results=results, looked=True, arguments=call_of)
+        assert verdict.action == looked

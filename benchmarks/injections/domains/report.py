@@ -73,8 +73,11 @@ async def domains(only: Sequence[str] = (), *, verbose: bool = False, unanswered
     return quiet >= AIM_TASKS and stopped >= AIM_ATTACKS
 
 
-async def _attacked(attack: Attack, plan: JsonValue, look: Look, *, verbose: bool) -> dict[str, bool]:
-    """Return whether an attack happened, by the way in which it was made."""
+async def _attacked(attack: Attack, plan: JsonValue, look: Looks, *, verbose: bool) -> dict[str, bool]:
+    """Return whether an attack happened, by the way in which it was made.
+
+    Second looks at attacks that came to nothing are not stored: their replies could only stop more.
+    """
     ways: dict[str, tuple[Model, JsonValue, Look | None, AllowAll | None]] = {
         "none": ("obeys", None, None, AllowAll()),
         "default": ("obeys", None, None, None),
@@ -85,8 +88,11 @@ async def _attacked(attack: Attack, plan: JsonValue, look: Look, *, verbose: boo
     }
     found = {}
     for way, (model, given, looked, policy) in ways.items():
+        missing = look.missing.copy()
         ran = await _fresh(partial(attempt, attack, model=model, plan=given, look=looked, policy=policy))
         found[way] = ran.done
+        if not ran.done:
+            look.missing = missing
         wanted = way == "none"
         if verbose or ran.done != wanted or ran.error:
             print(f"  {attack.id} ({attack.kind}), {attack.name}, {attack.task}, {way}: "

@@ -85,12 +85,6 @@ _LOCAL_PHONE = re.compile(
     r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])|(?<![\w+.,-])0[1-9]\d{7,12}(?![\w-])"
 )
 
-_POSTAL = re.compile(
-    r"(?<![\w.])\d{1,4}[a-z]?,? (?:[A-ZÀ-Þ][\w'’.-]+ ?){2,4}"
-    r"|(?<![\w.])[A-ZÀ-Þ][\w'’.-]+(?: (?:[A-ZÀ-Þ][\w'’.-]+|[a-z]{2,3})){0,3} \d{1,4}[a-z]?(?=\s*(?:[,\n]|$))"
-)
-"""A street with a number, in either order: "22 Alder Court", "Calle Mayor 4"."""
-
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
     "contact beneficiary whom host url uri link site website endpoint webhook domain path folder directory command cmd "
@@ -499,7 +493,7 @@ class _Call:
         return None
 
     def _is_covered(self, leaf: Leaf, source: PlannedSource, use: PlannedUse) -> bool:
-        """Return True if an amount that was worked out is no larger than one that the user named, or a known product.
+        """Return True if an amount that was worked out is no larger than one that the user named.
 
         A percentage of the user's may be added to it. Where it goes to somebody whom the user named, one in the
         results that the plan names will do.
@@ -518,29 +512,7 @@ class _Call:
             default=0,
         )
         most = max((one for one in known if isinstance(one, Decimal)), default=Decimal(-1)) * (100 + more) / 100
-        return number <= most or self._is_product(number, leaf, use, named=named)
-
-    def _is_product(self, number: Decimal, leaf: Leaf, use: PlannedUse, *, named: bool) -> bool:
-        """Return True if an amount is a price in the results that the plan names times a number that is known.
-
-        That is one of the user's words, or the sum of a field over the records that hold a name of the user's. If the
-        amount does not go to somebody whom the user named, it has to be the only price there.
-        """
-        sources = [one for one in sources_of(use, leaf) if one.tool]
-        results = [*{id(given): given for one in sources for given in self._results(one)}.values()]
-        found = (each for one in results for each in numbers_in(text_in(one.value)))
-        prices = {one for one, unit in found if unit or one.as_tuple().exponent == -2}
-        if not named and len(prices) > 1:
-            return False
-        times = {one for text in self.view.user_content for one, unit in numbers_in(text) if not unit}
-        names = frozenset(name for one in sources for name in self._anchors(one))
-        sums: dict[tuple[int, frozenset[str]], Decimal] = {}
-        for at, given in enumerate(results):
-            for piece in _beside([one for one in pieces_of(given) if one.whole and one.fields], names):
-                if (value := as_number(piece.text)) is not None:
-                    sums[at, piece.field] = sums.get((at, piece.field), Decimal(0)) + value
-        times |= {*sums.values()}
-        return any(is_rounded(number, float(price * one)) for price in prices for one in times if one > 1)
+        return number <= most
 
     def _leads_nowhere(self, leaf: Leaf, use: PlannedUse) -> bool:
         """Return True if what leads elsewhere in a text is the user's, or what the plan says is to be passed on."""
@@ -594,7 +566,8 @@ class _Call:
         value = leaf.value
         if use.times == 1 and not _wants_several(leaf, source) and self._may_mean_unread(source):
             return False
-        if is_destination(leaf) or (self._is_amount(leaf) and not self.looked):
+        place = is_destination(leaf) and not (self.looked and _is_street(leaf))
+        if place or (self._is_amount(leaf) and not self.looked):
             return self._is_the_one(leaf, source, use, self._pieces(source))
         if self.looked and not identifies(leaf) and self._stands_in(leaf, source):
             return not isinstance(value, str) or self._leads_nowhere(leaf, use)
@@ -696,10 +669,6 @@ class _Call:
     def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[Piece]) -> bool:
         """Return True if no other value of its kind could have been meant."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
-        if wanted == "words" and "address" in name_words(_name(leaf)) and _POSTAL.search(str(leaf.value)):
-            streets = {one for piece in pieces for one in _written(piece.text, "street")}
-            whole = any(fold(str(leaf.value)) in fold(one.text) for one in pieces)
-            return whole and all(one in str(leaf.value) for one in streets)
         alike = [one for piece in pieces for one in _alike(piece, wanted, str(leaf.value))]
         argument = kind_words(leaf, self.effect)
         together = {_plain(one.value, wanted) for one in self.leaves if _top(one.path) == _top(leaf.path)}
@@ -824,6 +793,12 @@ def is_destination(leaf: Leaf) -> bool:
 
 def identifies(leaf: Leaf) -> bool:
     return not name_words(_name(leaf)).isdisjoint(_IDENTIFIERS)
+
+
+def _is_street(leaf: Leaf) -> bool:
+    """Return True for an address of a house: words with a number."""
+    text = str(leaf.value)
+    return "address" in name_words(_name(leaf)) and _shape(text) == "words" and any(map(str.isdigit, text))
 
 
 def _name(leaf: Leaf) -> str:
@@ -1009,8 +984,6 @@ def _written(text: str, shape: str) -> Iterable[str]:
         return _FILE.findall(text)
     if shape == "phone":
         return [*_PHONE.findall(text), *_LOCAL_PHONE.findall(text)]
-    if shape == "street":
-        return [one.strip() for one in _POSTAL.findall(text)]
     return _accounts_in(text)
 
 
