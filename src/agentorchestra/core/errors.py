@@ -352,6 +352,10 @@ class SuspendedError(DoorError):
         self.until = until
 
 
+class HandedBackError(SuspendedError):
+    """A part of a run (docs/cluster.md) came to what only the run itself may do, or to its end."""
+
+
 class ConcurrentUseError(DoorError):
     """One branch was used by two tasks at once."""
 

@@ -124,6 +124,7 @@ class Handlers:
             plan_effect=partial(plan_effect, kit),
             granted=granted,
             ended=host.ended,
+            elsewhere=parts.engine.elsewhere,
         )
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:
