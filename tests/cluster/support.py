@@ -142,7 +142,7 @@ class Site:
         program: the app, a file beside this one.
     """
 
-    sides = ("left", "right", "top")
+    sides: tuple[str, ...] = ("left", "right", "top")
 
     def __init__(
         self,

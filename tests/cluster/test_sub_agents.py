@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import subprocess
+from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,16 +13,49 @@ from typing import Any
 
 import pytest
 
+from agentorchestra.core.budget import Budget
 from agentorchestra.core.ids import PART
+from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.testing import call, decide
 from tests.chaos.support import until
-from tests.cluster.support import Model, Site
+from tests.chaos.team_model import actor_of, digest, steps_of
+from tests.cluster.support import Model, Site, number_of, stopped
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.timeout(240)  # many processes, on a machine that may be busy
 
 _NUMBERS = itertools.count(1)
 JOBS = ("lease_s = 86400", 'cluster.sub_agents = "jobs"')
+
+
+PAYS, LONG = 71, 72
+"""Runs of these numbers: their left side pays at its end; each of their sides would make six steps."""
+
+
+class Team(Model):
+    """Sides that do more than those of the others."""
+
+    def answer(self, body: dict[str, Any]) -> ModelResponse:
+        """The next decision of whoever asks."""
+        actor, steps, number, mark = actor_of(body), steps_of(body), number_of(body), digest(body)
+        if actor == "top" or number not in (PAYS, LONG):
+            return super().answer(body)
+        ways = [call("note", x=f"{actor}-{number}"), call("lookup", word=actor)]
+        if number == LONG:
+            ways = [call("note", x=f"{actor}-{number}-{step}") for step in range(5)]
+        elif actor == "left":
+            ways.append(call("pay", amount="7"))
+        ways.append(call("done", answer=f"{actor} of {number}"))
+        chosen = ways[min(steps, len(ways) - 1)]
+        return decide(thinking=mark, calls=[chosen.model_copy(update={"id": f"call_{mark[:12]}"})])
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Team]:
+    """The model of the runs."""
+    async with Team() as made:
+        yield made
 
 
 class Sides(Site):
@@ -33,6 +68,12 @@ class Sides(Site):
         lines = [line.split() for line in (self.folder / "notes.txt").read_text().splitlines()]
         return {what: int(process) for _, what, process in lines}
 
+    async def jobs_of_parts(self) -> Counter[str]:
+        """How the jobs of parts ended: by the status of the part, or `CANCELLED` for one that was taken back."""
+        found = await self.jobs._open_client.list_workflows_async(status=["SUCCESS", "ERROR", "CANCELLED"])
+        ended = [one for one in found if one.workflow_id.startswith(PART)]
+        return Counter(str((one.output or {}).get("status", one.status)) for one in ended)
+
     async def parts(self) -> list[str]:
         """The parts that are there."""
         return [one.id for one in await self.ws.store.run_states() if one.id.startswith(PART)]
@@ -42,13 +83,22 @@ class Sides(Site):
         while await self.parts():
             await asyncio.sleep(0.05)
 
-    async def driver(self, beginning: str) -> int:
-        """The process that drives the first run whose id begins so."""
-        while True:
-            for worker in (await self.standing()).workers:
-                if any(run.startswith(beginning) for run in worker.runs):
-                    return worker.pid
-            await asyncio.sleep(0.05)
+    async def two(self, model: Model, run: int) -> list[subprocess.Popen[str]]:
+        """Two workers, each with a part of a run; the first one drives the run too. All parts wait for the model."""
+        workers = [await self.worker("--concurrency", "2") for _ in range(2)]
+        model.hold = {run}
+        await self.submit([run])
+        await until(lambda: model.held[run] == 3)
+        (parent,) = [one.id for one in await self.ws.runs()]
+        drives = {one.pid: one.runs for one in (await self.standing()).workers}
+        workers.sort(key=lambda one: parent not in drives[one.pid])
+        assert [len(drives[one.pid]) for one in workers] == [2, 2], drives
+        return workers
+
+
+def asked_once(model: Model) -> bool:
+    """Whether no request was made twice."""
+    return len({mark for _, mark in model.asked}) == len(model.asked)
 
 
 @asynccontextmanager
@@ -63,7 +113,7 @@ async def sides(
 
 
 async def test_two_workers_share_the_sub_agents_of_a_run(
-    tmp_path: Path, model: Model, database_server: Postgres
+    tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
         workers = [await site.worker("--concurrency", "4") for _ in range(2)]
@@ -83,8 +133,10 @@ async def test_two_workers_share_the_sub_agents_of_a_run(
         elsewhere = [side for side in places if places[side] != places[f"top-{side.rpartition('-')[2]}"]]
         assert elsewhere, places
         assert {*places.values()} == {one.pid for one in workers}
-        assert len({mark for _, mark in model.asked}) == len(model.asked), "a request was made twice"
+        assert asked_once(model)
         await site.no_parts()
+        ended_parts = await site.jobs_of_parts()
+        assert ended_parts["completed"] and {*ended_parts} <= {"completed", "CANCELLED"}, ended_parts
         for run in runs.values():
             events = await site.ws.events(run)
             assert [one.type for one in events].count("driving_started") == 1
@@ -102,7 +154,7 @@ async def test_two_workers_share_the_sub_agents_of_a_run(
 
 
 async def test_a_run_ends_where_no_worker_is_free_for_its_sub_agents(
-    tmp_path: Path, model: Model, database_server: Postgres
+    tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
         await site.worker("--concurrency", "1")
@@ -110,4 +162,120 @@ async def test_a_run_ends_where_no_worker_is_free_for_its_sub_agents(
         await site.reached(RunStatus.COMPLETED, [runs[1]])
         await site.whole(runs)
         await site.no_parts()
+        assert await site.jobs_of_parts() == {"CANCELLED": 3}
         assert (await site.standing()).queues == {}
+
+
+@pytest.mark.parametrize("which", [0, 1], ids=["of the run", "of its parts"])
+async def test_a_worker_is_killed(tmp_path: Path, model: Team, database_server: Postgres, which: int) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        workers = await site.two(model, 1)
+        (run,) = [one.id for one in await site.ws.runs()]
+        workers[which].kill()
+        await asyncio.to_thread(workers[which].wait)
+        await asyncio.sleep(1)
+        model.release.set()
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        assert await site.begun(run) == 2 - which
+        await site.no_parts()
+        await site.ws.replay(run)
+
+
+async def test_parts_of_a_dead_worker_are_taken_back_where_nobody_is_free(
+    tmp_path: Path, model: Team, database_server: Postgres
+) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        workers = await site.two(model, 1)
+        (run,) = [one.id for one in await site.ws.runs()]
+        workers[1].kill()
+        # Its two parts were in the middle of requests; the one that is left has a part too, which waits.
+        await until(lambda: model.held[1] >= 5, workers[0])
+        model.release.set()
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        await site.no_parts()
+
+
+async def test_a_worker_that_is_told_to_stop_leaves_the_parts_at_work(
+    tmp_path: Path, model: Team, database_server: Postgres
+) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        workers = await site.two(model, 1)
+        (run,) = [one.id for one in await site.ws.runs()]
+        stopping = asyncio.create_task(stopped(workers[0]))
+        await asyncio.sleep(0.5)
+        model.release.set()
+        code, said = await stopping
+        assert code == 0, said
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        assert asked_once(model)
+        await site.no_parts()
+
+
+@pytest.mark.parametrize("how", ["cancel", "pause"])
+async def test_what_stops_a_run_stops_its_parts(
+    tmp_path: Path, model: Team, database_server: Postgres, how: str
+) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        await site.two(model, 1)
+        (run,) = [one.id for one in await site.ws.runs()]
+        if how == "cancel":
+            await site.ws.cancel(run)
+            await site.reached(RunStatus.CANCELLED, [run])
+        else:
+            await site.ws.pause(run)
+            await asyncio.sleep(0.5)
+        model.release.set()
+        await site.reached(RunStatus.CANCELLED if how == "cancel" else RunStatus.PAUSED, [run])
+        await site.no_parts()
+        asked = len(model.asked)
+        await asyncio.sleep(1)
+        assert len(model.asked) == asked, "something ran on"
+        assert {one.partition("-")[0] for one in site.notes()} == {"left", "right", "rear"}
+        await site.ws.enqueue(run)
+        await site.jobs.submit(run)
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        assert how == "cancel" or asked_once(model)  # what was under way at the pause was recorded
+        await site.ws.replay(run)
+
+
+async def test_a_sensitive_call_is_asked_about_once_and_made_by_the_run(
+    tmp_path: Path, model: Team, database_server: Postgres
+) -> None:
+    async with sides(tmp_path, model, database_server, (*JOBS, 'policy.plan = "off"')) as site:
+        for _ in range(2):
+            await site.worker("--concurrency", "4")
+        (run,) = await site.submit([PAYS])
+        await site.reached(RunStatus.WAITING, [run])
+        await site.no_parts()
+        assert not (site.folder / "paid.txt").exists()
+        (question,) = (await site.ws.result(run)).questions
+        assert question.kind == "approval" and "/1.left" in question.key, question
+        assert (await site.jobs_of_parts())["blocked"] == 1, "the part handed it back"
+        await site.ws.approve(run)
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({PAYS: run})
+        paid = (site.folder / "paid.txt").read_text().splitlines()
+        (began, last) = [one for one in await site.ws.events(run) if one.type == "driving_started"]
+        assert len(paid) == 1 and paid[0].split()[2] == last.body["owner"].split(":")[1]
+        assert asked_once(model)
+        await site.ws.replay(run)
+
+
+async def test_parts_at_the_same_time_do_not_overshoot_the_budget(
+    tmp_path: Path, model: Team, database_server: Postgres
+) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        for _ in range(2):
+            await site.worker("--concurrency", "4")
+        run = await site.ws.create(f"Describe tide {LONG}.", budget=Budget(steps=14))
+        await site.jobs.submit(run)
+        while await site.status(run) in (RunStatus.CREATED, RunStatus.RUNNING):
+            await asyncio.sleep(0.1)
+        assert (await site.jobs_of_parts())["blocked"] == 3, "each came to the end of its share"
+        result = await site.ws.result(run)
+        assert 12 <= result.steps <= 14 and len(model.asked) <= 14, result
+        await site.ws.replay(run)

@@ -25,6 +25,9 @@ from agentorchestra.workspace import Workspace
 BEGIN_S = 1.0
 """A part that no worker has begun within this time is taken back: all may wait for parts themselves."""
 
+_FULL_S = 10.0
+"""Time for which a worker makes no parts after one that nobody began."""
+
 _LOOK_S = 1.0
 """Time between looks at a part of which nothing is heard."""
 
@@ -46,6 +49,7 @@ class Parts:
         self.ws = ws
         self.jobs = jobs
         self._followed: Counter[str] = Counter()
+        self._full_until = 0.0
         self._removing: set[asyncio.Task[None]] = set()
 
     async def __call__(
@@ -63,7 +67,7 @@ class Parts:
                 self.remove(name)
             return None
         if found is None:
-            if limits is None:
+            if limits is None or asyncio.get_running_loop().time() < self._full_until:
                 return None
             await self._make(name, run, key, marked, limits)
             found = await self.jobs.record(name)
@@ -106,6 +110,10 @@ class Parts:
     def follows(self, run: str) -> bool:
         """Return True if a run waits for a part: what becomes of it is up to whoever drives that."""
         return self._followed[run] > 0
+
+    def nobody_free(self) -> None:
+        """Make no parts for a while: each costs the time until it is taken back."""
+        self._full_until = asyncio.get_running_loop().time() + _FULL_S
 
     async def take_back(self, name: str) -> bool:
         """End a part that nobody drives; return whether it has ended."""
@@ -177,6 +185,8 @@ class _Away:
                 unbegun = self._status is RunStatus.CREATED and (paused or loop.time() >= begun_by)
                 if unbegun or idle >= _IDLE_LOOKS:
                     if await self._parts.take_back(self._name):
+                        if not paused:
+                            self._parts.nobody_free()
                         continue
                     idle = 0
                 quiet = not await _first_of(news, *([] if paused else [run.pause_asked]))
