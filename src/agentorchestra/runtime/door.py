@@ -182,6 +182,8 @@ async def ledger(passage: Passage) -> Outcome | None:
         run.visited.update(one for one in asked if one in run.ledger.records)
     if earlier is not None:
         change = None if passage.skipped else run.ledger.compare(key, passage.effect, earlier)
+        if change is not None and run.part is not None:
+            raise run.part.ended(f"it asks otherwise than its run: {change}")
         if change is not None:
             run.note_change(key, change)
         if earlier.outcome is not None:
