@@ -34,12 +34,13 @@ NAMES = ("ann", "ben", "cid")
 class Done:
     """A part that has been driven."""
 
-    def __init__(self, limits: Budget, events: Sequence[Event], store: MemoryStore, name: str) -> None:
+    def __init__(self, run: Run, limits: Budget, events: Sequence[Event], name: str) -> None:
         self.limits = limits
-        self._events, self._store, self._name = events, store, name
+        self._run, self._events, self._name = run, events, name
 
     async def ended(self) -> None:
-        """It has."""
+        """It has; what it may spend is held."""
+        assert self._run.budget.held.tokens >= (self.limits.tokens or 0)
 
     async def stop(self) -> bool:
         """It has."""
@@ -51,7 +52,7 @@ class Done:
 
     async def remove(self) -> None:
         """Remove it."""
-        assert await self._store.delete_runs([self._name]) == [self._name]
+        assert await self._run.services.store.delete_runs([self._name]) == [self._name]
 
 
 class Beside:
@@ -94,7 +95,7 @@ class Beside:
         await store.release(name, part.epoch or 0)
         self.ended[str(key)] = result.status
         self.errors.append(result.error or "")
-        return Done(limits, await store.load(name, after=marked + 1), store, name)
+        return Done(run, limits, await store.load(name, after=marked + 1), name)
 
 
 async def boss(effect: Effect, ctx: Session[Any]) -> Any:
