@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
 
 from agentorchestra.cluster.jobs import MIDDLE, PRIORITY, Jobs, check_priority
 from agentorchestra.core.budget import Budget
@@ -21,6 +24,8 @@ from agentorchestra.log.ledger import status_of
 from agentorchestra.runtime.run import Run, wait_for
 from agentorchestra.runtime.waits import GOES_ON, end_undriven, standing
 from agentorchestra.workspace import Workspace
+
+logger = logging.getLogger("agentorchestra.cluster")
 
 BEGIN_S = 1.0
 """A part that no worker has begun within this time is taken back: all may wait for parts themselves."""
@@ -72,7 +77,8 @@ class Parts:
             await self._make(name, run, key, marked, limits)
             found = await self.jobs.record(name)
         if found.status in GOES_ON:
-            await self.jobs.submit(name)
+            with _said():  # nobody begins it then, and it is taken back
+                await self.jobs.submit(name)
         return _Away(self, run, found)
 
     async def _make(self, name: str, run: Run, key: EffectKey, marked: int, limits: Budget) -> None:
@@ -119,7 +125,8 @@ class Parts:
         """End a part that nobody drives; return whether it has ended."""
         if not await end_undriven(self.ws.store, self.ws.engine, SystemClock(), name, RunStatus.CANCELLED):
             return False
-        await self.jobs.drop(name)
+        with _said():  # whoever takes the job finds that there is nothing to do
+            await self.jobs.drop(name)
         return True
 
     def remove(self, name: str) -> None:
@@ -231,6 +238,15 @@ class _Away:
     async def remove(self) -> None:
         """See Away."""
         self._parts.remove(self._name)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Say what the queue refused, in place of failing: the run does without it."""
+    try:
+        yield
+    except SQLAlchemyError as exc:
+        logger.warning("the queue did not do what was asked: %s", exc)
 
 
 async def _first_of(*events: asyncio.Event) -> bool:
