@@ -255,6 +255,27 @@ async def test_what_stops_a_run_stops_its_parts(
         await site.ws.replay(run)
 
 
+async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_along(
+    tmp_path: Path, model: Team, database_server: Postgres
+) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        workers = await site.two(model, 1)
+        (run,) = [one.id for one in await site.ws.runs()]
+        workers[0].kill()
+        await site.ws.cancel(run)
+        await site.reached(RunStatus.CANCELLED, [run])
+        while True:
+            if not await site.ws.store.unfinished(parts=True):
+                break
+            await asyncio.sleep(0.1)
+        model.release.set()
+        await site.ws.enqueue(run)  # what the parts did before is there
+        await site.jobs.submit(run)
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        await site.no_parts()
+
+
 async def test_a_sensitive_call_is_asked_about_once_and_made_by_the_run(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:

@@ -16,9 +16,9 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.errors import StoreError, SuspendedError
 from agentorchestra.core.events import CancelRequested, Event, PauseRequested, new_event
-from agentorchestra.core.ids import PART, EffectKey, part_id
+from agentorchestra.core.ids import EffectKey, part_id
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import FINAL, PartOf, RunStatus
+from agentorchestra.core.spec import PartOf, RunStatus
 from agentorchestra.log.fork import forked_events
 from agentorchestra.log.ledger import status_of
 from agentorchestra.runtime.run import Run, wait_for
@@ -38,8 +38,6 @@ _LOOK_S = 1.0
 
 _IDLE_LOOKS = 5
 """Looks at which a part that was begun has no driver, until it is taken back: another worker goes on with it sooner."""
-
-_DRIVEN = frozenset({RunStatus.CREATED, RunStatus.RUNNING})
 
 
 class Parts:
@@ -141,24 +139,15 @@ class Parts:
                 return
             await asyncio.sleep(0.1)
 
-    async def tidy(self, *, ended: bool) -> None:
-        """End the parts of runs that were stopped while nobody drove them; with `ended` remove what was left."""
-        store, engine = self.ws.store, self.ws.engine
+    async def end_orphans(self) -> None:
+        """End the parts of runs that were stopped while nobody drove them; what they did is there for a resume."""
+        store = self.ws.store
         for one in await store.unfinished(parts=True):
-            if await self._status_of_run(one.id) not in _DRIVEN:
-                await engine.cancel(one.id, by="cluster")
+            part = await store.get_run(one.id)
+            run = None if part is None else await store.get_run(str(part.parent_run))
+            if run is None or run.status not in (RunStatus.CREATED, RunStatus.RUNNING):
+                await self.ws.engine.cancel(one.id, by="cluster")
                 await self.take_back(one.id)
-        for state in await store.run_states() if ended else ():
-            if state.id.startswith(PART) and state.status not in GOES_ON:
-                status = await self._status_of_run(state.id)
-                if status is None or status in FINAL:
-                    self.remove(state.id)
-
-    async def _status_of_run(self, name: str) -> RunStatus | None:
-        """Return how the run of a part stands; None if it, or the part, is there no more."""
-        part = await self.ws.store.get_run(name)
-        run = None if part is None else await self.ws.store.get_run(str(part.parent_run))
-        return None if run is None else run.status
 
     async def close(self) -> None:
         """Wait for what is being removed."""

@@ -302,7 +302,7 @@ class Worker:
 
     async def _take_up_due(self) -> None:
         """Queue waiting runs that can go on, and what was accepted and not queued; one worker does it for all."""
-        tidied = orphans = 0.0
+        tidied = looked = 0.0
         refused: set[str] = set()
         loop = asyncio.get_running_loop()
         while True:
@@ -313,11 +313,10 @@ class Worker:
                 for run_id in [*await self._ws.due(), *await self._unqueued()]:
                     if run_id not in refused:
                         await self._queue(run_id, refused)
-                due = loop.time() - tidied > _TIDY_S
-                if self._ws.engine.elsewhere is not None and (due or loop.time() - orphans > _ORPHANS_S):
-                    orphans = loop.time()
-                    await self._parts.tidy(ended=due)
-                if due:
+                if self._ws.engine.elsewhere is not None and loop.time() - looked > _ORPHANS_S:
+                    looked = loop.time()
+                    await self._parts.end_orphans()
+                if loop.time() - tidied > _TIDY_S:
                     tidied = loop.time()
                     days = self._ws.settings.cluster.keep_jobs_days
                     await self._jobs.forget((datetime.now(UTC) - timedelta(days=days)).isoformat())
