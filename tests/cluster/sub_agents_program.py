@@ -12,6 +12,7 @@ from typing import Any, cast
 from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.agents.agent import agent_effect
 from agentorchestra.core.spec import AgentResult, AgentSpec
+from tests.chaos.killing import KILL_AT, hooks
 from tests.chaos.team_program import Deps, lookup
 
 HERE = Path(__file__).parent
@@ -59,10 +60,13 @@ async def team(topic: str, ctx: RunContext[Deps]) -> str:
 
 
 def workspace() -> Workspace[Deps]:
-    """The workspace."""
+    """The workspace, with the hooks that KILL_AT asks for."""
     words = {"left": "port", "right": "starboard", "rear": "stern", "top": "mast"}
     deps = Deps(notes=HERE / "notes.txt", lookups=HERE / "lookups.txt", words=words)
-    return Workspace(HERE / "ws", tools=[note, lookup, pay, team], deps=deps)
+    if KILL_AT not in os.environ:
+        return Workspace(HERE / "ws", tools=[note, lookup, pay, team], deps=deps)
+    store, wrap = hooks(HERE / "ws")
+    return Workspace(HERE / "ws", tools=[note, lookup, pay, team], deps=deps, store=store, handlers=wrap)
 
 
 __all__ = ["lookup", "note", "pay", "team", "workspace"]

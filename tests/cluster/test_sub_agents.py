@@ -18,7 +18,8 @@ from agentorchestra.core.ids import PART
 from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import call, decide
-from tests.chaos.support import until
+from tests.chaos.killing import KILL_AT
+from tests.chaos.support import KILLED, until
 from tests.chaos.team_model import actor_of, digest, steps_of
 from tests.cluster.support import Model, Site, number_of, stopped
 from tests.postgres import Postgres
@@ -175,7 +176,14 @@ async def test_a_run_ends_where_no_worker_is_free_for_its_sub_agents(
         assert (await site.standing()).queues == {}
 
 
-@pytest.mark.parametrize("which", [(0,), (1,), (0, 1)], ids=["of the run", "of its parts", "both"])
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param((0,), id="of the run"),
+        pytest.param((1,), id="of its parts"),
+        pytest.param((0, 1), id="both", marks=pytest.mark.long),
+    ],
+)
 async def test_a_worker_is_killed(
     tmp_path: Path, model: Team, database_server: Postgres, which: tuple[int, ...]
 ) -> None:
@@ -196,6 +204,40 @@ async def test_a_worker_is_killed(
         await site.ws.replay(run)
 
 
+DELEGATION = "/1.react/3.team#2"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("point", "whose"),
+    [
+        (f"in_mark:{DELEGATION}", "run_"),
+        (f"after_mark:{DELEGATION}", "run_"),  # the part may not be made yet
+        ("after_mark:/1.react/3.team/2.right#2", PART),
+        ("after:/1.react/3.team/2.right#2", PART),  # noted, and not recorded
+        (f"in_record:{DELEGATION}", PART),
+        (f"after_record:{DELEGATION}", PART),
+        (f"in_record:{DELEGATION}", "run_"),  # what the part did is not taken over
+        (f"after_record:{DELEGATION}", "run_"),  # it is, and the part is still there
+    ],
+)
+async def test_a_worker_dies_on_the_way(
+    tmp_path: Path, model: Team, database_server: Postgres, point: str, whose: str
+) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        first = await site.worker("--concurrency", "6", environ={KILL_AT: point, "KILL_RUN": whose})
+        (run,) = await site.submit([1])
+        assert await asyncio.to_thread(first.wait) == KILLED
+        await site.worker("--concurrency", "6")
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run}, uncertain="right" in point)
+        await site.ws.replay(run)
+        if (point, whose) != (f"after_record:{DELEGATION}", "run_"):
+            await site.no_parts()
+        assert [one.id for one in await site.ws.runs()] == [run]
+
+
+@pytest.mark.long
 async def test_parts_of_a_dead_worker_are_taken_back_where_nobody_is_free(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
@@ -211,6 +253,7 @@ async def test_parts_of_a_dead_worker_are_taken_back_where_nobody_is_free(
         await site.no_parts()
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_told_to_stop_leaves_the_parts_at_work(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
@@ -228,7 +271,7 @@ async def test_a_worker_that_is_told_to_stop_leaves_the_parts_at_work(
         await site.no_parts()
 
 
-@pytest.mark.parametrize("how", ["cancel", "pause"])
+@pytest.mark.parametrize("how", ["cancel", pytest.param("pause", marks=pytest.mark.long)])
 async def test_what_stops_a_run_stops_its_parts(
     tmp_path: Path, model: Team, database_server: Postgres, how: str
 ) -> None:
@@ -255,6 +298,7 @@ async def test_what_stops_a_run_stops_its_parts(
         await site.ws.replay(run)
 
 
+@pytest.mark.long
 async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_along(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
