@@ -6,6 +6,7 @@ What is noted and paid has the process that did it.
 from __future__ import annotations
 
 import os
+import time
 from pathlib import Path
 from typing import Any, cast
 
@@ -26,12 +27,15 @@ def _write(name: str, *words: str) -> None:
 
 @tool(effect="write")
 def note(x: str, ctx: RunContext[Deps]) -> str:
-    """Note something down. Doing it twice would note it twice.
+    """Note something down. Doing it twice would note it twice. It takes BURN_S seconds of CPU.
 
     Args:
         x: what to note.
     """
     _write("notes.txt", str(ctx.key), x, str(os.getpid()))
+    until = time.thread_time() + float(os.environ.get("BURN_S", "0"))
+    while time.thread_time() < until:
+        pass
     return f"noted {x}"
 
 

@@ -30,7 +30,7 @@ logger = logging.getLogger("agentorchestra.cluster")
 BEGIN_S = 1.0
 """A part that no worker has begun within this time is taken back: all may wait for parts themselves."""
 
-_FULL_S = 10.0
+_FULL_S = 5.0
 """Time for which a worker makes no parts after one that nobody began."""
 
 _LOOK_S = 1.0
