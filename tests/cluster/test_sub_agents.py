@@ -299,6 +299,24 @@ async def test_what_stops_a_run_stops_its_parts(
 
 
 @pytest.mark.long
+async def test_parts_are_taken_over_where_no_more_are_made(
+    tmp_path: Path, model: Team, database_server: Postgres
+) -> None:
+    async with sides(tmp_path, model, database_server) as site:
+        workers = await site.two(model, 1)
+        (run,) = [one.id for one in await site.ws.runs()]
+        for one in workers:
+            one.kill()
+        settings = site.folder / "agentorchestra.toml"
+        settings.write_text(settings.read_text().replace('"jobs"', '"here"'))
+        model.release.set()
+        await site.worker("--concurrency", "4")
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        await site.no_parts()
+
+
+@pytest.mark.long
 async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_along(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:

@@ -12,6 +12,7 @@ import pytest
 from agentorchestra.core.budget import Bound, Budget, Usage
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome, Provenance, Tag
+from agentorchestra.core.errors import StoreUnavailableError
 from agentorchestra.core.events import Event, Told, new_event
 from agentorchestra.core.ids import PART, EffectKey, part_id
 from agentorchestra.core.policy import Policy, PolicyView, Verdict
@@ -57,6 +58,8 @@ class Done:
 
 class Beside:
     """Drives each part at once, as a worker would."""
+
+    makes = True
 
     def __init__(self, bench: Bench, main: Main) -> None:
         self.bench, self.main = bench, main
@@ -247,6 +250,30 @@ async def test_a_part_whose_code_goes_another_way_is_handed_back() -> None:
         assert len(beside.ended) == 3
         if way is wayward:
             assert "it asks otherwise than its run" in beside.errors[0]
+
+
+async def test_who_cannot_take_a_part_over_does_not_double_it() -> None:
+    class Dies(Beside):
+        async def __call__(self, *args: Any, **more: Any) -> Done | None:
+            await super().__call__(*args, **more)
+            raise StoreUnavailableError("gone")  # before anything was taken over
+
+    bench = bench_of()
+    await bench.store.open()
+    await bench.create()
+    bench.services.elsewhere = Dies(bench, main)
+    with pytest.raises(StoreUnavailableError):
+        await bench.drive(main)
+    bench.services.elsewhere = None
+    executed = len([key for key in bench.handler.executed if key.count("/") == 2])
+    result = await bench.drive(main)
+    assert (result.status, result.error_type) == (RunStatus.FAILED, "PartElsewhereError")
+    name = part_id("run_test", EffectKey("/1.boss", 1))
+    assert result.error == (
+        f"the sub-agent at /1.boss#1 of run run_test is a job of its own ({name}), which only a worker takes over; "
+        "let one go on with the run: `agentorchestra submit --again run_test`"
+    )
+    assert len([key for key in bench.handler.executed if key.count("/") == 2]) == executed
 
 
 async def test_a_worker_that_fails_in_its_part_is_tried_here() -> None:

@@ -51,6 +51,7 @@ class Parts:
     def __init__(self, ws: Workspace[Any], jobs: Jobs) -> None:
         self.ws = ws
         self.jobs = jobs
+        self.makes = ws.settings.cluster.sub_agents == "jobs"
         self._followed: Counter[str] = Counter()
         self._full_until = 0.0
         self._removing: set[asyncio.Task[None]] = set()

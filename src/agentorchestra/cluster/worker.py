@@ -131,8 +131,7 @@ class Worker:
         try:
             await self._members.join()
             self._ws.models.everywhere = self._requests.place
-            if self._ws.settings.cluster.sub_agents == "jobs":
-                self._ws.engine.elsewhere = self._parts
+            self._ws.engine.elsewhere = self._parts
             await self._warm()
             queues = queues_of(self.tags, self._ws.settings)
             await self._jobs.register(queues, concurrency=self._concurrency)
@@ -313,7 +312,7 @@ class Worker:
                 for run_id in [*await self._ws.due(), *await self._unqueued()]:
                     if run_id not in refused:
                         await self._queue(run_id, refused)
-                if self._ws.engine.elsewhere is not None and loop.time() - looked > _ORPHANS_S:
+                if loop.time() - looked > _ORPHANS_S:
                     looked = loop.time()
                     await self._parts.end_orphans()
                 if loop.time() - tidied > _TIDY_S:

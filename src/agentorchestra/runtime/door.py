@@ -418,9 +418,10 @@ async def execute(passage: Passage) -> Outcome | None:
     if passage.decision:
         passage.began = passage.run.clock.monotonic()
     try:
-        away = passage.effect.kind is EffectKind.INVOKE_AGENT and passage.run.services.elsewhere is not None
-        if away and (done := await done_elsewhere(child, passage.effect, passage.marked)) is not None:
-            return done
+        if passage.effect.kind is EffectKind.INVOKE_AGENT:
+            done = await done_elsewhere(child, passage.effect, passage.marked)
+            if done is not None:
+                return done
         passage.outcome = await _executed(passage, passage.acting)
     except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
         if hold is not None:

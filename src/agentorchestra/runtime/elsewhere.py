@@ -7,8 +7,9 @@ from concurrent.futures import Future
 
 from agentorchestra.core.budget import Bound, Budget
 from agentorchestra.core.effects import Effect, EffectKind, Outcome
+from agentorchestra.core.errors import PartElsewhereError
 from agentorchestra.core.events import Event
-from agentorchestra.core.ids import EffectKey
+from agentorchestra.core.ids import EffectKey, part_id
 from agentorchestra.core.policy import Separable
 from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import within
@@ -26,15 +27,22 @@ async def done_elsewhere(child: Branch, effect: Effect, marked: Future[tuple[int
     None where it is to be done here, from its beginning or from where its part handed it back.
     """
     run, branch, key = child.run, child.parent, child.key
-    have = run.services.elsewhere
-    if have is None or branch is None or marked is None or not _may_leave(run, branch, effect):
+    have, again = run.services.elsewhere, child.attempt_number > 1
+    if branch is None or branch.parent is None or marked is None or run.part is not None or branch.world != MAIN:
+        return None
+    if not again and (have is None or not have.makes):
         return None
     anew = not any(within(one.branch, key.path) for one in run.ledger.records)
+    if have is None:
+        await _refuse_lost(run, key, anew=anew)
+        return None
     # One share is left for whatever else the run does meanwhile.
     ways = 1 + (branch.last_n - key.n + 1 if branch.batch else 1)
     # Before anything is awaited: after a crash nobody else is to take what a part may be spending.
     limits, hold = child.node.lend(ways) or (None, child.node.hold(Budget()))
     try:
+        if not (have.makes and _may_leave(run, effect)):
+            limits = None
         (seq,) = await wait_for(marked)
         away = await have(run, key, seq, limits, anew=anew)
         if away is None:
@@ -52,14 +60,22 @@ async def done_elsewhere(child: Branch, effect: Effect, marked: Future[tuple[int
         hold.release()
 
 
-def _may_leave(run: Run, branch: Branch, effect: Effect) -> bool:
+async def _refuse_lost(run: Run, key: EffectKey, *, anew: bool) -> None:
+    """Raise PartElsewhereError for a delegation whose part this process cannot take over: doing it here doubles it."""
+    name = part_id(run.id, key)
+    if anew and await run.services.store.get_run(name) is not None:
+        raise PartElsewhereError(
+            f"the sub-agent at {key} of run {run.id} is a job of its own ({name}), which only a worker takes over; "
+            f"let one go on with the run: `agentorchestra submit --again {run.id}`"
+        )
+
+
+def _may_leave(run: Run, effect: Effect) -> bool:
     """Return True if an agent needs nothing that only its run's process has."""
-    if effect.kind is not EffectKind.INVOKE_AGENT or branch.parent is None or run.part is not None:
-        return False
-    if run.replaying or branch.world != MAIN or effect.timeout_s is not None:
-        return False
     # Who was spawned, and whether they can act, is counted in the process.
     if any(record.effect.get("kind") == EffectKind.SPAWN for record in run.ledger.records.values()):
+        return False
+    if effect.timeout_s is not None:
         return False
     tools = effect.arguments.get("tools")
     named = [str(one) for one in tools if one in run.services.environments] if isinstance(tools, list) else []

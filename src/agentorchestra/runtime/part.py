@@ -42,7 +42,13 @@ class Away(Protocol):
 
 
 class Elsewhere(Protocol):
-    """Has delegations done in other processes."""
+    """Has delegations done in other processes.
+
+    Attributes:
+        makes: whether it makes parts; it finds those that there are in any case.
+    """
+
+    makes: bool
 
     async def __call__(
         self, run: Any, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
