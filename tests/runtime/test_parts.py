@@ -252,6 +252,32 @@ async def test_a_part_whose_code_goes_another_way_is_handed_back() -> None:
             assert "it asks otherwise than its run" in beside.errors[0]
 
 
+async def test_an_agent_that_works_here_may_have_parts_of_its_own() -> None:
+    class Deep(Beside):
+        async def __call__(self, run: Run, key: EffectKey, *args: Any, **more: Any) -> Done | None:
+            return None if key.branch == "/1.boss" else await super().__call__(run, key, *args, **more)
+
+    async def boss(effect: Effect, ctx: Session[Any]) -> Any:
+        return [one.value for one in await ctx.perform_all([agent(name, ["work"]) for name in ("ann", "ben")])]
+
+    async def worker(one: Effect, ctx: Session[Any]) -> Any:
+        first = (await ctx.perform(tool("work", Mode.REPEATABLE, tags=[Tag.READ], x=one.name))).value
+        if one.name == "cid":
+            return first
+        return [first, (await ctx.perform(agent("cid", ["work"]))).value]
+
+    bench = bench_of(worker, boss=boss)
+    await bench.store.open()
+    await bench.create()
+    beside = bench.services.elsewhere = Deep(bench, main)
+    result = await bench.drive(main)
+    assert result.answer == "[['ann worked', 'cid worked'], ['ben worked', 'cid worked']]"
+    assert beside.ended == {"/1.boss/1.ann#2": RunStatus.COMPLETED, "/1.boss/2.ben#2": RunStatus.COMPLETED}
+    work = Counter(key for key in bench.handler.executed if key.endswith(("ann#1", "ben#1", "cid#1")))
+    assert {*work.values()} == {1} and len(work) == 4
+    await bench.replay(main)
+
+
 async def test_who_cannot_take_a_part_over_does_not_double_it() -> None:
     class Dies(Beside):
         async def __call__(self, *args: Any, **more: Any) -> Done | None:
