@@ -1,11 +1,13 @@
 """What workers on one PostgreSQL do: runs and effects in a second, how soon a dead one is followed, how runs queue.
 
-    python -m benchmarks.cluster [--parts rate,takeover,queue] [--runs 60] [--queued 100,1000,10000] [--times 3]
+    python -m benchmarks.cluster [--parts rate,takeover,queue,sub_agents] [--runs 60] [--queued 100,1000] [--times 3]
 
 The model is a server on the loopback address that answers at once; a run is a team of three agents (9 requests, about
 26 effects). PostgreSQL, the model and the workers share this machine: with two cores the figures say what all of them
 need together. `takeover` kills a worker that drives four runs, and counts from the signal to the moment another one
 begins each of them. `queue` submits a run of priority 1 while so many jobs wait, and a worker empties the queue.
+`sub_agents` has two workers drive runs of a team of four agents, one after the other: in one process, and with the
+sub-agents as jobs of their own. A tool of each agent needs so many seconds of CPU (`--burn-s`).
 """
 
 from __future__ import annotations
@@ -135,6 +137,27 @@ async def queue(folder: str, server: Postgres, queued: int, times: int) -> list[
         return found
 
 
+async def sub_agents(folder: str, server: Postgres, where: str, burn_s: float, times: int) -> list[float]:
+    """Return the seconds that runs with three sub-agents took from their first event to their last."""
+    environ = {"BURN_S": str(burn_s)}
+    number, settings = next(_NUMBERS), (f'cluster.sub_agents = "{where}"',)
+    place, program = Path(folder) / str(number), "sub_agents_program.py"
+    async with Model() as model, Site(place, model, server.url, f"bench_{number}", settings, program) as there:
+        for _ in range(2):
+            await there.worker("--concurrency", "4", environ=environ)
+        for one in range(1, 5):  # both are warm then
+            await there.reached(RunStatus.COMPLETED, await there.submit([one]))
+        found = []
+        for one in range(5, 5 + times):
+            (run_id,) = await there.submit([one])
+            await there.reached(RunStatus.COMPLETED, [run_id])
+            driven = [
+                event for event in await there.ws.events(run_id) if event.type in ("driving_started", "run_ended")
+            ]
+            found.append((driven[-1].ts - driven[0].ts).total_seconds())
+        return found
+
+
 def shown(values: list[float]) -> str:
     """Return the median and the worst."""
     return f"{statistics.median(values):.2f} s, at most {max(values):.2f} s"
@@ -154,12 +177,18 @@ async def main(given: Any) -> None:
         if "queue" in parts:
             for queued in map(int, given.queued.split(",")):
                 print(f"{queued} queued: {shown(await queue(folder, server, queued, given.times))}", flush=True)
+        if "sub_agents" in parts:
+            for burn_s in map(float, given.burn_s.split(",")):
+                for where in ("here", "jobs"):
+                    took = shown(await sub_agents(folder, server, where, burn_s, given.times))
+                    print(f"sub-agents {where}, {burn_s:g} s of CPU each: {took}", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.cluster", description=__doc__)
-    parser.add_argument("--parts", default="rate,takeover,queue")
+    parser.add_argument("--parts", default="rate,takeover,queue,sub_agents")
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--queued", default="100,1000,10000")
+    parser.add_argument("--burn-s", default="0")
     parser.add_argument("--times", type=int, default=3)
     asyncio.run(main(parser.parse_args()))

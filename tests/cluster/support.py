@@ -109,9 +109,13 @@ class Model:
                 self.held[number] += 1
                 await self.release.wait()
             await asyncio.sleep(self._delay_s)
-            return answer(body)
+            return self.answer(body)
         finally:
             self.under_way -= 1
+
+    def answer(self, body: dict[str, Any]) -> ModelResponse:
+        """The next decision of whoever asks."""
+        return answer(body)
 
     @property
     def base_url(self) -> str:
@@ -128,16 +132,34 @@ class Model:
 
 
 class Site:
-    """A workspace in a database, and the processes that work on it; they end with it."""
+    """A workspace in a database, and the processes that work on it; they end with it.
 
-    def __init__(self, folder: Path, model: Model, database: str, schema: str, settings: Sequence[str] = ()) -> None:
+    Args:
+        folder: its own.
+        model: of its runs.
+        database, schema: where it lies.
+        settings: more lines of its settings file.
+        program: the app, a file beside this one.
+    """
+
+    sides: tuple[str, ...] = ("left", "right", "top")
+
+    def __init__(
+        self,
+        folder: Path,
+        model: Model,
+        database: str,
+        schema: str,
+        settings: Sequence[str] = (),
+        program: str = "program.py",
+    ) -> None:
         self.folder = folder
         self.model = model
         self.ws: Workspace[Any]
         self.jobs: Jobs
         self._processes = ExitStack()
         folder.mkdir(parents=True)
-        shutil.copy(Path(__file__).with_name("program.py"), folder / "app.py")
+        shutil.copy(Path(__file__).with_name(program), folder / "app.py")
         lines = [
             'app = "app:workspace"',
             'model = "team"',
@@ -243,7 +265,7 @@ class Site:
                 if record.kind is EffectKind.REQUEST_MODEL and record.outcome is not None:
                     mark = answered(cast("dict[str, Any]", record.outcome.value))
                     assert [at for at in asked[mark] if at > ends[str(key)]] == [], (run_id, key)
-        wanted = {f"{side}-{number}" for number in runs for side in ("left", "right", "top")}
+        wanted = {f"{side}-{number}" for number in runs for side in self.sides}
         noted = self.notes()
         assert set(noted.values()) <= {1}, noted
         missing = wanted - set(noted)

@@ -107,13 +107,15 @@ async def completed(site: Site, runs: dict[int, str], count: int) -> None:
         done |= {one for one in runs.values() if one not in done and await site.status(one) is RunStatus.COMPLETED}
 
 
-@pytest.mark.parametrize("count", [pytest.param(6, marks=pytest.mark.long), pytest.param(60, marks=pytest.mark.long)])
-async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize(("count", "sub_agents"), [(6, "here"), (60, "here"), (24, "jobs")])
+async def test_nothing_is_lost_or_doubled(tmp_path: Path, count: int, sub_agents: str) -> None:
     rng = random.Random(count)
+    settings = (f'cluster.sub_agents = "{sub_agents}"', "[serve]", "max_runs = 0")
     with postgres() as own:
         async with (
             Model(delay_s=0.2) as model,
-            Site(tmp_path / "site", model, own.url, "many", ("[serve]", "max_runs = 0")) as site,
+            Site(tmp_path / "site", model, own.url, "many", settings) as site,
         ):
             servers = [await site.server(), await site.server()]
             workers = [await site.worker("--concurrency", "8") for _ in range(2)]

@@ -27,7 +27,9 @@ from tests.store.support import (
 
 from agentorchestra.core.errors import DuplicateEventError, FencedError, RequestKeyError, StoreError, UnknownRunError
 from agentorchestra.core.events import Event, NewEvent, RunCreated, Told
+from agentorchestra.core.ids import PART
 from agentorchestra.core.protocols import Acceptance, Store
+from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.rows import INLINE_BYTES
 
@@ -134,6 +136,21 @@ async def test_a_key_stands_for_one_run(store: Store) -> None:
         await store.create_run(run, manifest(), [created()], accepted=Acceptance(TS))
     record = await store.get_run("run_3")
     assert record is not None and record.accepted == TS
+
+
+async def test_lists_leave_parts_of_runs_out(store: Store) -> None:
+    part = f"{PART}a"
+    await store.create_run("run_a", manifest(), [completed(0)])
+    await store.create_run(part, manifest(parent_run="run_a", fork_seq=1), [completed(0)])
+    assert [one.id for one in await store.list_runs()] == ["run_a"]
+    assert [one.id for one in await store.list_runs(limit=1)] == ["run_a"]
+    assert [one.id for one in await store.unfinished()] == ["run_a"]
+    assert [one.id for one in await store.unfinished(parts=True)] == [part]
+    assert [one.run for one in await store.query(LogQuery())] == ["run_a"]
+    assert [one.run for one in await store.query(LogQuery(runs=(part,)))] == [part]
+    assert {one.id for one in await store.run_states()} == {"run_a", part}
+    assert await store.delete_runs([part]) == [part]
+    assert [one.id for one in await store.run_states()] == ["run_a"]
 
 
 async def test_the_unfinished_runs_and_who_drives_them(store: Store) -> None:

@@ -273,6 +273,10 @@ class Jobs:
             await self._open_client.resume_workflows_async(ids, queue_name=queue)
         return [run_of(one.workflow_id) for one in taken]
 
+    async def drop(self, run_id: str) -> None:
+        """Take the first job of a run, which has ended, out of its queue."""
+        await self._open_client.cancel_workflow_async(run_id)
+
     async def forget(self, before: str, *, limit: int = 1000) -> int:
         """Delete jobs that ended before a time (ISO 8601); return how many."""
         old = await self._open_client.list_workflows_async(

@@ -12,6 +12,7 @@ from pydantic import BaseModel
 
 from agentorchestra.cluster.jobs import Jobs, database_of, dbos_schema, run_of
 from agentorchestra.cluster.members import members_of
+from agentorchestra.core.ids import PART
 from agentorchestra.workspace import Workspace
 
 
@@ -77,7 +78,7 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
     queued = sorted((one for one in under_way if one.status == "ENQUEUED"), key=_order)
     now = datetime.now(UTC).timestamp() * 1000
     ended = await jobs.ended(limit=200)
-    statuses = Counter(state.status.value for state in await ws.store.run_states())
+    statuses = Counter(one.status.value for one in await ws.store.run_states() if not one.id.startswith(PART))
     return Standing(
         workers=tuple(
             WorkerStanding(

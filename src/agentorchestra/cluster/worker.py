@@ -26,6 +26,7 @@ from agentorchestra.cluster.jobs import (
     run_of,
 )
 from agentorchestra.cluster.members import LOOK_S, Members, digests
+from agentorchestra.cluster.parts import Parts
 from agentorchestra.cluster.requests import RequestLimits
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.errors import (
@@ -33,8 +34,10 @@ from agentorchestra.core.errors import (
     FencedError,
     StoreError,
     StoreUnavailableError,
+    UnknownRunError,
     UsageError,
 )
+from agentorchestra.core.ids import PART
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.openai import PydanticAIClient
 from agentorchestra.runtime.waits import end_undriven, lost_drivers, requested, standing
@@ -51,6 +54,9 @@ _AGAIN_S = 0.3
 
 _DUE_S = 1.0
 """Time between looks for waiting runs that can go on."""
+
+_ORPHANS_S = 5.0
+"""Time between looks for parts whose run was stopped."""
 
 _TIDY_S = 600.0
 """Time between looks for jobs that can be forgotten."""
@@ -79,6 +85,7 @@ class Worker:
         self._concurrency = concurrency
         self.tags = check_tags(tags)
         self._jobs = Jobs(ws)
+        self._parts = Parts(ws, self._jobs)
         about = {
             "kind": "worker",
             "version": distribution() if version is None else version,
@@ -91,7 +98,7 @@ class Worker:
         self._requests = RequestLimits(self._store, schema, self._members.id, ws.settings.cluster.limits)
         # Runs whose last driver ended without progress, until they make some: one of them may have ended it, and the
         # others are not to be counted as guilty with it.
-        self._suspects = asyncio.Lock()
+        self._suspects = {False: asyncio.Lock(), True: asyncio.Lock()}  # runs wait for their parts: True is for those
         self._seen: set[str] = set()  # unfinished runs that are known to have a job
         self._stopping = asyncio.Event()
         self._present = asyncio.Event()  # the database answers
@@ -124,6 +131,7 @@ class Worker:
         try:
             await self._members.join()
             self._ws.models.everywhere = self._requests.place
+            self._ws.engine.elsewhere = self._parts
             await self._warm()
             queues = queues_of(self.tags, self._ws.settings)
             await self._jobs.register(queues, concurrency=self._concurrency)
@@ -196,7 +204,8 @@ class Worker:
         try:
             await self._jobs.put_back(self.id)
         finally:
-            self._ws.models.everywhere = None
+            self._ws.models.everywhere = self._ws.engine.elsewhere = None
+            await self._parts.close()
             await self._requests.close()
             await self._members.leave()
             await self._jobs.close()
@@ -232,6 +241,10 @@ class Worker:
                 logger.warning("run %s waits for its database: %s", run_id, exc)
                 await self._pause(_AGAIN_S)
                 await self._present.wait()
+            except UnknownRunError as exc:
+                if not run_id.startswith(PART):
+                    logger.warning("run %s cannot go on here: %s", run_id, exc)
+                return {"status": "removed"}  # a part that its run took back
             except AgentOrchestraError as exc:
                 logger.warning("run %s cannot go on here: %s", run_id, exc)
                 return {"error": str(exc), "error_type": type(exc).__name__}
@@ -241,20 +254,21 @@ class Worker:
 
     async def _drive(self, run_id: str) -> RunStatus:
         ws = self._ws
-        status = (await self._jobs.record(run_id)).status
+        status, part = (await self._jobs.record(run_id)).status, run_id.startswith(PART)
         if status is RunStatus.RUNNING:
             # Asked while nobody drove it: its driver is dead, or handed it on.
             asked = await requested(ws.store, run_id)
             if asked is not None:
+                asked = RunStatus.CANCELLED if part else asked  # its run goes on with it, whoever stopped it how
                 if not await end_undriven(ws.store, ws.engine, SystemClock(), run_id, asked):
                     raise FencedError(f"run {run_id} is driven by somebody else")
                 return asked
         # One that is over, or was stopped by somebody, stays as it is.
         if not lost_drivers(await ws.store.load(run_id)):
             return (await ws.take_up(run_id)).status
-        async with self._suspects:
+        async with self._suspects[part]:
             driving = asyncio.create_task(ws.take_up(run_id), name=f"cluster:{run_id}")
-            while not driving.done() and lost_drivers(await ws.store.load(run_id)):
+            while not (driving.done() or self._parts.follows(run_id)) and lost_drivers(await ws.store.load(run_id)):
                 await asyncio.wait({driving}, timeout=_AGAIN_S)
         return (await driving).status
 
@@ -287,7 +301,7 @@ class Worker:
 
     async def _take_up_due(self) -> None:
         """Queue waiting runs that can go on, and what was accepted and not queued; one worker does it for all."""
-        tidied = 0.0
+        tidied = looked = 0.0
         refused: set[str] = set()
         loop = asyncio.get_running_loop()
         while True:
@@ -298,6 +312,9 @@ class Worker:
                 for run_id in [*await self._ws.due(), *await self._unqueued()]:
                     if run_id not in refused:
                         await self._queue(run_id, refused)
+                if loop.time() - looked > _ORPHANS_S:
+                    looked = loop.time()
+                    await self._parts.end_orphans()
                 if loop.time() - tidied > _TIDY_S:
                     tidied = loop.time()
                     days = self._ws.settings.cluster.keep_jobs_days

@@ -352,6 +352,14 @@ class SuspendedError(DoorError):
         self.until = until
 
 
+class HandedBackError(SuspendedError):
+    """A part of a run (docs/cluster.md) came to what only the run itself may do, or to its end."""
+
+
+class PartElsewhereError(DoorError):
+    """A sub-agent of the run is a job of its own, and this process, which is no worker, cannot take it over."""
+
+
 class ConcurrentUseError(DoorError):
     """One branch was used by two tasks at once."""
 

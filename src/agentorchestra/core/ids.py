@@ -17,6 +17,15 @@ def new_run_id() -> str:
     return f"run_{ULID()}"
 
 
+PART = "part_"
+"""How the ids of parts begin: runs that do one delegation of another run (docs/cluster.md). Lists leave them out."""
+
+
+def part_id(run: str, key: EffectKey) -> str:
+    """Return the id of the part that does a delegation of a run: whoever drives the run next finds it again."""
+    return f"{PART}{sha256_text(f'{run} {key}')[:26]}"
+
+
 def compact_encoder(*, sort_keys: bool = False, allow_nan: bool = True) -> Callable[[Any], str]:
     """Return a function that writes JSON without white space, not in ASCII.
 

@@ -156,6 +156,14 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class Separable(Protocol):
+    """A policy that knows which calls it allows whatever else a run does: a part of the run may make those."""
+
+    def alone(self, effect: Effect, view: PolicyView) -> bool:
+        """Return True if neither the plan nor what others in the run read or do can change that it is allowed."""
+
+
+@runtime_checkable
 class Planning(Protocol):
     """A policy that judges some effects by a plan: the door has one made before it asks about these."""
 

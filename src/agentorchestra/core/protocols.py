@@ -426,6 +426,7 @@ class Store(Protocol):
         status: RunStatus | None = None,
         accepted: bool | None = None,
         limit: int | None = None,
+        parts: bool = False,
     ) -> list[UnfinishedRun]:
         """Return the runs that are running or created; not those that came from elsewhere.
 
@@ -436,6 +437,7 @@ class Store(Protocol):
             status: only those that are `running`, or `created`.
             accepted: only those that a server took on, or only the others.
             limit: at most so many.
+            parts: parts of runs (`ids.PART`) in place of runs.
         """
 
     async def count_created(self) -> int:
@@ -494,7 +496,7 @@ class Store(Protocol):
         """Return the run's row, None where there is none."""
 
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        """Return the runs, newest first."""
+        """Return the runs, newest first; no parts of runs (`ids.PART`), nor does a `query` that names no runs."""
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         """Return the last `run_ended` of each waiting run, and whether events came after it; one query."""

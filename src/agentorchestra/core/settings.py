@@ -236,11 +236,14 @@ class ClusterSettings(BaseModel, frozen=True, extra="forbid"):
         hand_on_s: seconds that what is under way has to end when a worker is told to stop; then it is given up, as in
             a crash.
         keep_jobs_days: days after which the queue forgets a job that ended; the run itself stays.
+        sub_agents: where the sub-agents of a run work that a worker drives: `here`, or as `jobs` of their own, which
+            any worker takes.
     """
 
     limits: dict[str, ModelLimit] = {}
     hand_on_s: float = Field(default=20.0, ge=0, allow_inf_nan=False)
     keep_jobs_days: float = Field(default=7.0, gt=0, allow_inf_nan=False)
+    sub_agents: Literal["here", "jobs"] = "here"
 
 
 class SandboxSettings(BaseModel, frozen=True, extra="forbid"):

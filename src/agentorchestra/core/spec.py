@@ -341,6 +341,13 @@ CHECKS = 1
 """The way in which new runs check answers; see `RunManifest.checks`."""
 
 
+class PartOf(BaseModel, frozen=True):
+    """The delegation that a part of a run is there for: the run and the key of its InvokeAgent."""
+
+    run: str
+    key: str
+
+
 class RunManifest(BaseModel, frozen=True):
     """Everything a run is pinned to; a fresh process can drive it from this and the log.
 
@@ -382,6 +389,7 @@ class RunManifest(BaseModel, frozen=True):
         image: SHA-256 of the config of the image that its terminal lies on; "" for none.
         policy_plan: whether policy has a plan made from the user's words (`policy.plan`).
         policy_review: whether a model looks again at calls that the plan allows (`policy.review`).
+        part_of: what it is a part of (docs/cluster.md); None for a run of its own.
     """
 
     task: str
@@ -439,6 +447,7 @@ class RunManifest(BaseModel, frozen=True):
     image: str = ""
     policy_plan: Literal["off", "on"] = "off"
     policy_review: Literal["off", "on"] = "off"
+    part_of: PartOf | None = None
 
 
 class Question(BaseModel, frozen=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from agentorchestra.core.budget import NO_COST, NO_USAGE, Bound, Budget, Room, Usage
 from agentorchestra.core.errors import BudgetExhaustedError
@@ -154,6 +155,36 @@ class BudgetNode:
                     parts[resource] = min(parts.get(resource, math.inf), max(part, _LEAST[resource]))
         limits = Budget(**parts)  # type: ignore[arg-type]
         return [BudgetNode(scope, limits, self, spent=one) for scope, one in zip(scopes, paid, strict=True)]
+
+    def lend(self, ways: int) -> tuple[Budget, Hold] | None:
+        """Hold a part of what is free for work elsewhere; return it as limits, None where not enough is left.
+
+        Of this node's own limits it is all that is left, of each parent's one of so many `ways`.
+        """
+        parts: dict[str, Any] = {}
+        for node in self.chain():
+            for resource in _RESOURCES:
+                limit = getattr(node.limits, resource)
+                if limit is None:
+                    continue
+                kept = float(getattr(node.held, resource)) + float(getattr(node.final_reserve, resource))
+                part = limit - node._used(resource) - kept
+                if resource != "active_s":  # time runs for all of them at once
+                    part /= 1 if node is self else ways
+                if resource in ("steps", "tokens"):
+                    part = math.floor(part)
+                parts[resource] = min(parts.get(resource, math.inf), part)
+        if any(part < _LEAST.get(resource, 1e-9) for resource, part in parts.items()):
+            return None
+        limits = Budget(**parts)
+        return limits, self.hold(limits)
+
+    def hold(self, limits: Budget) -> Hold:
+        """Hold what work elsewhere may spend, whatever is free."""
+        bound = Bound(steps=limits.steps or 0, tokens=limits.tokens or 0, cost_usd=limits.cost_usd or 0.0)
+        for node in self.chain():
+            node.held = node.held + bound
+        return Hold(self, bound)
 
     async def reserve(
         self, bound: Bound, *, final: bool = False, decision: bool = False, keep: Bound | None = None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from functools import cache, partial
 from typing import Any
@@ -45,6 +46,7 @@ from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Record, within
 from agentorchestra.runtime.branch import Branch, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
+from agentorchestra.runtime.elsewhere import done_elsewhere, let_begin, short_of
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, judge, refused
 from agentorchestra.runtime.run import LOOKED_AT, Run, observe, wait_for
@@ -79,6 +81,7 @@ class Passage:
     bound: Bound = NO_COST  # the most it can cost
     hold: Hold | None = None  # what is held for it
     began: float = 0.0  # when its execution began, in seconds of the run's clock; only of a decision
+    marked: Future[tuple[int, ...]] | None = None  # its mark, while that is written
     child: Branch = field(init=False)  # its own branch
     outcome: Outcome = field(init=False)  # what executing it gave
 
@@ -118,7 +121,19 @@ async def through(
     branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue], *, skipped: bool = False
 ) -> Outcome:
     """Let an effect, as the branch's code asks for it, through the door; see Passage."""
-    passage = _enter(branch, key, effect, base, skipped)
+    passage, part = _enter(branch, key, effect, base, skipped), branch.run.part
+    if part is None or not part.leads(key):
+        return await _through(passage)
+    try:
+        outcome = await _through(passage)
+        if key == part.key:
+            raise part.ended()  # what follows is the run's
+        return outcome
+    finally:
+        part.over.set()
+
+
+async def _through(passage: Passage) -> Outcome:
     early = await ledger(passage) or await policy(passage) or await reserve(passage)
     if early is not None:
         return early
@@ -168,11 +183,16 @@ async def ledger(passage: Passage) -> Outcome | None:
         run.visited.update(one for one in asked if one in run.ledger.records)
     if earlier is not None:
         change = None if passage.skipped else run.ledger.compare(key, passage.effect, earlier)
+        if change is not None and run.part is not None:
+            raise run.part.ended(f"it asks otherwise than its run: {change}")
         if change is not None:
             run.note_change(key, change)
         if earlier.outcome is not None:
             return await _hit(passage, earlier, earlier.outcome)
     if not run.replaying:
+        if run.part is not None:
+            composite, begun = passage.mode is Mode.COMPOSITE, earlier is not None and earlier.started
+            await let_begin(passage.branch, key, passage.effect, composite=composite, begun=begun)
         return None
     if passage.effect.kind in run.sealed:
         _visit_below(passage)
@@ -309,12 +329,16 @@ async def reserve(passage: Passage) -> Outcome | None:
     passage.bound = bound
     if passage.mode is Mode.COMPOSITE:
         return None
+    if run.part is not None and short_of(run, "", bound, keep):
+        raise run.part.ended(f"its share of the budget leaves {effect.name} no answer of a usual length")
     if bound is NO_COST and not final:
         passage.hold = Hold(node, bound)  # most calls cost nothing that could be held
         return None
     try:
         passage.hold = await node.reserve(bound, final=final, decision=decision, keep=keep)
     except BudgetShort as short:
+        if run.part is not None and short_of(run, short.node.scope, bound, keep):
+            raise run.part.ended("its share of the budget is spent") from None
         # A rival that cannot be paid is one rival less, never the end of the run.
         rival = passage.branch.world != MAIN
         if rival or effect.purpose in BESIDE or (not final and (short.soft or short.node is not run.budget)):
@@ -364,7 +388,7 @@ async def _mark(passage: Passage) -> None:
     encoded = run.ledger.codec.encode(effect)
     body = EffectStarted.written(encoded, effect.fingerprint, passage.bound, passage.branch.batch)
     row = run.written(EffectStarted, body, **passage.branch.about(key, passage.attempt))
-    marked = run.append(row)
+    marked = passage.marked = run.append(row)
     started = run.ledger.records[key] = Record(
         fingerprint=effect.fingerprint,
         effect=run.ledger.codec.kept(encoded, effect),
@@ -395,6 +419,10 @@ async def execute(passage: Passage) -> Outcome | None:
     if passage.decision:
         passage.began = passage.run.clock.monotonic()
     try:
+        if passage.effect.kind is EffectKind.INVOKE_AGENT:
+            done = await done_elsewhere(child, passage.effect, passage.marked)
+            if done is not None:
+                return done
         passage.outcome = await _executed(passage, passage.acting)
     except (asyncio.CancelledError, ModelError, BudgetExhaustedError) as exc:
         if hold is not None:

@@ -17,6 +17,7 @@ from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.errors import FencedError, StoreError
 from agentorchestra.core.events import CancelRequested, new_event
 from agentorchestra.core.protocols import Job, Owner, Store
+from agentorchestra.runtime.part import Elsewhere
 from agentorchestra.runtime.run import Run, wait_for
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ class LocalEngine:
         self._lease_s = lease_s
         self._clock = clock or SystemClock()
         self.owner = this_process()
+        self.elsewhere: Elsewhere | None = None  # has sub-agents of its runs work in other processes
         self._driven: dict[str, _Driven] = {}
         self._keeper: asyncio.Task[None] | None = None
 

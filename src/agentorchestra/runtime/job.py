@@ -123,7 +123,7 @@ async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None)
         async with asyncio.timeout(remaining) as deadline:
             await wait_for(run.append(started, status=RunStatus.RUNNING))
             await asyncio.sleep(0)  # a cancellation that came before this is heard here
-            if run.epoch is not None and run.epoch > 1:
+            if run.epoch is not None and run.epoch > 1 and run.part is None:  # a part is in its run's folder
                 await asyncio.to_thread(clear_up, run.folder)
             end.result = await main(root)
         end.status = end.result.status
@@ -134,8 +134,11 @@ async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None)
         else:  # not the run's own limit: something in an agent or system took too long
             end.fail(exc, f"the system failed: {type(exc).__name__}: {exc}")
     except SuspendedError as exc:
-        if run.leaving and not run.ledger.pause_requested:
+        done = run.part is not None and run.part.is_done(run.ledger)
+        if run.leaving and not run.ledger.pause_requested and not done:
             end.status, end.error = RunStatus.RUNNING, HANDED_ON
+        elif run.part is not None:  # it never waits: its run does
+            end.status, end.error = RunStatus.COMPLETED if done else RunStatus.BLOCKED, str(exc)
         else:
             end.status, end.error = (RunStatus.PAUSED, PAUSED) if run.pausing else (RunStatus.WAITING, str(exc))
             end.waiting, end.until = list(exc.waiting_for), exc.until

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -31,12 +31,13 @@ from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import Policy, PolicyView
 from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.spec import Question, RunManifest, RunStatus
-from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.ledger import Ledger, Record
 from agentorchestra.log.store.commits import Landing
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.bus import Bus, Notice
 from agentorchestra.runtime.mail import MailRoom
 from agentorchestra.runtime.open_environments import OpenEnvironment, Place
+from agentorchestra.runtime.part import Elsewhere, Part
 from agentorchestra.trust.approvals import question_of
 from agentorchestra.trust.received import UNDONE, Received, called
 from agentorchestra.trust.redact import Redactor
@@ -69,6 +70,7 @@ class Services:
     may_review: Callable[..., bool] | None = None  # whether the model of a branch takes second looks
     granted: Callable[[Effect], frozenset[str]] | None = None  # a component's parts: only its own calls may use them
     ended: Callable[[Run, RunStatus], Awaitable[None]] | None = None  # called at an end, while environments are open
+    elsewhere: Elsewhere | None = None  # has sub-agents work in other processes; None: all work here
 
 
 LOOKED_AT = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.READ_MEMORY})
@@ -101,7 +103,9 @@ class Run:
         self.deps = services.deps if deps is None else deps
         self.ledger = Ledger.of(events)
         self.redactor = Redactor(services.secrets)
-        self.folder = services.runs_folder / run_id
+        part = manifest.part_of
+        self.part = None if part is None else Part(part)
+        self.folder = services.runs_folder / (run_id if part is None else part.run)
         self.policy = services.policy(self.folder)
         self.mail = MailRoom()
         self.environments: dict[Place, OpenEnvironment] = {}
@@ -133,7 +137,11 @@ class Run:
         )
         for seq, told in self.ledger.told:
             self._deliver(seq, told)
-        for key, record in self.ledger.records.items():
+        self._learn(self.ledger.records)
+
+    def _learn(self, records: Mapping[EffectKey, Record]) -> None:
+        """Take into mail and policy what was recorded by another process."""
+        for key, record in records.items():
             self.mail.load(key, record)
             outcome = record.outcome
             if outcome is not None:
@@ -142,6 +150,22 @@ class Run:
                 self.received.reading(record.effect.get("tags", ()), record.effect.get("arguments", {}))
             if outcome.status not in UNDONE if outcome is not None else record.started:
                 self.received.acting(called(record.effect))
+
+    def take_over(self, events: Sequence[Event], delegation: EffectKey) -> Ledger:
+        """Take in what a part of this run recorded, once it is in this run's log, as loading the log does.
+
+        Returns:
+            A ledger of these events alone.
+        """
+        fresh, seen = Ledger.of(events), self.ledger.last_seq
+        for event in events:
+            self.ledger.apply(event)
+        self.ledger.last_seq = seen  # what others wrote before them may not have been looked at yet
+        for model, usage in fresh.usage_by_model.items():
+            self.account(model, usage)
+        self.steps += len(fresh.decisions)
+        self._learn({key: self.ledger.records[key] for key in fresh.records if key != delegation})
+        return fresh
 
     @property
     def replaying(self) -> bool:

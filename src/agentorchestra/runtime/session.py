@@ -108,8 +108,9 @@ class Session(Branch, Generic[Deps]):
 
     @property
     def run_id(self) -> str:
-        """The run's id."""
-        return self.run.id
+        """The run's id; in a part of one that of the whole run."""
+        part = self.run.manifest.part_of
+        return self.run.id if part is None else part.run
 
     @property
     def random(self) -> random.Random:

@@ -104,6 +104,19 @@ class DefaultPolicy:
             return False
         return self._rule(effect, leaves_of(effect), view) == "sensitive"
 
+    def alone(self, effect: Effect, view: PolicyView) -> bool:
+        """Return True if neither the plan nor what others in the run read or do can change that it is allowed."""
+        named = self._named(effect)
+        if named is not None:
+            return named.action == "allow"
+        leaves = leaves_of(effect)
+        rule = self._rule(effect, leaves, view)
+        if rule == "network":
+            # How many links were followed after private content is counted over the whole run.
+            known = view.model_copy(update={"links": frozenset}) if view.private() else view
+            return self._network_read(effect, leaves, known).action == "allow"
+        return rule == "free"
+
     def _named(self, effect: Effect) -> Verdict | None:
         """Return what settings and the author of a tool say of all its calls, None where each is judged."""
         if effect.name in self._settings.deny:
@@ -343,3 +356,7 @@ class AllowAll:
     def decide(self, effect: Effect, view: PolicyView) -> Verdict:
         """Allow."""
         return _ALLOWED
+
+    def alone(self, effect: Effect, view: PolicyView) -> bool:
+        """Return True."""
+        return True

@@ -243,7 +243,8 @@ class RunDriver:
                 if (result.until is None or result.until > parts.clock.now()) and not await self._answered_since(run):
                     return result
 
-        await parts.fetch_files(run_id, record.manifest.files)
+        part = record.manifest.part_of  # works in the folder of its run
+        await parts.fetch_files(run_id if part is None else part.run, record.manifest.files)
         over = True
         try:
             result = await parts.engine.submit(run_id, drive)
@@ -251,7 +252,7 @@ class RunDriver:
         finally:
             if over:
                 self._equipper.given.ended(run_id)
-        if result.status in FINAL:
+        if result.status in FINAL and part is None:
             self._parts.finding.ended(run_id)
         if result.status is RunStatus.WAITING:
             # What came while the job ended found nobody who would hear it.

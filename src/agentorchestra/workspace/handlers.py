@@ -127,6 +127,7 @@ class Handlers:
             may_review=partial(may_review, kit),
             granted=granted,
             ended=host.ended,
+            elsewhere=parts.engine.elsewhere,
         )
 
     def _kit(self, equipment: Equipment, environments: Mapping[str, Any], hidden: frozenset[str]) -> Kit:

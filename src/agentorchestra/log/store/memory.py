@@ -16,6 +16,7 @@ from typing import Any
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.events import Event, NewEvent
+from agentorchestra.core.ids import PART
 from agentorchestra.core.protocols import (
     Acceptance,
     BlobInfo,
@@ -167,6 +168,7 @@ class MemoryStore(Store):
         status: RunStatus | None = None,
         accepted: bool | None = None,
         limit: int | None = None,
+        parts: bool = False,
     ) -> list[UnfinishedRun]:
         with self._use():
             now = datetime.now(UTC)
@@ -182,6 +184,7 @@ class MemoryStore(Store):
                 for one in sorted(self._runs.values(), key=_Run.place)
                 if one.status in ((RunStatus.CREATED, RunStatus.RUNNING) if status is None else (status,))
                 and one.imported is None
+                and one.id.startswith(PART) is parts
                 and (runs is None or one.id in runs)
             ]
         return [one for one in found if accepted in (None, one.accepted)][:limit]
@@ -252,7 +255,7 @@ class MemoryStore(Store):
         return found[-limit:] if newest else found[:limit]
 
     def _fits(self, run: str, wanted: LogQuery) -> bool:
-        if wanted.runs is not None and run not in wanted.runs:
+        if run.startswith(PART) if wanted.runs is None else run not in wanted.runs:
             return False
         return wanted.session is None or self._runs[run].record().manifest.session == wanted.session
 
@@ -264,7 +267,7 @@ class MemoryStore(Store):
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
-            return [run.record() for run in newest[:limit]]
+            return [run.record() for run in newest if not run.id.startswith(PART)][:limit]
 
     async def waiting(self) -> list[tuple[Event, bool]]:
         with self._use():

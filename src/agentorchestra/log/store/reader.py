@@ -23,7 +23,7 @@ from agentorchestra.log.store.blobs import no_blob, verified
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database
 from agentorchestra.log.store.inspection import Inspection, inspect
 from agentorchestra.log.store.patience import Patience
-from agentorchestra.log.store.schema import blobs, components, events, runs
+from agentorchestra.log.store.schema import blobs, components, events, is_part, runs
 
 T = TypeVar("T")
 
@@ -95,7 +95,7 @@ class Reader(Database):
         return await self._read(read)
 
     async def list_runs(self, *, limit: int | None = None) -> list[RunRecord]:
-        statement = select(*runs.c).order_by(runs.c.created.desc(), runs.c.id.desc())
+        statement = select(*runs.c).where(~is_part(runs.c.id)).order_by(runs.c.created.desc(), runs.c.id.desc())
         if limit is not None:
             statement = statement.limit(limit)
         return await self._read(lambda connection: [_record(found) for found in connection.execute(statement)])
@@ -248,8 +248,7 @@ def parts_of(named: Sequence[histories.Component]) -> list[Sequence[histories.Co
 def _conditions(wanted: LogQuery) -> list[ColumnElement[bool]]:
     """Return a log query as SQL, the same in every database."""
     found: list[ColumnElement[bool]] = []
-    if wanted.runs is not None:
-        found.append(events.c.run.in_(wanted.runs))
+    found.append(~is_part(events.c.run) if wanted.runs is None else events.c.run.in_(wanted.runs))
     if wanted.session is not None:
         found.append(events.c.run.in_(select(runs.c.id).where(runs.c.session == wanted.session)))
     if wanted.record is not None:

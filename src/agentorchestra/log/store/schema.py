@@ -9,6 +9,7 @@ from __future__ import annotations
 from sqlalchemy import (
     BigInteger,
     Column,
+    ColumnElement,
     Connection,
     Double,
     ForeignKey,
@@ -21,7 +22,10 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    func,
 )
+
+from agentorchestra.core.ids import PART
 
 Key = Text().with_variant(Text(collation="C"), "postgresql")
 """Text that is compared by its bytes, as SQLite does: the order does not depend on a server's language."""
@@ -143,6 +147,11 @@ _alembic_version = Table(
     MetaData(naming_convention={"pk": "%(table_name)s_pkc"}),
     Column("version_num", String(32), primary_key=True),
 )
+
+
+def is_part(run: ColumnElement[str]) -> ColumnElement[bool]:
+    """Return a condition on the id of a run: that it is a part of another one."""
+    return func.substr(run, 1, len(PART)) == PART
 
 
 def create(connection: Connection) -> None:

@@ -26,7 +26,7 @@ from agentorchestra.log.store.blobs import BlobFiles
 from agentorchestra.log.store.database import AT_ONCE, Call, Put
 from agentorchestra.log.store.reader import HEADS, Reader, one_of, parts_of
 from agentorchestra.log.store.rows import Row
-from agentorchestra.log.store.schema import blobs, components, jobs, runs
+from agentorchestra.log.store.schema import blobs, components, is_part, jobs, runs
 from agentorchestra.log.store.watcher import Watcher
 from agentorchestra.log.store.writer import Writer
 
@@ -150,13 +150,15 @@ class SqlStore(Writer, Reader, Watcher, Store):
         status: RunStatus | None = None,
         accepted: bool | None = None,
         limit: int | None = None,
+        parts: bool = False,
     ) -> list[UnfinishedRun]:
         statement = _UNFINISHED.add_columns((jobs.c.lease_until > self._now()).label("held"))
+        statement = statement.where(is_part(_RUNS.id) if parts else ~is_part(_RUNS.id))
         if runs is not None:
             statement = statement.where(_RUNS.id.in_(runs))
         taken_on = _RUNS.accepted.is_not(None)
         # An index has each of these in order: a long queue, or a long history, costs nothing.
-        parts = [
+        selects = [
             statement.where(_RUNS.status == one.value, taken_on if taken else ~taken_on)
             for one in (RunStatus.RUNNING, RunStatus.CREATED)
             for taken in (True, False)
@@ -165,9 +167,9 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
         def read(connection: Connection) -> list[UnfinishedRun]:
             found: list[UnfinishedRun] = []
-            for part in parts:
+            for one in selects:
                 left = None if limit is None else limit - len(found)
-                found += [_unfinished(row) for row in connection.execute(part.limit(left))]
+                found += [_unfinished(row) for row in connection.execute(one.limit(left))]
             return found
 
         return await self._read(read)
@@ -293,7 +295,9 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
         # Newest first: forks before what they were forked from, which may stand in another transaction.
-        order = [one.id for one in await self.run_states() if one.id in set(runs)]
+        order = [*runs]
+        if len(order) > 1:
+            order = [one.id for one in await self.run_states() if one.id in set(runs)]
         return await self._in_parts(
             lambda connection, part: deletion.delete_runs(connection, part, self._now()), order, deletion.AT_ONCE
         )

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from pydantic import BaseModel
 
+from agentorchestra.core.ids import PART
 from agentorchestra.core.protocols import Store
 from agentorchestra.tea.registry.history import History
 from agentorchestra.tea.retrieval.finder import Called, calls_in
@@ -27,7 +28,7 @@ class Use(BaseModel, frozen=True):
 async def uses(store: Store, histories: Iterable[History]) -> list[Use]:
     """Return how these components were used in all runs there are, the most used first."""
     calls: dict[tuple[str, str], list[Called]] = {}
-    for one in await calls_in(store, [state.id for state in await store.run_states()]):
+    for one in await calls_in(store, [one.id for one in await store.run_states() if not one.id.startswith(PART)]):
         calls.setdefault((one.kind, one.name), []).append(one)
     found = []
     for history in histories:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from agentorchestra.core.effects import Effect, EffectKind, Mode, Outcome
 from agentorchestra.core.errors import ToolError
-from agentorchestra.core.ids import sha256_text
+from agentorchestra.core.ids import PART, sha256_text
 from agentorchestra.core.protocols import Store
 from agentorchestra.core.query import LogQuery
 from agentorchestra.core.spec import FINAL
@@ -108,7 +108,9 @@ class Finding:
     async def count(self) -> None:
         """Count the calls of runs that ended since the last time; at first those of the newest runs there are."""
         if self._uncounted is None:
-            states = [one for one in await self._store.run_states() if one.status in FINAL]
+            states = [
+                one for one in await self._store.run_states() if one.status in FINAL and not one.id.startswith(PART)
+            ]
             newest = sorted(states, key=lambda one: one.created)[-RUNS_COUNTED:]
             self._uncounted = [one.id for one in newest]
         runs, self._uncounted = self._uncounted, []

@@ -1,0 +1,251 @@
+"""Sub-agents as jobs of their own: parts of the runs that a worker drives, which any worker takes (runtime/part.py)."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from sqlalchemy.exc import SQLAlchemyError
+
+from agentorchestra.cluster.jobs import MIDDLE, PRIORITY, Jobs, check_priority
+from agentorchestra.core.budget import Budget
+from agentorchestra.core.clock import SystemClock
+from agentorchestra.core.errors import StoreError, SuspendedError
+from agentorchestra.core.events import CancelRequested, Event, PauseRequested, new_event
+from agentorchestra.core.ids import EffectKey, part_id
+from agentorchestra.core.protocols import RunRecord
+from agentorchestra.core.spec import PartOf, RunStatus
+from agentorchestra.log.fork import forked_events
+from agentorchestra.log.ledger import status_of
+from agentorchestra.runtime.run import Run, wait_for
+from agentorchestra.runtime.waits import GOES_ON, end_undriven, standing
+from agentorchestra.workspace import Workspace
+
+logger = logging.getLogger("agentorchestra.cluster")
+
+BEGIN_S = 1.0
+"""A part that no worker has begun within this time is taken back: all may wait for parts themselves."""
+
+_FULL_S = 5.0
+"""Time for which a worker makes no parts after one that nobody began."""
+
+_LOOK_S = 1.0
+"""Time between looks at a part of which nothing is heard."""
+
+_IDLE_LOOKS = 5
+"""Looks at which a part that was begun has no driver, until it is taken back: another worker goes on with it sooner."""
+
+
+class Parts:
+    """Has delegations of the runs of this worker done by any worker.
+
+    Args:
+        ws: open, in a database.
+        jobs: its queues.
+    """
+
+    def __init__(self, ws: Workspace[Any], jobs: Jobs) -> None:
+        self.ws = ws
+        self.jobs = jobs
+        self.makes = ws.settings.cluster.sub_agents == "jobs"
+        self._followed: Counter[str] = Counter()
+        self._full_until = 0.0
+        self._removing: set[asyncio.Task[None]] = set()
+
+    async def __call__(
+        self, run: Run, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
+    ) -> _Away | None:
+        """See Elsewhere.
+
+        The id of the part tells the run and the key, not the attempt: of two processes that both believe to drive the
+        run, the second one finds what the first one made.
+        """
+        name = part_id(run.id, key)
+        found = await self.ws.store.get_run(name)
+        if not anew:
+            if found is not None:
+                self.remove(name)
+            return None
+        if found is None:
+            if limits is None or asyncio.get_running_loop().time() < self._full_until:
+                return None
+            await self._make(name, run, key, marked, limits)
+            found = await self.jobs.record(name)
+        if found.status in GOES_ON:
+            with _said():  # nobody begins it then, and it is taken back
+                await self.jobs.submit(name)
+        return _Away(self, run, found)
+
+    async def _make(self, name: str, run: Run, key: EffectKey, marked: int, limits: Budget) -> None:
+        store, manifest, now = self.ws.store, run.manifest, run.clock.now()
+        # Before runs of the same kind that have not begun: somebody waits for it.
+        first = max(1, check_priority(manifest.labels.get(PRIORITY, str(MIDDLE))) - 1)
+        made = manifest.model_copy(
+            update={
+                "part_of": PartOf(run=run.id, key=str(key)),
+                "parent_run": run.id,
+                "fork_seq": marked,
+                "budget": limits,
+                "labels": {**manifest.labels, PRIORITY: str(first)},
+                "began": manifest.began or manifest.created,
+                "created": now,
+                "session": None,
+            }
+        )
+        events = await store.load(run.id, upto=marked)
+        try:
+            await store.create_run(name, made, forked_events(run.id, events, marked, made, outcomes={}, now=now))
+        except StoreError:
+            if await store.get_run(name) is None:
+                raise
+
+    @contextmanager
+    def following(self, run: str) -> Iterator[None]:
+        """Count a run that waits for a part."""
+        self._followed[run] += 1
+        try:
+            yield
+        finally:
+            self._followed[run] -= 1
+
+    def follows(self, run: str) -> bool:
+        """Return True if a run waits for a part: what becomes of it is up to whoever drives that."""
+        return self._followed[run] > 0
+
+    def nobody_free(self) -> None:
+        """Make no parts for a while: each costs the time until it is taken back."""
+        self._full_until = asyncio.get_running_loop().time() + _FULL_S
+
+    async def take_back(self, name: str) -> bool:
+        """End a part that nobody drives; return whether it has ended."""
+        if not await end_undriven(self.ws.store, self.ws.engine, SystemClock(), name, RunStatus.CANCELLED):
+            return False
+        with _said():  # whoever takes the job finds that there is nothing to do
+            await self.jobs.drop(name)
+        return True
+
+    def remove(self, name: str) -> None:
+        """Remove a part beside everything else: its driver may need a moment to let go of it."""
+        task = asyncio.create_task(self._remove(name))
+        self._removing.add(task)
+        task.add_done_callback(self._removing.discard)
+
+    async def _remove(self, name: str) -> None:
+        for _ in range(50):
+            if await self.ws.store.delete_runs([name]):
+                return
+            await asyncio.sleep(0.1)
+
+    async def end_orphans(self) -> None:
+        """End the parts of runs that were stopped while nobody drove them; what they did is there for a resume."""
+        store = self.ws.store
+        for one in await store.unfinished(parts=True):
+            part = await store.get_run(one.id)
+            run = None if part is None else await store.get_run(str(part.parent_run))
+            if run is None or run.status not in (RunStatus.CREATED, RunStatus.RUNNING):
+                await self.ws.engine.cancel(one.id, by="cluster")
+                await self.take_back(one.id)
+
+    async def close(self) -> None:
+        """Wait for what is being removed."""
+        await asyncio.gather(*self._removing, return_exceptions=True)
+
+
+class _Away:
+    """See Away."""
+
+    def __init__(self, parts: Parts, run: Run, part: RunRecord) -> None:
+        self.limits = part.manifest.budget
+        self._parts = parts
+        self._store = parts.ws.store
+        self._run = run
+        self._name = part.id
+        self._made = (part.fork_seq or 0) + 1  # the copied events, and the one that says so
+        self._events: list[Event] = []
+        self._status = RunStatus.CREATED
+
+    async def ended(self) -> None:
+        """See Away."""
+        run, loop, paused, idle = self._run, asyncio.get_running_loop(), False, 0
+        begun_by = loop.time() + BEGIN_S
+        with self._store.follow(self._name) as news, self._parts.following(run.id):
+            while await self._look(news) in GOES_ON:
+                if run.leaving and not run.ledger.pause_requested:
+                    raise SuspendedError(f"the sub-agent of {run.id} goes on in {self._name}")
+                if run.pausing and not paused:
+                    paused = True
+                    await self._ask(PauseRequested(reason=f"{run.id} is paused"))
+                unbegun = self._status is RunStatus.CREATED and (paused or loop.time() >= begun_by)
+                if unbegun or idle >= _IDLE_LOOKS:
+                    if await self._parts.take_back(self._name):
+                        if not paused:
+                            self._parts.nobody_free()
+                        continue
+                    idle = 0
+                quiet = not await _first_of(news, *([] if paused else [run.pause_asked]))
+                idle = idle + 1 if quiet and await self._is_idle() else 0
+
+    async def stop(self) -> bool:
+        """See Away."""
+        run = self._run
+        job = await self._store.job(run.id)
+        if job is None or job.epoch != run.epoch or (run.leaving and not run.ledger.cancel_requested):
+            return False
+        with self._store.follow(self._name) as news:
+            if await self._look(news) in GOES_ON:
+                await self._ask(CancelRequested(reason=f"{run.id} is stopped"))
+            while await self._look(news) in GOES_ON:
+                if not await self._parts.take_back(self._name):
+                    await _first_of(news)
+        return True
+
+    async def _is_idle(self) -> bool:
+        """Return True if it was begun and nobody drives it."""
+        found = await self._store.unfinished(runs=[self._name], status=RunStatus.RUNNING, parts=True)
+        return any(standing(one) != "driven" for one in found)
+
+    async def _ask(self, body: CancelRequested | PauseRequested) -> None:
+        await wait_for(self._store.append(self._name, None, [new_event(body, ts=self._run.clock.now())]))
+        await self._parts.ws.engine.poke(self._name)
+
+    async def _look(self, news: asyncio.Event) -> RunStatus:
+        """Read what is new; return how the part stands."""
+        news.clear()
+        fresh = await self._store.load(self._name, after=self._made + len(self._events))
+        self._events += fresh
+        if any(event.type in ("driving_started", "run_ended") for event in fresh):
+            self._status = status_of(fresh)
+        return self._status
+
+    def events(self) -> Sequence[Event]:
+        """See Away."""
+        return self._events
+
+    async def remove(self) -> None:
+        """See Away."""
+        self._parts.remove(self._name)
+
+
+@contextmanager
+def _said() -> Iterator[None]:
+    """Say what the queue refused, in place of failing: the run does without it."""
+    try:
+        yield
+    except SQLAlchemyError as exc:
+        logger.warning("the queue did not do what was asked: %s", exc)
+
+
+async def _first_of(*events: asyncio.Event) -> bool:
+    """Wait until one of the events is set, not for ever; return whether one is."""
+    waiting = [asyncio.create_task(one.wait()) for one in events]
+    try:
+        done, _ = await asyncio.wait(waiting, timeout=_LOOK_S, return_when=asyncio.FIRST_COMPLETED)
+        return bool(done)
+    finally:
+        for one in waiting:
+            one.cancel()
+        await asyncio.gather(*waiting, return_exceptions=True)
