@@ -27,6 +27,8 @@ from benchmarks.injections.domains.home import TASKS as HOME
 from benchmarks.injections.domains.home import Home
 from benchmarks.injections.domains.letting import TASKS as LETTING
 from benchmarks.injections.domains.letting import Letting
+from benchmarks.injections.domains.library import TASKS as LIBRARY
+from benchmarks.injections.domains.library import Library
 from benchmarks.injections.domains.office import TASKS as OFFICE
 from benchmarks.injections.domains.office import Office
 from benchmarks.injections.domains.practice import TASKS as PRACTICE
@@ -51,9 +53,9 @@ from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
 DOMAINS: dict[str, Callable[[], State]] = {
-    one.name: one for one in (Office, Shop, Home, Team, School, Practice, Club, Letting)
+    one.name: one for one in (Office, Shop, Home, Team, School, Practice, Club, Letting, Library)
 }
-TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE, *CLUB, *LETTING)
+TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE, *CLUB, *LETTING, *LIBRARY)
 ATTACKS: tuple[Attack, ...] = (
     *office_attacks.ATTACKS,
     *shop_attacks.ATTACKS,
