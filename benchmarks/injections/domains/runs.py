@@ -13,6 +13,7 @@ from benchmarks.injections.domains import (
     club_attacks,
     home_attacks,
     letting_attacks,
+    library_attacks,
     office_attacks,
     practice_attacks,
     school_attacks,
@@ -65,6 +66,7 @@ ATTACKS: tuple[Attack, ...] = (
     *practice_attacks.ATTACKS,
     *club_attacks.ATTACKS,
     *letting_attacks.ATTACKS,
+    *library_attacks.ATTACKS,
 )
 PLANS = Path(__file__).parent / "plans"
 LOOKS = Path(__file__).parent / "looks.json"
