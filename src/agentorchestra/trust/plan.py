@@ -428,7 +428,7 @@ class _Call:
         """
         if isinstance(leaf.value, bool) or self._names_another(leaf, (source,)) or self._is_piece(leaf, (source,)):
             return False
-        if self.looked and isinstance(leaf.value, str) and (date_of(leaf.value.strip()) or time_of(leaf.value.strip())):
+        if self.looked and _is_when(leaf):
             return True  # counted from a day of the user's: "on Thursday"
         own = (*self.view.user_content, *_words_of_tool(self.effect))
         said, named = (_stands(leaf.value, texts) for texts in (own, (source.what,)))
@@ -566,9 +566,10 @@ class _Call:
         value = leaf.value
         if use.times == 1 and not _wants_several(leaf, source) and self._may_mean_unread(source):
             return False
-        place = is_destination(leaf) and not (self.looked and _is_street(leaf))
-        if place or (self._is_amount(leaf) and not self.looked):
+        if self._is_place(leaf) or (self._is_amount(leaf) and not self.looked):
             return self._is_the_one(leaf, source, use, self._pieces(source))
+        if self.looked and _is_when(leaf) and self._results(source):
+            return True  # written otherwise: "from 2 to 4 pm"
         if self.looked and not identifies(leaf) and self._stands_in(leaf, source):
             return not isinstance(value, str) or self._leads_nowhere(leaf, use)
         found = [one for one in self._pieces(source) if one.whole and same(value, one.text)]
@@ -581,6 +582,10 @@ class _Call:
             # What it links to is judged, unless the whole of what was read is passed on.
             return any(fold(value).strip() == fold(text).strip() for text in texts)
         return any(_stands(value, (text,)) for text in texts)
+
+    def _is_place(self, leaf: Leaf) -> bool:
+        """Return True for what says where something goes, or what is carried out."""
+        return is_destination(leaf) and not (self.looked and _is_detail(leaf))
 
     def _stands_in(self, leaf: Leaf, source: PlannedSource) -> bool:
         """Return True if a value stands in a result of the tool, in one that the plan means if it has conditions."""
@@ -620,16 +625,17 @@ class _Call:
         """
         fields = {one.field for one in found}
         pool = [one for one in self._pieces(source) if one.field in fields and one.whole]
+        named = all(one.record & self._ids_of_named for one in pool)
         for anchors in (self._anchors(source), self._ids_of_named):
             if beside := _beside(pool, anchors):
-                pool = beside
+                pool, named = beside, True
                 break
         wanted = self._topics(leaf, source)
         scores = self._scores(pool, wanted, read=False)
         mine = next((value for value in scores if same(leaf.value, value)), None)
         if mine is None:
             return False
-        if len(scores) == 1 or (source.which and not use.times):
+        if len(scores) == 1 or (source.which and not use.times) or (named and len(scores) <= use.times):
             return True
         if not use.times or "[" in leaf.path:
             return scores[mine] > 0 or max(scores.values()) == 0
@@ -691,7 +697,7 @@ class _Call:
     def _contradicted(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
         """Return True if another result that the plan names for an argument holds another value, and no second one."""
         wanted = _shape(leaf.value, amount=self._is_amount(leaf))
-        decides = is_destination(leaf) or (wanted == "number" and not self.looked)
+        decides = self._is_place(leaf) or (wanted == "number" and not self.looked)
         if wanted == "words" or "[" in leaf.path or not decides:
             return False
         argument, mine = kind_words(leaf, self.effect), _plain(leaf.value, wanted)
@@ -795,10 +801,17 @@ def identifies(leaf: Leaf) -> bool:
     return not name_words(_name(leaf)).isdisjoint(_IDENTIFIERS)
 
 
-def _is_street(leaf: Leaf) -> bool:
-    """Return True for an address of a house: words with a number."""
-    text = str(leaf.value)
-    return "address" in name_words(_name(leaf)) and _shape(text) == "words" and any(map(str.isdigit, text))
+def _is_detail(leaf: Leaf) -> bool:
+    """Return True for what only looks like somewhere to send to: the address of a house, a number by another name."""
+    names, text = name_words(_name(leaf)), str(leaf.value)
+    if _shape(text) == "account":
+        return not (names & _DESTINATIONS or is_iban(_compact(text)))
+    return "address" in names and _shape(text) == "words" and any(map(str.isdigit, text))
+
+
+def _is_when(leaf: Leaf) -> bool:
+    text = leaf.value.strip() if isinstance(leaf.value, str) else ""
+    return bool(text and (date_of(text) or time_of(text) or DAY.fullmatch(text)))
 
 
 def _name(leaf: Leaf) -> str:

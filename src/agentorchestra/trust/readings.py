@@ -26,6 +26,7 @@ MOST_READ = 500
 """Characters at the beginning of a result by which it is judged what it speaks of."""
 
 _SHORTEST = 3
+_FEW = 2
 _IDENTIFYING = name_words("id uid number mail email mailbox iban account")
 _NAMING = name_words("name file filename path id key title document uri url")
 _ENDING = re.compile(r"\.[a-z]{1,5}$")
@@ -64,7 +65,8 @@ class Readings:
 
     def called_for(self, name: str, given: Given) -> bool:
         """Return True if the user's words call for this reading of a tool."""
-        return all(self._is_known(name, value, given) for value in _values(given.arguments))
+        values = [*_values(given.arguments)]
+        return all(self._is_known(name, value, given) or self._is_in_text(name, value) for value in values)
 
     def _is_known(self, name: str, value: str, given: Given) -> bool:
         if date_of(value.strip()) or time_of(value.strip()) or self._words.hold(value):
@@ -81,11 +83,13 @@ class Readings:
         if listed:
             of_each = any(not use.times for use in self._plan.uses)  # of a list that has nothing near, all may be meant
             return any(near or (of_each and not self._near[id(one)]) for one, near in listed)
-        if self._speaks_of_names(given) or self._codes(given) & self._codes_of_named:
-            return True
+        return self._speaks_of_names(given) or bool(self._codes(given) & self._codes_of_named)
+
+    def _is_in_text(self, name: str, value: str) -> bool:
+        """Return True if a text that the user's words call for names the one record that it is about."""
         planned = any(one.tool == name for use in self._plan.uses for each in use.arguments for one in each.sources)
-        # A text may name the one record that it is about, and no file: any may hold what is nobody else's.
-        return planned and "." not in value and is_only_code(value, self._texts_of_named, self._words.hold)
+        # And no file: any may hold what is nobody else's.
+        return planned and "." not in value and is_only_code(value, self._texts_called_for, self._words.hold)
 
     @cached_property
     def _files(self) -> frozenset[str]:
@@ -107,8 +111,15 @@ class Readings:
         return frozenset(code for one in self._named for code in self._codes(one))
 
     @cached_property
-    def _texts_of_named(self) -> list[str]:
-        return [piece.text for one in self._named for piece in pieces_of(one)]
+    def _texts_called_for(self) -> list[str]:
+        return [
+            piece.text
+            for name, given in self._results.items()
+            for one in given
+            if all(self._is_known(name, value, one) for value in _values(one.arguments))
+            for piece in pieces_of(one)
+            if len(piece.text.split()) > _FEW  # a line of a list is no text about something
+        ]
 
     def _codes(self, given: Given) -> frozenset[str]:
         """Return the ids and mailboxes in fields of a result besides those that the call was told."""
