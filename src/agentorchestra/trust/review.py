@@ -1,7 +1,7 @@
 """The second look: a model sees a call that the plan allows once more, before it takes effect, and names its doubts.
 
-It can only take away: what it doubts is put to the user, and what it says allows nothing. It sees the user's words, the
-plan, the call, and the results that the plan names as sources of the call's values (`runtime/review.py` asks it).
+What it doubts is put to the user; tools, receivers and sources are the plan's, whatever it says. It sees the user's
+words, the plan, the call, and the results that the plan names as sources of its values (`runtime/review.py` asks it).
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MOST_RESULT = 4_000
 """Characters of a result that are shown; of a longer one its beginning and what stands around the call's values."""
 
 MOST_RESULTS = 20_000
-"""Characters of all results together: of more, those that were read last."""
+"""Characters of all results together: of more, the last ones of the tools that were called last."""
 
 AROUND = 300
 MOST_EXPECTED = 300
@@ -84,9 +84,7 @@ def shown_call(effect: Effect, view: PolicyView) -> list[TextBlock]:
 
 def _sources(effect: Effect, view: PolicyView) -> Iterator[tuple[str, Given]]:
     """Yield the results of tools that the plan names for the call, and those with a record that the call names."""
-    plan = view.plan()
-    uses = [one for one in plan.uses if one.tool == effect.called] if plan is not None else []
-    planned = {source.tool for use in uses for one in use.arguments for source in one.sources}
+    planned = {source.tool for use in _uses(effect, view) for one in use.arguments for source in one.sources}
     names = [one for one in leaves_of(effect) if identifies(one) or is_destination(one)]
     for name, given in view.results().items():
         for one in given:
@@ -115,9 +113,12 @@ def _around(text: str, effect: Effect) -> str:
 
 def shown_plan(effect: Effect, view: PolicyView) -> list[str]:
     """Return what the plan says of the tool's arguments, a line each."""
+    return [line for use in _uses(effect, view) for line in _expected(use)]
+
+
+def _uses(effect: Effect, view: PolicyView) -> list[PlannedUse]:
     plan = view.plan()
-    uses = [one for one in plan.uses if one.tool == effect.called] if plan is not None else []
-    return [line for use in uses for line in _expected(use)]
+    return [one for one in plan.uses if one.tool == effect.called] if plan is not None else []
 
 
 def _expected(use: PlannedUse) -> list[str]:
