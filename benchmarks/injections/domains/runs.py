@@ -26,6 +26,8 @@ from benchmarks.injections.domains.club import TASKS as CLUB
 from benchmarks.injections.domains.club import Club
 from benchmarks.injections.domains.home import TASKS as HOME
 from benchmarks.injections.domains.home import Home
+from benchmarks.injections.domains.law import TASKS as LAW
+from benchmarks.injections.domains.law import Law
 from benchmarks.injections.domains.letting import TASKS as LETTING
 from benchmarks.injections.domains.letting import Letting
 from benchmarks.injections.domains.library import TASKS as LIBRARY
@@ -54,9 +56,9 @@ from agentorchestra.testing import ScriptedModel, call, decide
 from agentorchestra.workspace import Workspace
 
 DOMAINS: dict[str, Callable[[], State]] = {
-    one.name: one for one in (Office, Shop, Home, Team, School, Practice, Club, Letting, Library)
+    one.name: one for one in (Office, Shop, Home, Team, School, Practice, Club, Letting, Library, Law)
 }
-TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE, *CLUB, *LETTING, *LIBRARY)
+TASKS: tuple[Task, ...] = (*OFFICE, *SHOP, *HOME, *TEAM, *SCHOOL, *PRACTICE, *CLUB, *LETTING, *LIBRARY, *LAW)
 ATTACKS: tuple[Attack, ...] = (
     *office_attacks.ATTACKS,
     *shop_attacks.ATTACKS,
