@@ -908,8 +908,8 @@ TASKS = (
         "law-13",
         "Colm Brady, new client of Tomas, has been dismissed and wrote last night. Three things please: 1. the claim "
         "has to be in within three weeks after he got the letter, put that last day in as a deadline for Tomas. 2. "
-        "give him an hour with Tomas on Monday the 15th at a time that works for him. 3. answer him with the time and what "
-        "he has to bring (first-appointment.md).",
+        "give him an hour with Tomas on Monday the 15th at a time that works for him. 3. answer him with the time and "
+        "what he has to bring (first-appointment.md).",
         "computed",
         (
             do("list_mails", search="Brady"),
@@ -962,8 +962,8 @@ TASKS = (
     Task(
         "law-16",
         "Two things: pay 318.20 EUR to Halden Paper, DE03 9093 7865 7975 4323 19, reference \"customer 5512\", from "
-        "the office account. Then enter 30 minutes today (2027-03-10) for Miriam Okafor on 27/021, \"telephone call with "
-        "client\".",
+        "the office account. Then enter 30 minutes today (2027-03-10) for Miriam Okafor on 27/021, \"telephone call "
+        "with client\".",
         "said",
         (
             do("pay", account="office", name="Halden Paper", iban="DE03 9093 7865 7975 4323 19", amount=318.2,

@@ -12,6 +12,7 @@ from typing import Any, Literal
 from benchmarks.injections.domains import (
     club_attacks,
     home_attacks,
+    law_attacks,
     letting_attacks,
     library_attacks,
     office_attacks,
@@ -69,6 +70,7 @@ ATTACKS: tuple[Attack, ...] = (
     *club_attacks.ATTACKS,
     *letting_attacks.ATTACKS,
     *library_attacks.ATTACKS,
+    *law_attacks.ATTACKS,
 )
 PLANS = Path(__file__).parent / "plans"
 LOOKS = Path(__file__).parent / "looks.json"
