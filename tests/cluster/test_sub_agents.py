@@ -324,6 +324,8 @@ async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_al
         workers = await site.two(model, 1)
         (run,) = [one.id for one in await site.ws.runs()]
         workers[0].kill()
+        # Until it is gone it drives the run, and the other worker has no place to end that for it.
+        await asyncio.to_thread(workers[0].wait)
         await site.ws.cancel(run)
         await site.reached(RunStatus.CANCELLED, [run])
         while True:

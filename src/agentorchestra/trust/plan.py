@@ -445,8 +445,11 @@ class _Call:
             return False
         if "currency" in kinds_of(leaf, self.effect):
             return False  # it says how much an amount is
-        if as_number(leaf.value) is not None and (right := self._is_worked_out(leaf, use)) is not None:
-            return right
+        if as_number(leaf.value) is not None:
+            if source.tool and not self._results(source):
+                return False  # worked out from nothing that was read
+            if (right := self._is_worked_out(leaf, use)) is not None:
+                return right
         if self._is_amount(leaf):
             return self.looked or self._is_covered(leaf, source, use)
         return not isinstance(leaf.value, str) or self._leads_nowhere(leaf, use)
