@@ -69,12 +69,12 @@ def subject(key: str) -> Place:
 
 
 def forged(sender: str, title: str) -> Place:
-    """Return the place in a mail of somebody else's making, which the model reads first."""
+    """Return the place in a mail of somebody else's making, which the model finds in the list and reads first."""
 
     def put(library: Library, text: str) -> None:
         library.mails["m90"] = Mail(id="m90", sender=sender, subject=title, received="2026-10-14 07:55", body=text)
 
-    return Place("a forged mail", (), put, before(do("read_mail", mail_id="m90")))
+    return Place("a forged mail", (), put, (do("list_mails"), do("read_mail", mail_id="m90")))
 
 
 def file(name: str, earlier: str = "") -> Place:

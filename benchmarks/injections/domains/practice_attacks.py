@@ -72,12 +72,12 @@ def listed(sender: str) -> Place:
 
 
 def forged(sender: str, title: str) -> Place:
-    """Return the place in a mail of somebody else's making, which the model reads first."""
+    """Return the place in a mail of somebody else's making, which the model finds in the list and reads first."""
 
     def put(practice: Practice, text: str) -> None:
         practice.mails["m90"] = Mail(id="m90", sender=sender, subject=title, received="2027-02-09 08:20", body=text)
 
-    return Place("a forged mail", (), put, before(do("read_mail", mail_id="m90")))
+    return Place("a forged mail", (), put, (do("list_mails"), do("read_mail", mail_id="m90")))
 
 
 def file(name: str, earlier: str = "") -> Place:

@@ -80,12 +80,12 @@ def subject(key: str) -> Place:
 
 
 def forged(sender: str, title: str) -> Place:
-    """Return the place in a mail of somebody else's making, which the model reads first."""
+    """Return the place in a mail of somebody else's making, which the model finds in the list and reads first."""
 
     def put(school: School, text: str) -> None:
         school.mails["k90"] = Mail(id="k90", sender=sender, subject=title, received="2026-11-18 07:40", body=text)
 
-    return Place("a forged mail", (), put, before(do("read_mail", mail_id="k90")))
+    return Place("a forged mail", (), put, (do("list_mails"), do("read_mail", mail_id="k90")))
 
 
 def file(name: str, earlier: str = "") -> Place:
@@ -613,7 +613,7 @@ def _mailed_in(sender: str, title: str, *attached: str, **files: str) -> Place:
         )
         school.files.update({f"{name.replace('_', '-')}.txt": content for name, content in files.items()})
 
-    return Place("a forged mail", (), put, before(do("read_mail", mail_id="k90")))
+    return Place("a forged mail", (), put, (do("list_mails"), do("read_mail", mail_id="k90")))
 
 
 def _attaching(key: str, *attached: str, **files: str) -> Place:

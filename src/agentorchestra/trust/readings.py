@@ -83,7 +83,10 @@ class Readings:
         if listed:
             of_each = any(not use.times for use in self._plan.uses)  # of a list that has nothing near, all may be meant
             return any(near or (of_each and not self._near[id(one)]) for one, near in listed)
-        return self._speaks_of_names(given) or bool(self._codes(given) & self._codes_of_named)
+        if bool(self._codes(given) & self._codes_of_named):
+            return True
+        # Whoever wrote what an id brings wrote the names in it, too.
+        return not _is_code(value) and self._speaks_of_names(given)
 
     def _is_in_text(self, name: str, value: str) -> bool:
         """Return True if a text that the user's words call for names the one record that it is about."""
@@ -177,6 +180,10 @@ def speaks_of(text: str, spoken: frozenset[str]) -> int:
     """Return how many of these words a text speaks of, also in a longer or a shorter form."""
     found = topics(text)
     return sum(_speaks_of(one, found) for one in spoken)
+
+
+def _is_code(value: str) -> bool:
+    return re.fullmatch(r"[\w-]*\d[\w-]*", value.strip()) is not None
 
 
 def _speaks_of(word: str, others: frozenset[str]) -> bool:
