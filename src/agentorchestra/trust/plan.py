@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import cached_property, lru_cache
 from itertools import filterfalse
-from typing import Any, NamedTuple, TypeVar, get_args
+from typing import Any, NamedTuple, get_args
 
 from pydantic import JsonValue, ValidationError
 
@@ -22,7 +22,6 @@ from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, Outcome, Tag
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import PLAN, Given, Plan, PlannedSource, PlannedTest, PlannedUse, PolicyView
-from agentorchestra.trust.addresses import links_in, plain_links_in
 from agentorchestra.trust.arguments import KEY, Leaf, harmless
 from agentorchestra.trust.arguments import leaves as leaves_in
 from agentorchestra.trust.readings import MOST_READ, Readings, speaks_of, topics
@@ -41,6 +40,7 @@ from agentorchestra.trust.records import (
     worked_out,
 )
 from agentorchestra.trust.roles import WEEKDAYS, kind_words, kinds_of, name_words, says_nothing
+from agentorchestra.trust.shapes import Alike, alike_in, beside, compact, places_in, plain_form, shape_of, written_in
 from agentorchestra.trust.words import (
     MONTHS,
     SPELT,
@@ -62,29 +62,11 @@ makes a value one of several."""
 
 _BRANCH = "/0.plan-"
 _FENCED = re.compile(r"\A\s*```\w*\n(.*)\n```\s*\Z", re.DOTALL)
-_MAILBOX = re.compile(r"(?<![\w.+-])[\w.+-]+@[\w-]+(?:\.[\w-]+)+")
-_GROUP = r"(?=[A-Z]*+\d)[A-Z0-9]++"  # possessive: nobody can write a text that takes long to search
-_FOUR = r"(?=[A-Z]{0,3}\d)[A-Z0-9]{4}"
-_BANK = rf"[A-Z]{{2}}\d\d[ .-]?[A-Z0-9]{{4}}(?:[ .-]?{_FOUR}){{1,6}}(?:[ .-]?(?=[A-Z]{{0,2}}\d)[A-Z0-9]{{1,3}})?"
-"""An IBAN: only its second group, of the bank, may be of letters alone."""
-
-_ACCOUNT = re.compile(
-    rf"(?<![A-Za-z0-9])(?i:{_BANK})(?![\w@])"
-    rf"|(?<![\w@.:/-]){_GROUP}(?:(?: {_GROUP})++|(?:-{_GROUP})++|(?:\.{_FOUR}){{2,}}+)?+(?![\w@])"
-)
-_PATH = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[^\s\"'<>,;]+|[A-Za-z]:\\[^\s\"'<>,;]+")
-
-_PHONE = re.compile(r"(?<![\w+])(?:\+|00)\d(?:[ ()/.-]{0,2}\d){7,13}(?!\w)")
-_FILE = re.compile(r"(?<![\w/.-])(?:[\w-]+/)*[\w-]+\.[A-Za-z]\w{0,4}(?![\w/-]|\.\w)")
 _QUOTED = re.compile(r"(?<!\w)[\"“„«]([^\"“”„«»]{2,2000})[\"”“»](?!\w)")
 _ENDS = ".!? "
 _PERCENT = re.compile(
     r"(?<![\d.,])(\d{1,3}(?:[.,]\d{1,2})?)\s?(?:%|per ?cent|prozent|por ciento|pour cent)", re.IGNORECASE
 )
-_LOCAL_PHONE = re.compile(
-    r"(?<![\w+.,-])\(?0\d{2,5}\)?[ /-]{1,3}\d(?:[ /-]?\d){3,9}(?![\w-])|(?<![\w+.,-])0[1-9]\d{7,12}(?![\w-])"
-)
-
 _DESTINATIONS = name_words(
     "recipient receiver payee to cc bcc email mail mailbox address iban account user participant attendee member "
     "contact beneficiary whom host url uri link site website endpoint webhook domain path folder directory command cmd "
@@ -379,21 +361,21 @@ class _Call:
         """Return True if the plan says that another value in the user's words is meant for an argument."""
         if not sources or any(one.kind != "task" for one in sources):
             return False
-        shape = _shape(leaf.value, amount=as_number(leaf.value) is not None)
+        shape = shape_of(leaf.value, amount=as_number(leaf.value) is not None)
         text = str(leaf.value).strip()
         said = " ".join(one.what for one in sources)
         for whole, found in ((date_of(text), dates_in(said)), (time_of(text), times_in(said))):
             if whole is not None and (others := {*found}):
                 return whole not in others
         if shape == "words" and is_destination(leaf):
-            return bool(_places_in(said))
+            return bool(places_in(said))
         named: set[str | Decimal] = set()
         for one in sources:
             if shape == "number":
                 named |= {number for number, _ in numbers_in(one.what) if self.words.hold(float(number))}
             elif shape != "words":
-                named |= {_plain(text, shape) for text in _written(one.what, shape)}
-        return bool(named) and _plain(leaf.value, shape) not in named
+                named |= {plain_form(text, shape) for text in written_in(one.what, shape)}
+        return bool(named) and plain_form(leaf.value, shape) not in named
 
     def _may_take(self, leaf: Leaf, sources: Sequence[PlannedSource], use: PlannedUse) -> bool:
         """Return True if a value of the user's can be meant for an argument although the plan does not name it there.
@@ -506,7 +488,7 @@ class _Call:
             return False
         named = not self._goes_elsewhere(use)
         argument = kind_words(leaf, self.effect)
-        found = [one for piece in self._pieces(source) for one in _alike(piece, "number", "")] if named else []
+        found = [one for piece in self._pieces(source) for one in alike_in(piece, "number", "")] if named else []
         amounts = [one.value for one in found if one.money or one.whole or one.label & argument]
         said = [each for text in self.view.user_content for each in numbers_in(text)]
         known = [*amounts, *(one for one, unit in said if unit or not 1900 <= one < 2100)]
@@ -528,7 +510,7 @@ class _Call:
                 else self._is_the_one(Leaf(leaf.path, place), one, use, self._pieces(one))
                 for one in passed
             )
-            for place in _places_in(str(leaf.value))
+            for place in places_in(str(leaf.value))
         )
 
     def _goes_elsewhere(self, use: PlannedUse) -> bool:
@@ -542,13 +524,13 @@ class _Call:
         """
         sources = [one for one in sources_of(use, leaf) if one.kind == "result"]
         found = [(self._anchors(one), piece) for one in sources for piece in self._pieces(one)]
-        beside = [anchors & piece.record for anchors, piece in found if same(leaf.value, piece.text)]
-        beside += [
+        near = [anchors & piece.record for anchors, piece in found if same(leaf.value, piece.text)]
+        near += [
             anchors & tokens(text_in([one for one in piece.fields.values() if piece.text not in str(one)]))
             for anchors, piece in found
             if piece.fields and not same(leaf.value, piece.text) and str(leaf.value) in piece.text
         ]
-        return bool(beside) and all(beside)
+        return bool(near) and all(near)
 
     # -- from a result --
 
@@ -630,8 +612,8 @@ class _Call:
         pool = [one for one in self._pieces(source) if one.field in fields and one.whole]
         named = all(one.record & self._ids_of_named for one in pool)
         for anchors in (self._anchors(source), self._ids_of_named):
-            if beside := _beside(pool, anchors):
-                pool, named = beside, True
+            if near := beside(pool, anchors):
+                pool, named = near, True
                 break
         wanted = self._topics(leaf, source)
         scores = self._scores(pool, wanted, read=False)
@@ -677,11 +659,11 @@ class _Call:
 
     def _is_the_one(self, leaf: Leaf, source: PlannedSource, use: PlannedUse, pieces: Sequence[Piece]) -> bool:
         """Return True if no other value of its kind could have been meant."""
-        wanted = _shape(leaf.value, amount=self._is_amount(leaf))
-        alike = [one for piece in pieces for one in _alike(piece, wanted, str(leaf.value))]
+        wanted = shape_of(leaf.value, amount=self._is_amount(leaf))
+        alike = [one for piece in pieces for one in alike_in(piece, wanted, str(leaf.value))]
         argument = kind_words(leaf, self.effect)
-        together = {_plain(one.value, wanted) for one in self.leaves if _top(one.path) == _top(leaf.path)}
-        mine = _plain(leaf.value, wanted)
+        together = {plain_form(one.value, wanted) for one in self.leaves if _top(one.path) == _top(leaf.path)}
+        mine = plain_form(leaf.value, wanted)
         if all(one.value != mine for one in alike):
             return False
         for pool in self._narrowed(alike, source, argument, labels=wanted in ("number", "words")):
@@ -699,23 +681,23 @@ class _Call:
 
     def _contradicted(self, leaf: Leaf, sources: Sequence[PlannedSource]) -> bool:
         """Return True if another result that the plan names for an argument holds another value, and no second one."""
-        wanted = _shape(leaf.value, amount=self._is_amount(leaf))
+        wanted = shape_of(leaf.value, amount=self._is_amount(leaf))
         decides = self._is_place(leaf) or (wanted == "number" and not self.looked)
         if wanted == "words" or "[" in leaf.path or not decides:
             return False
-        argument, mine = kind_words(leaf, self.effect), _plain(leaf.value, wanted)
+        argument, mine = kind_words(leaf, self.effect), plain_form(leaf.value, wanted)
         for source in sources:
             if source.kind != "result":
                 continue
-            alike = [one for piece in self._pieces(source) for one in _alike(piece, wanted, str(leaf.value))]
+            alike = [one for piece in self._pieces(source) for one in alike_in(piece, wanted, str(leaf.value))]
             *_, last = self._narrowed(alike, source, argument, labels=wanted == "number")
             if len({one.value for one in last}) == 1 and last[0].value != mine:
                 return True
         return False
 
     def _narrowed(
-        self, alike: list[_Alike], source: PlannedSource, argument: frozenset[str], *, labels: bool
-    ) -> Iterator[list[_Alike]]:
+        self, alike: list[Alike], source: PlannedSource, argument: frozenset[str], *, labels: bool
+    ) -> Iterator[list[Alike]]:
         """Yield ever fewer of the values: all, those of the field that is named, those beside what the user named."""
         yield alike
         if any(one.money for one in alike):
@@ -732,7 +714,7 @@ class _Call:
         yield alike
         names = _names_in(self.view.user_content)
         for words in (names, self._meant(source)):
-            if anchored := _beside(alike, words):
+            if anchored := beside(alike, words):
                 yield anchored
 
     def _is_the_only_code(self, leaf: Leaf, source: PlannedSource) -> bool:
@@ -797,7 +779,7 @@ def is_destination(leaf: Leaf) -> bool:
     if isinstance(leaf.value, bool) or (text and (date_of(text) or time_of(text))):
         return False
     named = not identifies(leaf) and bool(name_words(_name(leaf)) & _DESTINATIONS)
-    return named or _shape(text) in ("mailbox", "link", "path", "account")
+    return named or shape_of(text) in ("mailbox", "link", "path", "account")
 
 
 def identifies(leaf: Leaf) -> bool:
@@ -807,9 +789,9 @@ def identifies(leaf: Leaf) -> bool:
 def _is_detail(leaf: Leaf) -> bool:
     """Return True for what only looks like somewhere to send to: the address of a house, a number by another name."""
     names, text = name_words(_name(leaf)), str(leaf.value)
-    if _shape(text) == "account":
-        return not (names & _DESTINATIONS or is_iban(_compact(text)))
-    return "address" in names and _shape(text) == "words" and any(map(str.isdigit, text))
+    if shape_of(text) == "account":
+        return not (names & _DESTINATIONS or is_iban(compact(text)))
+    return "address" in names and shape_of(text) == "words" and any(map(str.isdigit, text))
 
 
 def _is_when(leaf: Leaf) -> bool:
@@ -903,12 +885,6 @@ def _named_tools(use: PlannedUse) -> frozenset[str]:
     return frozenset(source.tool for one in use.arguments for source in one.sources if source.tool)
 
 
-def _places_in(text: str) -> set[str]:
-    """Return what in a text leads elsewhere: addresses, mailboxes, phone numbers, accounts."""
-    found = {one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)}
-    return found | {*_MAILBOX.findall(text), *_PHONE.findall(text), *_LOCAL_PHONE.findall(text)} | _accounts_in(text)
-
-
 def _stands(value: str | int | float, texts: tuple[str, ...]) -> bool:
     """Return True if a value stands in texts of the user's, also as dates without a year, "the 5th", a file's name."""
     words = words_of(texts)
@@ -928,119 +904,7 @@ def _stands(value: str | int | float, texts: tuple[str, ...]) -> bool:
     return bool(dot) and len(stem) > 2 and suffix.isalnum() and len(suffix) < 5 and words.hold(stem)
 
 
-def _accounts_in(text: str) -> set[str]:
-    """Return the account numbers in a text; in small letters those whose check digits are right."""
-    return {
-        one
-        for one in _ACCOUNT.findall(text)
-        if sum(map(str.isalnum, one)) >= 12 and (one == one.upper() or is_iban(_compact(one)))
-    }
-
-
-def _compact(account: str) -> str:
-    return re.sub(r"[ .-]", "", account).upper()
-
-
 # -- what stands in results ------------------------------------------------------------------------------------------
-
-
-_Held = TypeVar("_Held", Piece, "_Alike")
-
-
-class _Alike(NamedTuple):
-    """A value of the wanted shape in a piece of a result."""
-
-    value: str | Decimal
-    field: frozenset[str]
-    label: frozenset[str]
-    record: frozenset[str]
-    whole: bool
-    money: bool  # a number with a currency, or with cents
-
-
-def _shape(value: str | int | float, *, amount: bool = False) -> str:
-    if amount:
-        return "number"
-    text = str(value).strip()
-    if _MAILBOX.fullmatch(text):
-        return "mailbox"
-    if not re.search(r"\s", text) and ("://" in text or text.startswith("www.") or text in plain_links_in(text)):
-        return "link"
-    if _PATH.fullmatch(text):
-        return "path"
-    if _FILE.fullmatch(text) and as_number(text) is None:
-        return "file"
-    if _PHONE.fullmatch(text) or _LOCAL_PHONE.fullmatch(text):
-        return "phone"
-    return "account" if text in _accounts_in(text) else "words"
-
-
-def _plain(value: str | int | float, shape: str) -> str | Decimal:
-    """Return a value in the form in which those of its shape are compared."""
-    if shape == "number":
-        number = as_number(value)
-        return number if number is not None else str(value)
-    text = str(value).strip()
-    if shape == "account":
-        return _compact(text)
-    if shape == "phone":
-        return re.sub(r"\D", "", text)
-    return text if shape in ("link", "path", "file") else fold(text)
-
-
-def _written(text: str, shape: str) -> Iterable[str]:
-    """Return what of a shape stands in a text."""
-    if shape == "mailbox":
-        return _MAILBOX.findall(text)
-    if shape == "link":
-        return [one.rstrip(".,;:!?") for one in links_in(text) | plain_links_in(text)]
-    if shape == "path":
-        return _PATH.findall(text)
-    if shape == "file":
-        return _FILE.findall(text)
-    if shape == "phone":
-        return [*_PHONE.findall(text), *_LOCAL_PHONE.findall(text)]
-    return _accounts_in(text)
-
-
-def _alike(piece: Piece, shape: str, value: str) -> Iterator[_Alike]:
-    """Yield what of a shape stands in a piece; of words, which have none, the line as far as it is not `value`."""
-    found: list[tuple[str | Decimal, bool]]
-    label = piece.label
-    if shape == "number":
-        for part in _clauses(piece):
-            for number, unit in numbers_in(part.text):
-                whole = piece.whole and as_number(piece.text.strip()) == number
-                money = bool(unit) or number.as_tuple().exponent == -2
-                yield _Alike(number, piece.field, part.label, piece.record, whole, money)
-        return
-    if shape == "words":
-        text = piece.text.strip(" \t\"'.")
-        before, _, after = text.rpartition(value)
-        if before and not after and not piece.whole:
-            label, text = label | name_words(before), value
-        found = [(_plain(text, shape), piece.whole)]
-        label = label if piece.whole or text == value else name_words(text)
-    else:
-        texts = _written(piece.text, shape)
-        found = [(_plain(one, shape), piece.text.strip() == one) for one in texts]
-    for known, whole in found:
-        yield _Alike(known, piece.field, label, piece.record, whole and piece.whole, money=False)
-
-
-def _beside(pool: Sequence[_Held], words: frozenset[str]) -> list[_Held]:
-    """Return what stands in a record with one of these words; a word that all of them have tells none from another."""
-    common = frozenset.intersection(*(one.record for one in pool)) if len(pool) > 1 else frozenset()
-    return [one for one in pool if one.record & (words - common)]
-
-
-def _clauses(piece: Piece) -> Iterator[Piece]:
-    """Yield the clauses of a line without a label of its own, each labelled by its words."""
-    if piece.whole or piece.label:
-        yield piece
-        return
-    for text in re.split(r"[.;,](?=\s)", piece.text):
-        yield piece._replace(label=name_words(text), text=text)
 
 
 @lru_cache(maxsize=16)
