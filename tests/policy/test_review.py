@@ -159,11 +159,18 @@ async def test_a_model_that_takes_no_looks_is_not_asked_for_one(tmp_path: Path) 
 
 
 @pytest.mark.parametrize("reply", ["Looks fine.", "[]", '{"doubts": "none"}', '{"uses": []}', '{"doubts": ["no"]}'])
-async def test_a_reply_that_cannot_be_read_leaves_the_word_to_the_plan(reply: str, tmp_path: Path) -> None:
-    desk = Desk(tmp_path, plan(PAY), READ, GOOD, look=reply)
+async def test_after_a_reply_that_cannot_be_read_the_stricter_rules_hold(reply: str, tmp_path: Path) -> None:
+    summed = use("pay", to=[source("result", "read_bill", "iban")], amount=[source("composed", "read_bill")])
+    more = call("pay", to=ACCOUNT, amount=1000)
+    for name, look, asked in (("said", NOTHING, 0), ("unread", reply, 1)):
+        desk = Desk(tmp_path / name, plan(summed), READ, more, look=look)
+        await desk.run()
+        assert ["is not from the model's own words" in one.question for one in desk.questions] == [True] * asked
+        assert len(desk.model.review_requests) == 1
+    # What they allow too is done.
+    desk = Desk(tmp_path / "good", plan(PAY), READ, GOOD, look=reply)
     await desk.run()
     assert not desk.questions
-    assert len(desk.model.review_requests) == 1
 
 
 async def test_a_look_that_could_not_be_made_is_a_doubt(tmp_path: Path) -> None:

@@ -85,7 +85,7 @@ async def judge(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, 
         view = with_look(branch, effect, await with_plan(branch, effect, run.view()))
         verdict = run.policy.decide(effect, view)
         if verdict.action == "allow" and view.second_look:
-            verdict = await looked_at(branch, key, effect, view, base) or verdict
+            verdict = await looked_at(branch, key, effect, view, base)
         if verdict.action == "allow":
             run.received.reading(effect.tags, effect.arguments)
             return None

@@ -8,7 +8,7 @@ from agentorchestra.core.effects import Effect
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.policy import PolicyView, Reviewing, Verdict
 from agentorchestra.runtime.branch import Branch
-from agentorchestra.trust.review import doubted, doubts_of, review_key
+from agentorchestra.trust.review import after_look, review_key
 
 
 def with_look(branch: Branch, effect: Effect, view: PolicyView) -> PolicyView:
@@ -24,8 +24,8 @@ def with_look(branch: Branch, effect: Effect, view: PolicyView) -> PolicyView:
 
 async def looked_at(
     branch: Branch, key: EffectKey, effect: Effect, view: PolicyView, base: dict[str, JsonValue]
-) -> Verdict | None:
-    """Have a model look at an effect that policy allows; return the question that follows, None for none."""
+) -> Verdict:
+    """Have a model look at an effect that policy allows; return the verdict after that."""
     run, its = branch.run, review_key(key)
     record = run.ledger.records.get(its)
     outcome = record.outcome if record is not None else None
@@ -34,5 +34,4 @@ async def looked_at(
         build = run.services.review_effect
         assert build is not None
         outcome = await looking.perform(build(looking, effect, view))
-    doubts = doubts_of(outcome)
-    return doubted(effect, doubts) if doubts else None
+    return after_look(run.policy, effect, view, outcome)

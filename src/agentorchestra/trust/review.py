@@ -15,7 +15,7 @@ from pydantic import JsonValue
 from agentorchestra.core.content import Source, TextBlock, Trust
 from agentorchestra.core.effects import Effect, Outcome
 from agentorchestra.core.ids import EffectKey
-from agentorchestra.core.policy import REVIEW, Given, PlannedUse, PolicyView, Verdict
+from agentorchestra.core.policy import REVIEW, Given, PlannedUse, Policy, PolicyView, Verdict
 from agentorchestra.trust.arguments import harmless, leaves_of
 from agentorchestra.trust.plan import expected_of, identifies, is_destination, json_in
 from agentorchestra.trust.records import pieces_of, same, text_in
@@ -126,21 +126,29 @@ def _expected(use: PlannedUse) -> list[str]:
     return [f"{often}:", *(f"- {one.argument}: {expected_of(one.sources, MOST_EXPECTED)}" for one in use.arguments)]
 
 
-def doubts_of(outcome: Outcome) -> dict[str, str]:
-    """Return the doubts of a look by argument.
+def doubts_of(outcome: Outcome) -> dict[str, str] | None:
+    """Return the doubts of a look by argument, None for a reply that cannot be read: nobody has looked then.
 
-    A look that could not be made is a doubt, since the budget may have been wasted for that. A reply that cannot be
-    read is none: whoever makes the model say what he wants would have it say that nothing is wrong.
+    A look that could not be made is a doubt, since the budget may have been wasted for that.
     """
     if not outcome.ok:
         return {"": f"it could not be made: {outcome.error}"}
     try:
         value = json_in(outcome.response.text)
     except (ValueError, RecursionError):
-        return {}
+        return None
     doubts = value.get("doubts") if isinstance(value, dict) else None
-    listed = [one for one in doubts if isinstance(one, dict)] if isinstance(doubts, list) else []
-    return {str(one.get("argument", "")): str(one.get("why", "")) for one in listed}
+    if not isinstance(doubts, list) or not all(isinstance(one, dict) for one in doubts):
+        return None
+    return {str(one.get("argument", "")): str(one.get("why", "")) for one in doubts}
+
+
+def after_look(policy: Policy, effect: Effect, view: PolicyView, outcome: Outcome) -> Verdict:
+    """Return the verdict on an effect that policy allowed because a look was to follow."""
+    doubts = doubts_of(outcome)
+    if doubts is None:
+        return policy.decide(effect, view.model_copy(update={"second_look": False}))
+    return doubted(effect, doubts) if doubts else Verdict()
 
 
 def doubted(effect: Effect, doubts: Mapping[str, str]) -> Verdict:

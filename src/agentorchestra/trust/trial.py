@@ -24,7 +24,7 @@ from agentorchestra.core.spec import RunManifest
 from agentorchestra.log.ledger import Ledger, parent_key
 from agentorchestra.trust.provenance import SeenProvenance, origins
 from agentorchestra.trust.received import UNDONE, Received, called
-from agentorchestra.trust.review import doubted, doubts_of, review_key
+from agentorchestra.trust.review import after_look, review_key
 
 Said = Literal["allowed", "asked", "denied"]
 SAID: tuple[Said, ...] = ("allowed", "asked", "denied")
@@ -203,8 +203,8 @@ def judged_again(
             shown = asked.pop(key, seen).model_copy(update=known)
             verdict = _verdict(policy, effect, shown, f"{effect.name} at {key} of run {run_id}")
             wants = verdict.action == "allow" and isinstance(policy, Reviewing) and policy.wants_review(effect, shown)
-            if wants and look is not None and look.outcome is not None and (doubts := doubts_of(look.outcome)):
-                verdict = doubted(effect, doubts)
+            if wants and look is not None and look.outcome is not None:
+                verdict = after_look(policy, effect, shown, look.outcome)
             question = EffectKey(f"{key.path}{_APPROVAL}", 1) in ledger.records
             passage = _Passage(key, effect, verdict, event.seq, record.started, question, record.batch, {})
             if verdict.action == "ask":
