@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.errors import OtherSettingsError, RequestKeyError
-from agentorchestra.core.events import DrivingStarted, new_event
+from agentorchestra.core.events import DrivingStarted, RunEnded, new_event
 from agentorchestra.core.protocols import Acceptance, Owner
 from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunStatus
@@ -79,3 +79,31 @@ async def test_a_run_stays_for_a_process_with_its_settings(tmp_path: Path) -> No
             await other.take_up(run)
         record = await other.store.get_run(run)
         assert record is not None and record.status is RunStatus.CREATED
+
+
+class Overtaken(MemoryStore):
+    """Another process ends a run in the moment before this one claims it."""
+
+    ended = ""
+
+    async def claim(self, run: str, owner: Any, **options: Any) -> int | None:
+        """Claim it, after the other one."""
+        if run == self.ended:
+            self.ended = ""
+            epoch = await super().claim(run, owner, lease_s=60)
+            assert epoch is not None
+            stopped = new_event(RunEnded(status=RunStatus.CANCELLED, active_s=0.0), ts=NOW)
+            await wait_for(self.append(run, epoch, [stopped], status=RunStatus.CANCELLED))
+            await self.release(run, epoch)
+        return await super().claim(run, owner, **options)
+
+
+async def test_a_run_that_was_stopped_in_the_meantime_is_not_taken_up(tmp_path: Path) -> None:
+    store = Overtaken()
+    model = ScriptedModel([call("done", answer="ok")])
+    async with Workspace(tmp_path, store=store, models={"own": model}, settings=Settings(model="own")) as ws:
+        run = await ws.create("Say ok.", system="react")
+        store.ended = run
+        assert (await ws.take_up(run)).status is RunStatus.CANCELLED
+        assert not model.requests
+        assert (await ws.resume(run)).status is RunStatus.COMPLETED  # a person may

@@ -28,7 +28,7 @@ from agentorchestra.core.events import BudgetRaised, Event, RunEnded, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import FINAL, AgentResult, AgentSpec, Question, RunManifest, RunResult, RunStatus
-from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.ledger import Ledger, status_of
 from agentorchestra.log.store.rows import NEEDED
 from agentorchestra.runtime import job
 from agentorchestra.runtime.answers import answered_already, settle
@@ -120,7 +120,7 @@ class RunDriver:
             )
             await end_undriven(parts.store, parts.engine, parts.clock, run_id, RunStatus.FAILED, error=error)
             return await self.result(run_id)
-        return await self.resume(run_id, RunObjects())
+        return await self.resume(run_id, RunObjects(), if_going_on=True)
 
     async def enqueue(self, run_id: str, budget: Budget | None) -> None:
         """Let a run that stopped go on in the queue; see Workspace.enqueue."""
@@ -165,8 +165,12 @@ class RunDriver:
         budget: Budget | None = None,
         pin: bool = False,
         wrap: HandlerWrapper | None = None,
+        if_going_on: bool = False,
     ) -> RunResult:
-        """Go on with a run; see Workspace.resume. `wrap` wraps its handlers, for this time."""
+        """Go on with a run; see Workspace.resume. `wrap` wraps its handlers, for this time.
+
+        With `if_going_on` one that was stopped before this process had it stays as it is.
+        """
         record = await self._parts.record(run_id)
         if record.status in FINAL:
             return _typed(await self.result(run_id), given.output_type)
@@ -179,7 +183,7 @@ class RunDriver:
         self._equipper.check(record.manifest, equipment)
         equipment.models.check(record.manifest.model)
         self._equipper.given.keep(run_id, had)  # what is pinned is so for this time
-        return await self.drive(run_id, given, equipment, budget, wrap)
+        return await self.drive(run_id, given, equipment, budget, wrap, if_going_on=if_going_on)
 
     async def drive(
         self,
@@ -188,6 +192,8 @@ class RunDriver:
         equipment: Equipment | None = None,
         budget: Budget | None = None,
         wrap: HandlerWrapper | None = None,
+        *,
+        if_going_on: bool = False,
     ) -> RunResult:
         """Drive a run to its end, or to where it waits.
 
@@ -197,6 +203,7 @@ class RunDriver:
             equipment: what it is driven with, None for what it was created with.
             budget: other limits from here on.
             wrap: wraps its handlers.
+            if_going_on: leave one as it is that was stopped before this process had it.
         """
         parts = self._parts
         record = await parts.record(run_id)
@@ -211,6 +218,8 @@ class RunDriver:
         async def drive(epoch: int) -> RunResult:
             while True:
                 events = await parts.store.load(run_id, verify=True)
+                if if_going_on and status_of(events) not in GOES_ON:
+                    return await self.result(run_id)
                 if budget is not None:
                     events = await self._raise_budget(run_id, epoch, record.manifest, events, budget)
                 run = Run(
