@@ -12,11 +12,13 @@ from typing import Any, cast
 
 from agentorchestra import RunContext, Workspace, tool
 from agentorchestra.agents.agent import agent_effect
+from agentorchestra.cluster import parts
 from agentorchestra.core.spec import AgentResult, AgentSpec
 from tests.chaos.killing import KILL_AT, hooks
 from tests.chaos.team_program import Deps, lookup
 
 HERE = Path(__file__).parent
+parts.BEGIN_S = float(os.environ.get("BEGIN_S", parts.BEGIN_S))  # how long a part waits for a worker on a busy machine
 SIDES = ("left", "right", "rear")
 
 
