@@ -1,4 +1,4 @@
-"""A user's program whose team has three sides; the tests copy it beside a workspace and name it as its `app`.
+"""A user's program whose team and society have three sides; the tests copy it beside a workspace and name it.
 
 What is noted and paid has the process that did it.
 """
@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 from typing import Any, cast
 
-from agentorchestra import RunContext, Workspace, tool
+from agentorchestra import Agent, RunContext, Workspace, tool
 from agentorchestra.agents.agent import agent_effect
 from agentorchestra.cluster import parts
 from agentorchestra.core.spec import AgentResult, AgentSpec
@@ -20,6 +20,7 @@ from tests.chaos.team_program import Deps, lookup
 HERE = Path(__file__).parent
 parts.BEGIN_S = float(os.environ.get("BEGIN_S", parts.BEGIN_S))  # how long a part waits for a worker on a busy machine
 SIDES = ("left", "right", "rear")
+MEMBERS = [Agent(f"{side}_side", "Works on a side.", tools=("lookup", "note"), within=("circle",)) for side in SIDES]
 
 
 def _write(name: str, *words: str) -> None:
@@ -68,11 +69,12 @@ async def team(topic: str, ctx: RunContext[Deps]) -> str:
 def workspace() -> Workspace[Deps]:
     """The workspace, with the hooks that KILL_AT asks for."""
     words = {"left": "port", "right": "starboard", "rear": "stern", "top": "mast"}
+    tools = [note, lookup, pay, team]
     deps = Deps(notes=HERE / "notes.txt", lookups=HERE / "lookups.txt", words=words)
     if KILL_AT not in os.environ:
-        return Workspace(HERE / "ws", tools=[note, lookup, pay, team], deps=deps)
+        return Workspace(HERE / "ws", tools=tools, agents=MEMBERS, deps=deps)
     store, wrap = hooks(HERE / "ws")
-    return Workspace(HERE / "ws", tools=[note, lookup, pay, team], deps=deps, store=store, handlers=wrap)
+    return Workspace(HERE / "ws", tools=tools, agents=MEMBERS, deps=deps, store=store, handlers=wrap)
 
 
 __all__ = ["lookup", "note", "pay", "team", "workspace"]

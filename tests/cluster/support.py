@@ -93,7 +93,7 @@ class Model:
         self.under_way = 0
         self.most = 0  # requests that were under way at the same time
         self.held: Counter[int] = Counter()
-        self.hold: set[int] = set()  # numbers of the runs whose sub-agents' second requests wait for `release`
+        self.hold: set[int] = set()  # numbers of the runs of which requests wait for `release`
         self.release = asyncio.Event()
         self._delay_s = delay_s
         self._server = LoopbackModelServer(self._script)
@@ -105,13 +105,17 @@ class Model:
         self.under_way += 1
         self.most = max(self.most, self.under_way)
         try:
-            if number in self.hold and steps_of(body) == 1 and actor_of(body) != "top":
+            if number in self.hold and self.waits(body):
                 self.held[number] += 1
                 await self.release.wait()
             await asyncio.sleep(self._delay_s)
             return self.answer(body)
         finally:
             self.under_way -= 1
+
+    def waits(self, body: dict[str, Any]) -> bool:
+        """Whether a request of a run that is held waits for `release`."""
+        return steps_of(body) == 1 and actor_of(body) != "top"
 
     def answer(self, body: dict[str, Any]) -> ModelResponse:
         """The next decision of whoever asks."""

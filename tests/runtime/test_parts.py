@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,89 +15,19 @@ from agentorchestra.core.errors import StoreUnavailableError
 from agentorchestra.core.events import Event, Told, new_event
 from agentorchestra.core.ids import PART, EffectKey, part_id
 from agentorchestra.core.policy import Policy, PolicyView, Verdict
-from agentorchestra.core.query import LogQuery
 from agentorchestra.core.settings import PolicySettings
-from agentorchestra.core.spec import PartOf, RunStatus
-from agentorchestra.log.fork import forked_events
+from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.memory import MemoryStore
 from agentorchestra.runtime import job
 from agentorchestra.runtime.budget import BudgetNode
 from agentorchestra.runtime.run import Run, wait_for
 from agentorchestra.runtime.session import Session
 from agentorchestra.trust.policy import AllowAll, DefaultPolicy
-from tests.runtime.support import Bench, Main, agent, tool
+from tests.runtime.beside import Beside, Done
+from tests.runtime.support import Bench, agent, tool
 from tests.runtime.support import _top as top
 
 NAMES = ("ann", "ben", "cid")
-
-
-class Done:
-    """A part that has been driven."""
-
-    def __init__(self, run: Run, limits: Budget, events: Sequence[Event], name: str) -> None:
-        self.limits = limits
-        self._run, self._events, self._name = run, events, name
-
-    async def ended(self) -> None:
-        """It has; what it may spend is held."""
-        assert self._run.budget.held.tokens >= (self.limits.tokens or 0)
-
-    async def stop(self) -> bool:
-        """It has."""
-        return True
-
-    def events(self) -> Sequence[Event]:
-        """What it recorded."""
-        return self._events
-
-    async def remove(self) -> None:
-        """Remove it."""
-        assert await self._run.services.store.delete_runs([self._name]) == [self._name]
-
-
-class Beside:
-    """Drives each part at once, as a worker would."""
-
-    makes = True
-
-    def __init__(self, bench: Bench, main: Main) -> None:
-        self.bench, self.main = bench, main
-        self.ended: dict[str, RunStatus] = {}
-        self.errors: list[str] = []
-        self.listed: set[str] = set()
-        self.lent: list[Budget] = []
-
-    async def __call__(
-        self, run: Run, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
-    ) -> Done | None:
-        """See Elsewhere."""
-        store = self.bench.store
-        assert isinstance(store, MemoryStore)
-        if limits is None or not anew:
-            return None
-        self.lent.append(limits)
-        name, now = part_id(run.id, key), run.clock.now()
-        of = PartOf(run=run.id, key=str(key))
-        fields = {
-            "part_of": of,
-            "parent_run": run.id,
-            "fork_seq": marked,
-            "budget": limits,
-            "began": run.manifest.created,
-        }
-        manifest = run.manifest.model_copy(update=fields)
-        copied = await store.load(run.id, upto=marked)
-        await store.create_run(name, manifest, forked_events(run.id, copied, marked, manifest, outcomes={}, now=now))
-        self.listed |= {one.id for one in await store.list_runs()}
-        self.listed |= {one.run for one in await store.query(LogQuery())}
-        self.listed |= {one.id for one in await store.unfinished()}
-        assert name in [one.id for one in await store.unfinished(parts=True)]
-        part = await self.bench.load(name)
-        result = await job.drive(part, top(self.main))
-        await store.release(name, part.epoch or 0)
-        self.ended[str(key)] = result.status
-        self.errors.append(result.error or "")
-        return Done(run, limits, await store.load(name, after=marked + 1), name)
 
 
 async def boss(effect: Effect, ctx: Session[Any]) -> Any:
@@ -254,8 +183,8 @@ async def test_a_part_whose_code_goes_another_way_is_handed_back() -> None:
 
 async def test_an_agent_that_works_here_may_have_parts_of_its_own() -> None:
     class Deep(Beside):
-        async def __call__(self, run: Run, key: EffectKey, *args: Any, **more: Any) -> Done | None:
-            return None if key.branch == "/1.boss" else await super().__call__(run, key, *args, **more)
+        async def __call__(self, run: Run, name: str, key: EffectKey, *args: Any, **more: Any) -> Done | None:
+            return None if key.branch == "/1.boss" else await super().__call__(run, name, key, *args, **more)
 
     async def boss(effect: Effect, ctx: Session[Any]) -> Any:
         return [one.value for one in await ctx.perform_all([agent(name, ["work"]) for name in ("ann", "ben")])]

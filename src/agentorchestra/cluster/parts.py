@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from sqlalchemy.exc import SQLAlchemyError
@@ -14,9 +14,9 @@ from sqlalchemy.exc import SQLAlchemyError
 from agentorchestra.cluster.jobs import MIDDLE, PRIORITY, Jobs, check_priority
 from agentorchestra.core.budget import Budget
 from agentorchestra.core.clock import SystemClock
-from agentorchestra.core.errors import StoreError, SuspendedError
+from agentorchestra.core.errors import FencedError, StoreError, SuspendedError
 from agentorchestra.core.events import CancelRequested, Event, PauseRequested, new_event
-from agentorchestra.core.ids import EffectKey, part_id
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.spec import PartOf, RunStatus
 from agentorchestra.log.fork import forked_events
@@ -41,7 +41,7 @@ _IDLE_LOOKS = 5
 
 
 class Parts:
-    """Has delegations of the runs of this worker done by any worker.
+    """Has agents of the runs of this worker work on any worker.
 
     Args:
         ws: open, in a database.
@@ -57,14 +57,9 @@ class Parts:
         self._removing: set[asyncio.Task[None]] = set()
 
     async def __call__(
-        self, run: Run, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
+        self, run: Run, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
     ) -> _Away | None:
-        """See Elsewhere.
-
-        The id of the part tells the run and the key, not the attempt: of two processes that both believe to drive the
-        run, the second one finds what the first one made.
-        """
-        name = part_id(run.id, key)
+        """See Elsewhere."""
         found = await self.ws.store.get_run(name)
         if not anew:
             if found is not None:
@@ -139,6 +134,8 @@ class Parts:
             if await self.ws.store.delete_runs([name]):
                 return
             await asyncio.sleep(0.1)
+            with suppress(FencedError):  # its driver died before it let go
+                await self.ws.engine.release(name, await self.ws.engine.claim(name))
 
     async def end_orphans(self) -> None:
         """End the parts of runs that were stopped while nobody drove them; what they did is there for a resume."""

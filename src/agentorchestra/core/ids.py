@@ -18,11 +18,15 @@ def new_run_id() -> str:
 
 
 PART = "part_"
-"""How the ids of parts begin: runs that do one delegation of another run (docs/cluster.md). Lists leave them out."""
+"""How the ids of parts begin: runs in which an agent of another run works (docs/cluster.md). Lists leave them out."""
 
 
 def part_id(run: str, key: EffectKey) -> str:
-    """Return the id of the part that does a delegation of a run: whoever drives the run next finds it again."""
+    """Return the id of the part that begins with a key of a run: whoever drives the run next finds it again.
+
+    The attempt is not in it: of two processes that both believe to drive the run, the second one finds what the first
+    one made.
+    """
     return f"{PART}{sha256_text(f'{run} {key}')[:26]}"
 
 

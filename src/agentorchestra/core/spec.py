@@ -342,7 +342,7 @@ CHECKS = 1
 
 
 class PartOf(BaseModel, frozen=True):
-    """The delegation that a part of a run is there for: the run and the key of its InvokeAgent."""
+    """The agent that a part of a run is there for: the run and the key of its InvokeAgent or Spawn."""
 
     run: str
     key: str

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property, lru_cache
 from typing import Any
@@ -24,6 +25,14 @@ from agentorchestra.trust.provenance import SeenProvenance
 
 _OF_THE_DOOR = frozenset({"approval", "policy_review", "uncertain"})
 """Segments of branches on which the door itself asks."""
+
+
+@dataclass
+class Turn:
+    """Where an agent that was spawned stands between what it gets to read and what it says."""
+
+    spawn: Effect
+    begins: bool = True  # it has written or waited, and decided nothing since
 
 
 class Branch(ABC):
@@ -50,6 +59,7 @@ class Branch(ABC):
     asks = True  # whether people may be asked for what it does
     world = MAIN
     model = ""
+    turn: Turn | None = None  # of the spawned agent that works here
     composite = True  # whether its effect may perform others
     attempt_number = 1  # of the attempt under way
     agent: AgentSlot | None = None  # what the agent that works here keeps (agents/state.py)
@@ -86,7 +96,7 @@ class Branch(ABC):
             self.now, self.node, self.actor, self.role = parent.now, parent.node, parent.actor, parent.role
             self.home = parent.home
             self.capabilities, self.asks = parent.capabilities, parent.asks
-            self.world, self.model = parent.world, parent.model
+            self.world, self.model, self.turn = parent.world, parent.model, parent.turn
 
     @abstractmethod
     async def perform(self, effect: Effect) -> Outcome:

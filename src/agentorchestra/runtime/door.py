@@ -44,9 +44,9 @@ from agentorchestra.core.resources import refuse_shortage
 from agentorchestra.core.spec import AgentSpec
 from agentorchestra.log.folders import MAIN
 from agentorchestra.log.ledger import Record, within
-from agentorchestra.runtime.branch import Branch, segment
+from agentorchestra.runtime.branch import Branch, Turn, segment
 from agentorchestra.runtime.budget import BudgetNode, BudgetShort, Hold, exhausted
-from agentorchestra.runtime.elsewhere import done_elsewhere, let_begin, short_of
+from agentorchestra.runtime.elsewhere import done_elsewhere, let_begin, short_of, turn_elsewhere
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.permission import ask, capabilities_of_agent, capabilities_of_effect, judge, refused
 from agentorchestra.runtime.run import LOOKED_AT, Run, observe, wait_for
@@ -113,6 +113,7 @@ class Passage:
             child.node = _carve(branch, child.branch, spec.budget or Budget())
             child.actor, child.role, child.asks = spec.name, spec.role, branch.asks and spec.asks
             child.home = child.branch
+            child.turn = Turn(effect) if effect.kind is EffectKind.SPAWN else None
             child.model = spec.model or branch.model
         return child
 
@@ -122,7 +123,7 @@ async def through(
 ) -> Outcome:
     """Let an effect, as the branch's code asks for it, through the door; see Passage."""
     passage, part = _enter(branch, key, effect, base, skipped), branch.run.part
-    if part is None or not part.leads(key):
+    if part is None or not part.leads(key) or effect.kind is EffectKind.SPAWN:  # which goes on beside: `_spawned`
         return await _through(passage)
     try:
         outcome = await _through(passage)
@@ -134,11 +135,25 @@ async def through(
 
 
 async def _through(passage: Passage) -> Outcome:
-    early = await ledger(passage) or await policy(passage) or await reserve(passage)
+    early = await ledger(passage)
+    turn = passage.branch.turn
+    if turn is not None and turn.begins and passage.decision and passage.branch.branch == passage.branch.home:
+        early = await _turn(passage) or early
+    early = early or await policy(passage) or await reserve(passage)
     if early is not None:
         return early
     await mark(passage)
     return await execute(passage) or await record(passage)
+
+
+async def _turn(passage: Passage) -> Outcome | None:
+    """Have another process do what a spawned agent does from a decision on, if one does; return the decision then."""
+    run, key = passage.run, passage.key
+    if run.replaying:
+        return None
+    await turn_elsewhere(passage.branch, key)
+    passage.earlier, passage.attempt = run.ledger.records.get(key), run.ledger.attempts.get(key, 0) + 1
+    return None if passage.earlier is None else passage.earlier.outcome
 
 
 def _enter(branch: Branch, key: EffectKey, effect: Effect, base: dict[str, JsonValue], skipped: bool) -> Passage:
@@ -192,6 +207,8 @@ async def ledger(passage: Passage) -> Outcome | None:
     if not run.replaying:
         if run.part is not None:
             composite, begun = passage.mode is Mode.COMPOSITE, earlier is not None and earlier.started
+            if passage.effect.kind is EffectKind.SPAWN and begun and not run.part.leads(key):
+                return passage.branch.spawns.add_absent(key, passage.effect)
             await let_begin(passage.branch, key, passage.effect, composite=composite, begun=begun)
         return None
     if passage.effect.kind in run.sealed:
@@ -502,6 +519,9 @@ async def _spawned(passage: Passage) -> Outcome:
         if not run.replaying:
             passage.child.interrupted(exc)
         raise
+    finally:
+        if run.part is not None and run.part.leads(passage.key):
+            run.part.over.set()
     recorded = run.ledger.records[passage.key].outcome
     if recorded is not None and recorded.value != outcome.value:
         raise _diverged(passage)

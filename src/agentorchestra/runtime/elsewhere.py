@@ -1,4 +1,4 @@
-"""Delegations that are done in other processes: handing one out, taking over its rows; what a part of a run may do."""
+"""Agents at work in other processes: handing one out, taking over its rows; what a part of a run may do."""
 
 from __future__ import annotations
 
@@ -27,42 +27,82 @@ async def done_elsewhere(child: Branch, effect: Effect, marked: Future[tuple[int
     None where it is to be done here, from its beginning or from where its part handed it back.
     """
     run, branch, key = child.run, child.parent, child.key
-    have, again = run.services.elsewhere, child.attempt_number > 1
-    if branch is None or branch.parent is None or marked is None or run.part is not None or branch.world != MAIN:
+    if branch is None or branch.parent is None or marked is None or effect.timeout_s is not None:
         return None
-    if not again and (have is None or not have.makes):
-        return None
-    anew = not any(within(one.branch, key.path) for one in run.ledger.records)
+    ways = branch.last_n - key.n + 1 if branch.batch else 1
+    done = await _leave(child, effect, key, marked, ways=ways, again=child.attempt_number > 1)
+    return run.ledger.records[key].outcome if done else None
+
+
+async def turn_elsewhere(branch: Branch, key: EffectKey) -> None:
+    """Have a turn of a spawned agent done elsewhere, up to where it writes or waits; the run has its rows then.
+
+    Args:
+        branch: of the agent.
+        key: of the decision with which the turn begins. Where it is recorded, what is left of a part is removed.
+    """
+    run, turn, founder = branch.run, branch.turn, branch.parent
+    assert turn is not None and founder is not None and run.last_append is not None
+    turn.begins = False
+    again = run.epoch is not None and run.epoch > 1
+    # Whatever the agent knows is in the log with the last rows.
+    await _leave(branch, turn.spawn, key, run.last_append, ways=len(founder.spawns.at_work()), again=again)
+
+
+async def _leave(
+    child: Branch,
+    effect: Effect,
+    first: EffectKey,
+    marked: Future[tuple[int, ...]],
+    *,
+    ways: int,
+    again: bool,
+) -> bool:
+    """Have a part do what an agent does; return whether one did, and the run has its rows.
+
+    Args:
+        child: the agent's branch.
+        effect: with which it was called or spawned.
+        first: the key that tells this part from others of the same agent.
+        marked: whose last event is the last one that the part needs to know.
+        ways: how many agents share what is free.
+        again: another process may have made the part.
+    """
+    run, have = child.run, child.run.services.elsewhere
+    if run.part is not None or child.world != MAIN or not (again or (have is not None and have.makes)):
+        return False
+    name, below = part_id(run.id, first), first == child.key
+    recorded = run.ledger.records
+    anew = not any(within(one.branch, first.path) for one in recorded) if below else first not in recorded
     if have is None:
-        await _refuse_lost(run, key, anew=anew)
-        return None
-    # One share is left for whatever else the run does meanwhile.
-    ways = 1 + (branch.last_n - key.n + 1 if branch.batch else 1)
+        await _refuse_lost(run, name, child.key, anew=anew)
+        return False
     # Before anything is awaited: after a crash nobody else is to take what a part may be spending.
-    limits, hold = child.node.lend(ways) or (None, child.node.hold(Budget()))
+    # One share is left for whatever else the run does meanwhile.
+    limits, hold = child.node.lend(1 + ways) or (None, child.node.hold(Budget()))
     try:
         if not (have.makes and _may_leave(run, effect)):
             limits = None
-        (seq,) = await wait_for(marked)
-        away = await have(run, key, seq, limits, anew=anew)
+        seqs = await wait_for(marked)
+        away = await have(run, name, child.key, seqs[-1], limits, anew=anew)
         if away is None:
-            return None
+            return False
         hold.release()
         hold = child.node.hold(away.limits)
         try:
             await away.ended()
         except asyncio.CancelledError:
             if await away.stop():
-                await _take_over(child, away)
+                await _take_over(child, effect, away)
             raise
-        return await _take_over(child, away)
+        await _take_over(child, effect, away)
+        return True
     finally:
         hold.release()
 
 
-async def _refuse_lost(run: Run, key: EffectKey, *, anew: bool) -> None:
-    """Raise PartElsewhereError for a delegation whose part this process cannot take over: doing it here doubles it."""
-    name = part_id(run.id, key)
+async def _refuse_lost(run: Run, name: str, key: EffectKey, *, anew: bool) -> None:
+    """Raise PartElsewhereError for work whose part this process cannot take over: doing it here doubles it."""
     if anew and await run.services.store.get_run(name) is not None:
         raise PartElsewhereError(
             f"the sub-agent at {key} of run {run.id} is a job of its own ({name}), which only a worker takes over; "
@@ -72,20 +112,16 @@ async def _refuse_lost(run: Run, key: EffectKey, *, anew: bool) -> None:
 
 def _may_leave(run: Run, effect: Effect) -> bool:
     """Return True if an agent needs nothing that only its run's process has."""
-    # Who was spawned, and whether they can act, is counted in the process.
-    if any(record.effect.get("kind") == EffectKind.SPAWN for record in run.ledger.records.values()):
-        return False
-    if effect.timeout_s is not None:
-        return False
     tools = effect.arguments.get("tools")
     named = [str(one) for one in tools if one in run.services.environments] if isinstance(tools, list) else []
     return all(asked_environment(run, name).branching == "stateless" for name in named)
 
 
-async def _take_over(child: Branch, away: Away) -> Outcome | None:
-    """Take the rows of a part into the run; return the delegation's outcome, None if it has none."""
+async def _take_over(child: Branch, effect: Effect, away: Away) -> None:
+    """Take the rows of a part into the run."""
     run, key = child.run, child.key
-    rows = rows_of(away.events(), key, child.attempt_number)
+    attempt = child.attempt_number if effect.kind is EffectKind.INVOKE_AGENT else None
+    rows = rows_of(away.events(), key, attempt)
     if rows:
         seqs = await wait_for(run.append(*rows))
         pairs = zip(rows, seqs, strict=True)
@@ -93,7 +129,6 @@ async def _take_over(child: Branch, away: Away) -> Outcome | None:
         for node in child.node.chain():
             node.spent = node.spent + fresh.spent_under(node.scope)
     await away.remove()
-    return run.ledger.records[key].outcome
 
 
 # -- in the part -------------------------------------------------------------------------------------------------------
@@ -114,7 +149,7 @@ _OWN = frozenset(
 
 
 async def let_begin(branch: Branch, key: EffectKey, effect: Effect, *, composite: bool, begun: bool) -> None:
-    """Return where an effect without an outcome may go on in a part; one beside the delegation waits for its end.
+    """Return where an effect without an outcome may go on in a part; one beside its agent waits for its end.
 
     Args:
         branch: it stands on.
@@ -135,8 +170,9 @@ async def let_begin(branch: Branch, key: EffectKey, effect: Effect, *, composite
         if not begun and effect.invalid is None and (why := _beyond(run, effect)):
             raise part.ended(why)
         return
-    if not (branch.batch and branch.batch <= part.number_on(key.branch) <= branch.last_n):
-        # Whatever comes before the delegation was recorded when the part was made.
+    number = part.number_on(key.branch)
+    if key.n <= number and not (branch.batch and branch.batch <= number <= branch.last_n):
+        # Whatever leads there was recorded when the part was made.
         raise part.ended(f"{effect.name} at {key} is not recorded")
     await part.over.wait()
     raise part.ended()
@@ -170,4 +206,4 @@ def short_of(run: Run, scope: str, bound: Bound, usual: Bound) -> bool:
     return bound.tokens < usual.tokens or bound.cost_usd < usual.cost_usd
 
 
-__all__ = ["done_elsewhere", "let_begin", "short_of"]
+__all__ = ["done_elsewhere", "let_begin", "short_of", "turn_elsewhere"]

@@ -89,6 +89,7 @@ class MailRoom:
         self.society = Society()
         self.tokens = 1
         self.suspended = 0
+        self._failed: BaseException | None = None
         self._waiters: list[_Waiter] = []
 
     def load(self, key: EffectKey, record: Record) -> None:
@@ -159,7 +160,10 @@ class MailRoom:
 
         Raises:
             SuspendedError: when all wait, and one of them for a human, mail from outside, or a time that is not near.
+            BaseException: what `fail` was told.
         """
+        if self._failed is not None:
+            raise self._failed
         if what.actor and self.unread(what.actor, what.after):
             return "mail"
         if what.outside is not None and self.unread_told(what.actor, what.outside):
@@ -181,9 +185,17 @@ class MailRoom:
         finally:
             if waiter.timer is not None:
                 waiter.timer.cancel()
+        if reason == "failed" and self._failed is not None:
+            raise self._failed
         if reason == "suspended":
             raise _suspended(what)
         return reason
+
+    def fail(self, error: BaseException) -> None:
+        """Let nobody wait any more: an agent that nobody joins has met what ends the run."""
+        self._failed = error
+        for waiter in list(self._waiters):
+            self._wake(waiter, "failed")
 
     def _timed_out(self, waiter: _Waiter) -> None:
         if waiter in self._waiters:

@@ -1,8 +1,9 @@
-"""Parts of a run: a delegation whose agent another process drives, as a run of its own (docs/cluster.md).
+"""Parts of a run: an agent at work that another process drives, as a run of its own (docs/cluster.md).
 
-A part is a fork of its run up to the mark of the delegation. Its code is entered from the top, as a resume does; what
-is recorded is there, and of what is not it does what lies below the delegation, and waits before everything else. What
-only the run itself may do it hands back: the run takes its rows over and goes on from there (elsewhere.py).
+It is a delegation, or one turn of an agent that was spawned: from a decision up to where it writes or waits. A part is
+a fork of its run up to that point. Its code is entered from the top, as a resume does; what is recorded is there, and
+of what is not it does what lies below the agent's key, and waits before everything else. What only the run itself may
+do it hands back: the run takes its rows over and goes on from there (elsewhere.py).
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ class Away(Protocol):
 
 
 class Elsewhere(Protocol):
-    """Has delegations done in other processes.
+    """Has agents work in other processes.
 
     Attributes:
         makes: whether it makes parts; it finds those that there are in any case.
@@ -51,14 +52,15 @@ class Elsewhere(Protocol):
     makes: bool
 
     async def __call__(
-        self, run: Any, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
+        self, run: Any, name: str, key: EffectKey, marked: int, limits: Budget | None, *, anew: bool
     ) -> Away | None:
-        """Make the part for a delegation, or find the one there is; None where it is to be done here.
+        """Make a part, or find the one there is; None where its work is to be done here.
 
         Args:
             run: under way here.
-            key: of the delegation.
-            marked: the event with which it was marked.
+            name: the part's id.
+            key: of the delegation, or with which the agent was spawned.
+            marked: the last event that the part needs to know.
             limits: what a new one may spend; None where none is to be made.
             anew: nothing of it is recorded yet. One that is found then goes on; else its rows are here already.
         """
@@ -69,25 +71,25 @@ class Part:
 
     def __init__(self, of: PartOf) -> None:
         self.key = EffectKey.parse(of.key)
-        self.over = asyncio.Event()  # set when the delegation, or what it stands in, has ended
+        self.over = asyncio.Event()  # set when its agent, or what that stands in, has ended
         self._why = ""
 
     def is_done(self, ledger: Ledger) -> bool:
-        """Return True if the delegation has its outcome."""
+        """Return True if its agent has ended."""
         record = ledger.records.get(self.key)
         return record is not None and record.outcome is not None
 
     def leads(self, key: EffectKey) -> bool:
-        """Return True for the delegation, and for what it stands in."""
+        """Return True for the key of its agent, and for what that stands in."""
         return key == self.key or within(self.key.branch, key.path)
 
     def ended(self, why: str = "") -> HandedBackError:
         """Return the error with which all branches of the part end; `why` it is handed back."""
         self._why = self._why or why
-        return HandedBackError(f"handed back: {self._why}" if self._why else "the delegation has ended")
+        return HandedBackError(f"handed back: {self._why}" if self._why else "its agent has ended")
 
     def number_on(self, branch: str) -> int:
-        """Return the number of what leads to the delegation on a branch, 0 if nothing does."""
+        """Return the number of what leads to its agent on a branch, 0 if nothing does."""
         if branch == self.key.branch:
             return self.key.n
         if not within(self.key.branch, branch):
@@ -96,8 +98,8 @@ class Part:
         return int(head) if head.isdecimal() else 0
 
 
-def rows_of(events: Sequence[Event], delegation: EffectKey, attempt: int) -> list[NewEvent]:
-    """Return what a run takes over of its part: all below the delegation, and the delegation's outcome.
+def rows_of(events: Sequence[Event], agent: EffectKey, attempt: int | None) -> list[NewEvent]:
+    """Return what a run takes over of its part: all below the agent's key, and the outcome of a delegation.
 
     Sequences are drawn anew. The rows name none of their own run: mail, waits and questions are handed back, and the
     cursor of the inbox names what was told before the part was made. What they refer to in the chains of requests lies
@@ -105,13 +107,14 @@ def rows_of(events: Sequence[Event], delegation: EffectKey, attempt: int) -> lis
 
     Args:
         events: of the part, after those that it was made with.
-        delegation: its key.
-        attempt: the number of the attempt under way in the run.
+        agent: its key.
+        attempt: of the delegation, the number of the one under way in the run; None for an agent that was spawned,
+            whose end the run records itself.
     """
     rows = []
     for event in events:
-        ends = event.type == "completed" and EffectKey(event.branch, event.n or 0) == delegation
-        if ends or within(event.branch, delegation.path):
+        ends = attempt is not None and event.type == "completed" and EffectKey(event.branch, event.n or 0) == agent
+        if ends or within(event.branch, agent.path):
             fields = {name: value for name, value in event.__dict__.items() if name not in ("run", "seq")}
             rows.append(NewEvent.model_construct(**(fields | ({"attempt": attempt} if ends else {}))))
     return rows

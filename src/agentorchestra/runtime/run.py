@@ -126,6 +126,7 @@ class Run:
         self._change_noted = any(e.type == "driving_started" and e.seq > self.ledger.forked_at for e in events)
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
         self.steps = len(self.ledger.decisions)
+        self.last_append: Future[tuple[int, ...]] | None = None
         self.received = Received(manifest)
         self._view: PolicyView | None = None
         self._viewed: list[str] = []
@@ -151,7 +152,7 @@ class Run:
             if outcome.status not in UNDONE if outcome is not None else record.started:
                 self.received.acting(called(record.effect))
 
-    def take_over(self, events: Sequence[Event], delegation: EffectKey) -> Ledger:
+    def take_over(self, events: Sequence[Event], agent: EffectKey) -> Ledger:
         """Take in what a part of this run recorded, once it is in this run's log, as loading the log does.
 
         Returns:
@@ -164,7 +165,7 @@ class Run:
         for model, usage in fresh.usage_by_model.items():
             self.account(model, usage)
         self.steps += len(fresh.decisions)
-        self._learn({key: self.ledger.records[key] for key in fresh.records if key != delegation})
+        self._learn({key: self.ledger.records[key] for key in fresh.records if key != agent})
         return fresh
 
     @property
@@ -220,7 +221,7 @@ class Run:
 
     def append(self, *events: NewEvent, status: RunStatus | None = None) -> Future[tuple[int, ...]]:
         """Queue events for the log, in order; the future resolves when they are durable."""
-        future = self.services.store.append(self.id, self.epoch, events, status=status)
+        future = self.last_append = self.services.store.append(self.id, self.epoch, events, status=status)
         if self.bus.listening:
             for event in events:
                 self.bus.publish(

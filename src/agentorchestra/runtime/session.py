@@ -423,6 +423,8 @@ class Session(Branch, Generic[Deps]):
 
     def _absorb(self, effect: Effect, outcome: Outcome) -> None:
         self.vars.writes.update(outcome.writes)
+        if self.turn is not None and effect.kind in (EffectKind.WAIT, EffectKind.SEND_MESSAGE):
+            self.turn.begins = True
         self.seen.take(effect, outcome, tuple(self.mail(outcome)) if effect.kind is EffectKind.WAIT else ())
         if outcome.ended_at is not None and outcome.ended_at > self.now:
             self.now = outcome.ended_at

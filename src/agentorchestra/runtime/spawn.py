@@ -10,7 +10,7 @@ from pydantic import JsonValue
 
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import Effect, Outcome
-from agentorchestra.core.errors import DivergedError, SuspendedError
+from agentorchestra.core.errors import DivergedError, PartElsewhereError, SuspendedError
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.runtime.run import Run
 
@@ -51,6 +51,11 @@ class Spawns:
         self._run.mail.lose(_name(effect), key.branch, outcome.error or "its work has ended")
         return _handle(key, effect)
 
+    def add_absent(self, key: EffectKey, effect: Effect) -> Outcome:
+        """Take in an agent that works in another process; return what the branch has of it."""
+        self.by_key[key] = Spawned(key)
+        return _handle(key, effect)
+
     def add_recorded_join(self, outcome: Outcome) -> None:
         """Note what a recorded join took over: a later one does not take it over again."""
         results = outcome.value.get("results") if isinstance(outcome.value, dict) else None
@@ -72,6 +77,8 @@ class Spawns:
             spawned.error = exc
             if isinstance(exc, SuspendedError):
                 mail.suspended += 1
+            elif isinstance(exc, PartElsewhereError):
+                mail.fail(exc)
             else:
                 mail.lose(_name(effect), spawned.key.branch, str(exc))
         finally:
@@ -91,7 +98,7 @@ class Spawns:
 
     async def let_finish(self) -> None:
         """Let what was spawned go on until it ends or waits too, where the branch waits for a human."""
-        tasks = self._at_work()
+        tasks = self.at_work()
         if tasks:
             mail = self._run.mail
             mail.suspended += 1
@@ -103,7 +110,7 @@ class Spawns:
 
     async def end(self) -> None:
         """Cancel and await what was not joined (a replay lets it finish): no task is left behind."""
-        tasks = self._at_work()
+        tasks = self.at_work()
         if not tasks:
             return
         if not self._run.replaying:
@@ -111,7 +118,8 @@ class Spawns:
                 task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _at_work(self) -> list[asyncio.Task[None]]:
+    def at_work(self) -> list[asyncio.Task[None]]:
+        """Return the tasks of those that have not ended."""
         return [one.task for one in self.by_key.values() if one.task is not None and not one.task.done()]
 
 

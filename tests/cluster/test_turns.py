@@ -1,0 +1,244 @@
+"""Agents that write to each other, each of whose turns is a job: who drives it, what is left when a worker dies."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from agentorchestra.core.events import Event
+from agentorchestra.core.ids import PART
+from agentorchestra.core.messages import ModelResponse, ToolCall
+from agentorchestra.core.spec import RunStatus
+from agentorchestra.testing import call, decide
+from tests.chaos.killing import KILL_AT
+from tests.chaos.support import KILLED, until
+from tests.chaos.team_model import digest, steps_of
+from tests.cluster.sides import JOBS, Sides, asked_once, sides
+from tests.cluster.support import Model, number_of, stopped
+from tests.postgres import Postgres
+
+pytestmark = pytest.mark.timeout(240)  # many processes, on a machine that may be busy
+
+SIDES = ("left_side", "right_side", "rear_side")
+ROUNDS = 2
+NOTED = tuple(f"{side}{turn}" for side in SIDES for turn in range(ROUNDS))
+CIRCLE = ("[societies.circle]", 'agents = ["left_side", "right_side", "rear_side"]')
+IMPATIENT = 81
+"""In runs of this number the orchestrator submits when two have replied."""
+
+
+def member_of(body: dict[str, Any]) -> str:
+    """Whose request it is, "" for that of the orchestrator."""
+    found = re.search(r"You are (left_side|right_side|rear_side)\.", str(body["messages"]))
+    return "" if found is None or "submit_answer" in str(body.get("tools")) else found.group(1)
+
+
+class Circle(Model):
+    """The orchestrator asks three agents twice; each of their turns notes, looks up, and replies."""
+
+    def waits(self, body: dict[str, Any]) -> bool:
+        """The second decision of the first turns; of an impatient run that of one agent only."""
+        held = SIDES[2:] if number_of(body) == IMPATIENT else SIDES
+        return steps_of(body) == 1 and member_of(body) in held
+
+    def answer(self, body: dict[str, Any]) -> ModelResponse:
+        """The next decision of whoever asks."""
+        member, number, mark = member_of(body), number_of(body), digest(body)
+        chosen = self.member(member, number, steps_of(body)) if member else self.leader(number, body)
+        return decide(thinking=mark, calls=[chosen.model_copy(update={"id": f"call_{mark[:12]}"})])
+
+    def member(self, name: str, number: int, steps: int) -> ToolCall:
+        """What an agent does."""
+        turn, step = divmod(steps, 3)
+        ways = [
+            call("note", x=f"{name}{turn}-{number}"),
+            call("lookup", word="left"),
+            call("wait_for_mention", answer=f"{name} has done turn {turn} of tide {number}"),
+        ]
+        return ways[step]
+
+    def leader(self, number: int, body: dict[str, Any]) -> ToolCall:
+        """What the orchestrator does."""
+        said = str([one["content"] for one in body["messages"] if one["role"] == "tool"])
+        asked = sum("send_message" in str(one.get("tool_calls")) for one in body["messages"])
+        replies = len(set(re.findall(r"(\w+) has done turn (\d)", said)))
+        if replies == 3 * ROUNDS or (number == IMPATIENT and replies == 2):
+            return call("submit_answer", answer=f"tide {number} described")
+        if asked * 3 == replies:
+            words = f"What of tide {number}, question {asked}?"
+            return call("send_message", thread="tides", content=words, mentions=[*SIDES])
+        return call("wait_for_mention")
+
+
+def of_members(events: list[Event]) -> list[Any]:
+    """What the agents did; how often the orchestrator waits for them depends on time."""
+    return sorted((one.branch, one.n, one.attempt, one.type) for one in events if "_side" in one.branch)
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[Circle]:
+    """The model of the runs."""
+    async with Circle() as made:
+        yield made
+
+
+async def test_two_workers_share_the_turns_of_a_society(
+    tmp_path: Path, model: Circle, database_server: Postgres
+) -> None:
+    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+        workers = [await site.worker("--concurrency", "1") for _ in range(2)]
+        run = await site.begin(1)
+        seen: set[str] = set()
+        ended = asyncio.create_task(site.reached(RunStatus.COMPLETED, [run]))
+        while not ended.done():
+            seen |= {*await site.parts()}
+            assert {one.id for one in await site.ws.runs()} == {run}
+            await asyncio.sleep(0.05)
+        await ended
+        await site.whole({1: run})
+        assert len(seen) == 3 * ROUNDS and asked_once(model)
+        await site.no_parts()
+        assert await site.jobs_of_parts() == {"blocked": 3 * ROUNDS}, "each turn ends where its agent waits"
+        events = await site.ws.events(run)
+        (driving,) = [one for one in events if one.type == "driving_started"]
+        (other,) = {*site.places().values()}
+        assert {int(driving.body["owner"].split(":")[1]), other} == {one.pid for one in workers}
+        report = await site.ws.replay(run)
+        assert report.keys == len({one.span for one in events if one.span})
+    async with sides(tmp_path, model, database_server, ("lease_s = 86400", *CIRCLE), NOTED) as here:
+        await here.worker("--concurrency", "1")
+        alone = await here.begin(1)
+        await here.reached(RunStatus.COMPLETED, [alone])
+        assert of_members(events) == of_members(await here.ws.events(alone))
+
+
+async def test_a_society_ends_where_no_worker_is_free(tmp_path: Path, model: Circle, database_server: Postgres) -> None:
+    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+        await site.worker("--concurrency", "1", environ={"BEGIN_S": "1"})
+        run = await site.begin(1)
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        await site.no_parts()
+        assert {*await site.jobs_of_parts()} == {"CANCELLED"}
+
+
+async def two(site: Sides, model: Circle, number: int) -> tuple[str, list[Any]]:
+    """A run, and two workers: the first one drives it and one turn of it, the second one two turns. All are held."""
+    workers = [await site.worker("--concurrency", "2") for _ in range(2)]
+    model.hold = {number}
+    run = await site.begin(number)
+    await until(lambda: model.held[number] == 3)
+    drives = {one.pid: one.runs for one in (await site.standing()).workers}
+    workers.sort(key=lambda one: run not in drives[one.pid])
+    assert [len(drives[one.pid]) for one in workers] == [2, 2], drives
+    return run, workers
+
+
+@pytest.mark.parametrize(
+    "which",
+    [
+        pytest.param((0,), id="of the run"),
+        pytest.param((1,), id="of its turns", marks=pytest.mark.long),
+        pytest.param((0, 1), id="both", marks=pytest.mark.long),
+    ],
+)
+async def test_a_worker_is_killed(
+    tmp_path: Path, model: Circle, database_server: Postgres, which: tuple[int, ...]
+) -> None:
+    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+        run, workers = await two(site, model, 1)
+        for one in which:
+            workers[one].kill()
+            await asyncio.to_thread(workers[one].wait)
+        if len(which) == 2:
+            await site.worker("--concurrency", "4")
+        model.release.set()
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        assert await site.begun(run) == (2 if 0 in which else 1)
+        await site.no_parts()
+        await site.ws.replay(run)
+
+
+LEFT = "/1.circle/2.left_side"
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("point", "whose"),
+    [
+        (f"in_record:{LEFT}#1", "run_"),  # the mention is read, and not recorded
+        (f"after_record:{LEFT}#1", "run_"),  # the part may not be made yet
+        (f"in_record:{LEFT}#2", PART),
+        (f"after:{LEFT}#3", PART),  # noted, and not recorded
+        (f"after_record:{LEFT}#3", PART),
+        (f"in_record:{LEFT}#2", "run_"),  # what the part did is not taken over
+        (f"after_record:{LEFT}#2", "run_"),  # it is, and the part is still there
+        (f"in_record:{LEFT}#7", "run_"),  # the reply
+    ],
+)
+async def test_a_worker_dies_on_the_way(
+    tmp_path: Path, model: Circle, database_server: Postgres, point: str, whose: str
+) -> None:
+    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+        first = await site.worker("--concurrency", "6", environ={KILL_AT: point, "KILL_RUN": whose})
+        run = await site.begin(1)
+        assert await asyncio.to_thread(first.wait) == KILLED
+        await site.worker("--concurrency", "6")
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run}, uncertain=True)
+        await site.ws.replay(run)
+        await site.no_parts()
+        assert [one.id for one in await site.ws.runs()] == [run]
+
+
+async def test_a_turn_under_way_ends_with_its_run(tmp_path: Path, model: Circle, database_server: Postgres) -> None:
+    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+        await site.worker("--concurrency", "4")
+        model.hold = {IMPATIENT}  # the request of one of them is never answered
+        run = await site.begin(IMPATIENT)
+        await site.reached(RunStatus.COMPLETED, [run])
+        assert (await site.ws.result(run)).answer == f"tide {IMPATIENT} described"
+        await site.no_parts()
+        assert model.held[IMPATIENT] == 1 and asked_once(model)
+        assert site.notes() == {f"{side}0-{IMPATIENT}": 1 for side in SIDES}, "what the part did is in the log"
+        noted = [one for one in await site.ws.events(run) if one.type == "completed" and "rear_side" in one.branch]
+        assert len(noted) >= 3
+        await site.ws.replay(run)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["cancel", "pause", "stop"])
+async def test_what_stops_a_run_stops_its_turns(
+    tmp_path: Path, model: Circle, database_server: Postgres, how: str
+) -> None:
+    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+        run, workers = await two(site, model, 1)
+        stopping = None
+        if how == "cancel":
+            await site.ws.cancel(run)
+            await site.reached(RunStatus.CANCELLED, [run])
+        elif how == "pause":
+            await site.ws.pause(run)
+        else:
+            stopping = asyncio.create_task(stopped(workers[0]))
+        await asyncio.sleep(0.5)
+        model.release.set()
+        if stopping is not None:  # the turns that another worker has go on
+            code, said = await stopping
+            assert code == 0, said
+        else:
+            await site.reached(RunStatus.CANCELLED if how == "cancel" else RunStatus.PAUSED, [run])
+            await site.no_parts()
+            await site.ws.enqueue(run)
+            await site.jobs.submit(run)
+        await site.reached(RunStatus.COMPLETED, [run])
+        await site.whole({1: run})
+        assert how == "cancel" or asked_once(model)
+        await site.no_parts()
+        await site.ws.replay(run)
