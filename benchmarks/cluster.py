@@ -1,13 +1,14 @@
 """What workers on one PostgreSQL do: runs and effects in a second, how soon a dead one is followed, how runs queue.
 
-    python -m benchmarks.cluster [--parts rate,takeover,queue,sub_agents] [--runs 60] [--queued 100,1000] [--times 3]
+    python -m benchmarks.cluster [--parts rate,takeover,queue,sub_agents,turns] [--runs 60] [--queued 100,1000]
 
 The model is a server on the loopback address that answers at once; a run is a team of three agents (9 requests, about
 26 effects). PostgreSQL, the model and the workers share this machine: with two cores the figures say what all of them
 need together. `takeover` kills a worker that drives four runs, and counts from the signal to the moment another one
 begins each of them. `queue` submits a run of priority 1 while so many jobs wait, and a worker empties the queue.
 `sub_agents` has two workers drive runs of a team of four agents, one after the other: in one process, and with the
-sub-agents as jobs of their own. A tool of each agent needs so many seconds of CPU (`--burn-s`).
+sub-agents as jobs of their own. A tool of each agent needs so many seconds of CPU (`--burn-s`). `turns` does the same
+with a society of three agents beside its orchestrator, each with two turns.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from typing import Any
 import psutil
 from dbos import DBOSClient, EnqueueOptions, WorkflowSerializationFormat
 from tests.chaos.support import until
+from tests.cluster.sides import CIRCLE, Circle
 from tests.cluster.support import Model, Site
 from tests.postgres import Postgres, postgres
 
@@ -137,20 +139,27 @@ async def queue(folder: str, server: Postgres, queued: int, times: int) -> list[
         return found
 
 
-async def sub_agents(folder: str, server: Postgres, where: str, burn_s: float, times: int) -> list[float]:
-    """Return the seconds that runs with three sub-agents took from their first event to their last."""
+async def sub_agents(folder: str, server: Postgres, what: str, where: str, burn_s: float, times: int) -> list[float]:
+    """Return the seconds that runs with three agents at work took from their first event to their last."""
     environ = {"BURN_S": str(burn_s)}
-    number, settings = next(_NUMBERS), (f'cluster.sub_agents = "{where}"',)
+    number, settings = next(_NUMBERS), (f'cluster.sub_agents = "{where}"', *CIRCLE)
     place, program = Path(folder) / str(number), "sub_agents_program.py"
-    async with Model() as model, Site(place, model, server.url, f"bench_{number}", settings, program) as there:
+    kind, system = (Circle, "circle") if what == "turns" else (Model, "react")
+    async with kind() as model, Site(place, model, server.url, f"bench_{number}", settings, program) as there:
+
+        async def ended(one: int) -> str:
+            run_id = await there.ws.create(f"Describe tide {one}.", system=system)
+            await there.jobs.submit(run_id)
+            await there.reached(RunStatus.COMPLETED, [run_id])
+            return run_id
+
         for _ in range(2):
             await there.worker("--concurrency", "4", environ=environ)
         for one in range(1, 5):  # both are warm then
-            await there.reached(RunStatus.COMPLETED, await there.submit([one]))
+            await ended(one)
         found = []
         for one in range(5, 5 + times):
-            (run_id,) = await there.submit([one])
-            await there.reached(RunStatus.COMPLETED, [run_id])
+            run_id = await ended(one)
             driven = [
                 event for event in await there.ws.events(run_id) if event.type in ("driving_started", "run_ended")
             ]
@@ -177,16 +186,16 @@ async def main(given: Any) -> None:
         if "queue" in parts:
             for queued in map(int, given.queued.split(",")):
                 print(f"{queued} queued: {shown(await queue(folder, server, queued, given.times))}", flush=True)
-        if "sub_agents" in parts:
-            for burn_s in map(float, given.burn_s.split(",")):
+        for what in ("sub_agents", "turns"):
+            for burn_s in map(float, given.burn_s.split(",")) if what in parts else ():
                 for where in ("here", "jobs"):
-                    took = shown(await sub_agents(folder, server, where, burn_s, given.times))
-                    print(f"sub-agents {where}, {burn_s:g} s of CPU each: {took}", flush=True)
+                    took = shown(await sub_agents(folder, server, what, where, burn_s, given.times))
+                    print(f"{what} {where}, {burn_s:g} s of CPU each: {took}", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.cluster", description=__doc__)
-    parser.add_argument("--parts", default="rate,takeover,queue,sub_agents")
+    parser.add_argument("--parts", default="rate,takeover,queue,sub_agents,turns")
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--queued", default="100,1000,10000")
     parser.add_argument("--burn-s", default="0")

@@ -5,20 +5,76 @@ from __future__ import annotations
 import asyncio
 import itertools
 import os
+import re
 import subprocess
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 from agentorchestra.core.ids import PART
+from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.core.spec import RunStatus
+from agentorchestra.testing import call, decide
 from tests.chaos.support import until
-from tests.cluster.support import Model, Site
+from tests.chaos.team_model import digest, steps_of
+from tests.cluster.support import Model, Site, number_of
 from tests.postgres import Postgres
 
 _NUMBERS = itertools.count(1)
 JOBS = ("lease_s = 86400", 'cluster.sub_agents = "jobs"')
+
+
+SIDES = ("left_side", "right_side", "rear_side")
+ROUNDS = 2
+NOTED = tuple(f"{side}{turn}" for side in SIDES for turn in range(ROUNDS))
+CIRCLE = ("[societies.circle]", 'agents = ["left_side", "right_side", "rear_side"]')
+IMPATIENT = 81
+"""In runs of this number the orchestrator submits when two have replied."""
+
+
+def member_of(body: dict[str, Any]) -> str:
+    """Whose request it is, "" for that of the orchestrator."""
+    found = re.search(r"You are (left_side|right_side|rear_side)\.", str(body["messages"]))
+    return "" if found is None or "submit_answer" in str(body.get("tools")) else found.group(1)
+
+
+class Circle(Model):
+    """The orchestrator asks three agents twice; each of their turns notes, looks up, and replies."""
+
+    def waits(self, body: dict[str, Any]) -> bool:
+        """The second decision of the first turns; of an impatient run that of one agent only."""
+        held = SIDES[2:] if number_of(body) == IMPATIENT else SIDES
+        return steps_of(body) == 1 and member_of(body) in held
+
+    def answer(self, body: dict[str, Any]) -> ModelResponse:
+        """The next decision of whoever asks."""
+        member, number, mark = member_of(body), number_of(body), digest(body)
+        chosen = self.member(member, number, steps_of(body)) if member else self.leader(number, body)
+        return decide(thinking=mark, calls=[chosen.model_copy(update={"id": f"call_{mark[:12]}"})])
+
+    def member(self, name: str, number: int, steps: int) -> ToolCall:
+        """What an agent does."""
+        turn, step = divmod(steps, 3)
+        ways = [
+            call("note", x=f"{name}{turn}-{number}"),
+            call("lookup", word="left"),
+            call("wait_for_mention", answer=f"{name} has done turn {turn} of tide {number}"),
+        ]
+        return ways[step]
+
+    def leader(self, number: int, body: dict[str, Any]) -> ToolCall:
+        """What the orchestrator does."""
+        said = str([one["content"] for one in body["messages"] if one["role"] == "tool"])
+        asked = sum("send_message" in str(one.get("tool_calls")) for one in body["messages"])
+        replies = len(set(re.findall(r"(\w+) has done turn (\d)", said)))
+        if replies == 3 * ROUNDS or (number == IMPATIENT and replies == 2):
+            return call("submit_answer", answer=f"tide {number} described")
+        if asked * 3 == replies:
+            words = f"What of tide {number}, question {asked}?"
+            return call("send_message", thread="tides", content=words, mentions=[*SIDES])
+        return call("wait_for_mention")
 
 
 class Sides(Site):
@@ -95,6 +151,8 @@ async def sides(
     """A workspace without a worker yet; `names` are those of the sides, as they note them."""
     number = next(_NUMBERS)
     program = "sub_agents_program.py"
-    async with Sides(tmp_path / f"s{number}", model, database.url, f"sides_{number}", settings, program) as site:
+    async with Sides(
+        tmp_path / f"s{number}", model, database.url, f"sides_{number}", (*settings, *CIRCLE), program
+    ) as site:
         site.sides = names
         yield site

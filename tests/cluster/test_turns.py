@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -12,67 +11,14 @@ import pytest
 
 from agentorchestra.core.events import Event
 from agentorchestra.core.ids import PART
-from agentorchestra.core.messages import ModelResponse, ToolCall
 from agentorchestra.core.spec import RunStatus
-from agentorchestra.testing import call, decide
 from tests.chaos.killing import KILL_AT
 from tests.chaos.support import KILLED, until
-from tests.chaos.team_model import digest, steps_of
-from tests.cluster.sides import JOBS, Sides, asked_once, sides
-from tests.cluster.support import Model, number_of, stopped
+from tests.cluster.sides import IMPATIENT, JOBS, NOTED, ROUNDS, SIDES, Circle, Sides, asked_once, sides
+from tests.cluster.support import stopped
 from tests.postgres import Postgres
 
 pytestmark = pytest.mark.timeout(240)  # many processes, on a machine that may be busy
-
-SIDES = ("left_side", "right_side", "rear_side")
-ROUNDS = 2
-NOTED = tuple(f"{side}{turn}" for side in SIDES for turn in range(ROUNDS))
-CIRCLE = ("[societies.circle]", 'agents = ["left_side", "right_side", "rear_side"]')
-IMPATIENT = 81
-"""In runs of this number the orchestrator submits when two have replied."""
-
-
-def member_of(body: dict[str, Any]) -> str:
-    """Whose request it is, "" for that of the orchestrator."""
-    found = re.search(r"You are (left_side|right_side|rear_side)\.", str(body["messages"]))
-    return "" if found is None or "submit_answer" in str(body.get("tools")) else found.group(1)
-
-
-class Circle(Model):
-    """The orchestrator asks three agents twice; each of their turns notes, looks up, and replies."""
-
-    def waits(self, body: dict[str, Any]) -> bool:
-        """The second decision of the first turns; of an impatient run that of one agent only."""
-        held = SIDES[2:] if number_of(body) == IMPATIENT else SIDES
-        return steps_of(body) == 1 and member_of(body) in held
-
-    def answer(self, body: dict[str, Any]) -> ModelResponse:
-        """The next decision of whoever asks."""
-        member, number, mark = member_of(body), number_of(body), digest(body)
-        chosen = self.member(member, number, steps_of(body)) if member else self.leader(number, body)
-        return decide(thinking=mark, calls=[chosen.model_copy(update={"id": f"call_{mark[:12]}"})])
-
-    def member(self, name: str, number: int, steps: int) -> ToolCall:
-        """What an agent does."""
-        turn, step = divmod(steps, 3)
-        ways = [
-            call("note", x=f"{name}{turn}-{number}"),
-            call("lookup", word="left"),
-            call("wait_for_mention", answer=f"{name} has done turn {turn} of tide {number}"),
-        ]
-        return ways[step]
-
-    def leader(self, number: int, body: dict[str, Any]) -> ToolCall:
-        """What the orchestrator does."""
-        said = str([one["content"] for one in body["messages"] if one["role"] == "tool"])
-        asked = sum("send_message" in str(one.get("tool_calls")) for one in body["messages"])
-        replies = len(set(re.findall(r"(\w+) has done turn (\d)", said)))
-        if replies == 3 * ROUNDS or (number == IMPATIENT and replies == 2):
-            return call("submit_answer", answer=f"tide {number} described")
-        if asked * 3 == replies:
-            words = f"What of tide {number}, question {asked}?"
-            return call("send_message", thread="tides", content=words, mentions=[*SIDES])
-        return call("wait_for_mention")
 
 
 def of_members(events: list[Event]) -> list[Any]:
@@ -90,7 +36,7 @@ async def model() -> AsyncIterator[Circle]:
 async def test_two_workers_share_the_turns_of_a_society(
     tmp_path: Path, model: Circle, database_server: Postgres
 ) -> None:
-    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+    async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         workers = [await site.worker("--concurrency", "1") for _ in range(2)]
         run = await site.begin(1)
         seen: set[str] = set()
@@ -110,7 +56,7 @@ async def test_two_workers_share_the_turns_of_a_society(
         assert {int(driving.body["owner"].split(":")[1]), other} == {one.pid for one in workers}
         report = await site.ws.replay(run)
         assert report.keys == len({one.span for one in events if one.span})
-    async with sides(tmp_path, model, database_server, ("lease_s = 86400", *CIRCLE), NOTED) as here:
+    async with sides(tmp_path, model, database_server, JOBS[:1], NOTED) as here:
         await here.worker("--concurrency", "1")
         alone = await here.begin(1)
         await here.reached(RunStatus.COMPLETED, [alone])
@@ -118,7 +64,7 @@ async def test_two_workers_share_the_turns_of_a_society(
 
 
 async def test_a_society_ends_where_no_worker_is_free(tmp_path: Path, model: Circle, database_server: Postgres) -> None:
-    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+    async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         await site.worker("--concurrency", "1", environ={"BEGIN_S": "1"})
         run = await site.begin(1)
         await site.reached(RunStatus.COMPLETED, [run])
@@ -150,7 +96,7 @@ async def two(site: Sides, model: Circle, number: int) -> tuple[str, list[Any]]:
 async def test_a_worker_is_killed(
     tmp_path: Path, model: Circle, database_server: Postgres, which: tuple[int, ...]
 ) -> None:
-    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+    async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         run, workers = await two(site, model, 1)
         for one in which:
             workers[one].kill()
@@ -185,7 +131,7 @@ LEFT = "/1.circle/2.left_side"
 async def test_a_worker_dies_on_the_way(
     tmp_path: Path, model: Circle, database_server: Postgres, point: str, whose: str
 ) -> None:
-    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+    async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         first = await site.worker("--concurrency", "6", environ={KILL_AT: point, "KILL_RUN": whose})
         run = await site.begin(1)
         assert await asyncio.to_thread(first.wait) == KILLED
@@ -198,7 +144,7 @@ async def test_a_worker_dies_on_the_way(
 
 
 async def test_a_turn_under_way_ends_with_its_run(tmp_path: Path, model: Circle, database_server: Postgres) -> None:
-    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+    async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         await site.worker("--concurrency", "4")
         model.hold = {IMPATIENT}  # the request of one of them is never answered
         run = await site.begin(IMPATIENT)
@@ -217,7 +163,7 @@ async def test_a_turn_under_way_ends_with_its_run(tmp_path: Path, model: Circle,
 async def test_what_stops_a_run_stops_its_turns(
     tmp_path: Path, model: Circle, database_server: Postgres, how: str
 ) -> None:
-    async with sides(tmp_path, model, database_server, (*JOBS, *CIRCLE), NOTED) as site:
+    async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         run, workers = await two(site, model, 1)
         stopping = None
         if how == "cancel":

@@ -236,8 +236,8 @@ class ClusterSettings(BaseModel, frozen=True, extra="forbid"):
         hand_on_s: seconds that what is under way has to end when a worker is told to stop; then it is given up, as in
             a crash.
         keep_jobs_days: days after which the queue forgets a job that ended; the run itself stays.
-        sub_agents: where the sub-agents of a run work that a worker drives: `here`, or as `jobs` of their own, which
-            any worker takes.
+        sub_agents: where the sub-agents of a run work that a worker drives, and the agents that write to each other:
+            `here`, or as `jobs` of their own, which any worker takes.
     """
 
     limits: dict[str, ModelLimit] = {}
