@@ -149,6 +149,7 @@ async def test_lists_leave_parts_of_runs_out(store: Store) -> None:
     assert [one.run for one in await store.query(LogQuery())] == ["run_a"]
     assert [one.run for one in await store.query(LogQuery(runs=(part,)))] == [part]
     assert {one.id for one in await store.run_states()} == {"run_a", part}
+    assert [one.id for one in await store.run_states(parts=True)] == [part]
     assert await store.delete_runs([part]) == [part]
     assert [one.id for one in await store.run_states()] == ["run_a"]
 

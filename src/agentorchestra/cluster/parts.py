@@ -18,7 +18,7 @@ from agentorchestra.core.errors import FencedError, StoreError, SuspendedError
 from agentorchestra.core.events import CancelRequested, Event, PauseRequested, new_event
 from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import RunRecord
-from agentorchestra.core.spec import PartOf, RunStatus
+from agentorchestra.core.spec import FINAL, PartOf, RunStatus
 from agentorchestra.log.fork import forked_events
 from agentorchestra.log.ledger import status_of
 from agentorchestra.runtime.run import Run, wait_for
@@ -138,14 +138,18 @@ class Parts:
                 await self.ws.engine.release(name, await self.ws.engine.claim(name))
 
     async def end_orphans(self) -> None:
-        """End the parts of runs that were stopped while nobody drove them; what they did is there for a resume."""
+        """End the parts of runs that were stopped while nobody drove them; what they did is there for a resume.
+
+        Remove what is left of parts of runs that have ended: who took their rows over died before it did.
+        """
         store = self.ws.store
-        for one in await store.unfinished(parts=True):
-            part = await store.get_run(one.id)
-            run = None if part is None else await store.get_run(str(part.parent_run))
-            if run is None or run.status not in (RunStatus.CREATED, RunStatus.RUNNING):
+        for one in await store.run_states(parts=True):
+            run = await store.get_run(str(one.parent_run))
+            if one.status in GOES_ON and (run is None or run.status not in (RunStatus.CREATED, RunStatus.RUNNING)):
                 await self.ws.engine.cancel(one.id, by="cluster")
                 await self.take_back(one.id)
+            if run is None or run.status in FINAL:
+                self.remove(one.id)
 
     async def close(self) -> None:
         """Wait for what is being removed."""

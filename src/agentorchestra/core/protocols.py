@@ -526,8 +526,8 @@ class Store(Protocol):
     async def find_blobs(self, names: Sequence[str]) -> dict[str, BlobInfo]:
         """Return those of these hashes that are blobs, without reading their bytes."""
 
-    async def run_states(self) -> list[RunState]:
-        """Return how every run stands, newest first."""
+    async def run_states(self, *, parts: bool = False) -> list[RunState]:
+        """Return how every run stands, newest first; with `parts` those alone that are part of another one."""
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
         """Delete runs with their events, forks before what they were forked from; return those that were deleted.

@@ -17,7 +17,7 @@ from agentorchestra.core.protocols import RunState
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store.references import is_json, references
 from agentorchestra.log.store.rows import NEEDED
-from agentorchestra.log.store.schema import blobs, components, events, jobs, runs
+from agentorchestra.log.store.schema import blobs, components, events, is_part, jobs, runs
 
 AT_ONCE = 20
 """Runs that are deleted by one transaction."""
@@ -25,7 +25,7 @@ AT_ONCE = 20
 _PAGE = 200
 
 
-def run_states(connection: Connection, now: ColumnElement[float]) -> list[RunState]:
+def run_states(connection: Connection, now: ColumnElement[float], *, parts: bool) -> list[RunState]:
     statement = (
         select(runs.c.id, runs.c.status, runs.c.created, events.c.ts, runs.c.parent_run, _driven(now).label("driven"))
         .select_from(
@@ -35,6 +35,7 @@ def run_states(connection: Connection, now: ColumnElement[float]) -> list[RunSta
         )
         .order_by(runs.c.created.desc(), runs.c.id.desc())
     )
+    statement = statement.where(is_part(runs.c.id)) if parts else statement
     return [
         RunState(
             found.id,

@@ -318,10 +318,10 @@ class MemoryStore(Store):
                 target.owner = None
                 target.lease_until = None
 
-    async def run_states(self) -> list[RunState]:
+    async def run_states(self, *, parts: bool = False) -> list[RunState]:
         with self._use():
             newest = sorted(self._runs.values(), key=lambda run: (run.created, run.id), reverse=True)
-            return [run.state() for run in newest]
+            return [run.state() for run in newest if run.id.startswith(PART) or not parts]
 
     async def delete_runs(self, runs: Sequence[str]) -> list[str]:
         order = [one.id for one in await self.run_states() if one.id in set(runs)]

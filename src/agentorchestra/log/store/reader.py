@@ -186,8 +186,8 @@ class Reader(Database):
     async def component_count(self) -> int:
         return await self._read(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
-    async def run_states(self) -> list[RunState]:
-        return await self._read(lambda connection: deletion.run_states(connection, self._now()))
+    async def run_states(self, *, parts: bool = False) -> list[RunState]:
+        return await self._read(lambda connection: deletion.run_states(connection, self._now(), parts=parts))
 
     async def _read(self, read: Callable[[Connection], T]) -> T:
         def task() -> T:
