@@ -171,6 +171,28 @@ async def test_who_delegates_in_its_turn_has_its_sub_agent_there_and_one_that_le
     await bench.replay(main)
 
 
+async def test_an_agent_that_only_delegates_has_parts_of_its_own() -> None:
+    async def sub(effect: Effect, ctx: Session[Any]) -> Any:
+        return (await ctx.perform(tool("work", tags=[Tag.WRITE], x="sub", on=effect.arguments["instruction"]))).value
+
+    async def passes_on(effect: Effect, ctx: Session[Any]) -> Any:
+        while True:
+            for words in await heard(ctx):
+                done = await ctx.perform(agent("sub", ["work"], instruction=words))
+                await ctx.perform(mail(effect.name, "boss", f"{effect.name}: {done.value}"))
+
+    bench, beside, result = await driven({**FUNCTIONS, "ann": passes_on, "ben": passes_on, "sub": sub})
+    assert result.answer == str([f"{name}: sub on ann: sub on begin; ben: sub on begin" for name in ("ann", "ben")])
+    assert sorted(beside.done) == [
+        (f"/1.boss/{n}.{name}#{2 + 3 * turn}", RunStatus.COMPLETED)
+        for n, name in ((1, "ann"), (2, "ben"))
+        for turn in range(ROUNDS)
+    ]
+    done = Counter(key for key in bench.handler.executed if ".sub#" in key)
+    assert {*done.values()} == {1} and len(done) == 2 * ROUNDS
+    await bench.replay(main)
+
+
 async def test_a_share_that_is_spent_is_no_outcome() -> None:
     async def hungry(effect: Effect, ctx: Session[Any]) -> Any:
         await heard(ctx)
