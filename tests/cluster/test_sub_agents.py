@@ -90,6 +90,7 @@ async def test_two_workers_share_the_sub_agents_of_a_run(
         assert {number: (await here.ws.result(run)).steps for number, run in alone.items()} == steps
 
 
+@pytest.mark.long
 async def test_the_worker_that_has_a_place_takes_the_sub_agents(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
@@ -123,7 +124,7 @@ async def test_a_run_ends_where_no_worker_is_free_for_its_sub_agents(
     "which",
     [
         pytest.param((0,), id="of the run"),
-        pytest.param((1,), id="of its parts"),
+        pytest.param((1,), id="of its parts", marks=pytest.mark.long),
         pytest.param((0, 1), id="both", marks=pytest.mark.long),
     ],
 )
@@ -213,7 +214,8 @@ async def test_a_worker_that_is_told_to_stop_leaves_the_parts_at_work(
         await site.no_parts()
 
 
-@pytest.mark.parametrize("how", ["cancel", pytest.param("pause", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("how", ["cancel", "pause"])
 async def test_what_stops_a_run_stops_its_parts(
     tmp_path: Path, model: Team, database_server: Postgres, how: str
 ) -> None:
@@ -305,6 +307,7 @@ async def test_a_sensitive_call_is_asked_about_once_and_made_by_the_run(
         await site.ws.replay(run)
 
 
+@pytest.mark.long
 async def test_parts_at_the_same_time_do_not_overshoot_the_budget(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:

@@ -63,6 +63,7 @@ async def test_two_workers_share_the_turns_of_a_society(
         assert of_members(events) == of_members(await here.ws.events(alone))
 
 
+@pytest.mark.long
 async def test_a_society_ends_where_no_worker_is_free(tmp_path: Path, model: Circle, database_server: Postgres) -> None:
     async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         await site.worker("--concurrency", "1", environ={"BEGIN_S": "1"})
