@@ -43,10 +43,22 @@ def member_of(body: dict[str, Any]) -> str:
 class Circle(Model):
     """The orchestrator asks three agents twice; each of their turns notes, looks up, and replies."""
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = asyncio.Event()
+
+    async def __aexit__(self, *error: Any) -> None:
+        self.last.set()
+        await super().__aexit__(*error)
+
     def waits(self, body: dict[str, Any]) -> bool:
-        """The second decision of the first turns; of an impatient run that of one agent only."""
-        held = SIDES[2:] if number_of(body) == IMPATIENT else SIDES
-        return steps_of(body) == 1 and member_of(body) in held
+        """The second decision of the first turns."""
+        return steps_of(body) == 1 and bool(member_of(body))
+
+    def gate(self, body: dict[str, Any]) -> asyncio.Event:
+        """In an impatient run one agent waits on when the others go on."""
+        one = number_of(body) == IMPATIENT and member_of(body) == SIDES[2]
+        return self.last if one else self.release
 
     def answer(self, body: dict[str, Any]) -> ModelResponse:
         """The next decision of whoever asks."""

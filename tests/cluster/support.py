@@ -107,7 +107,7 @@ class Model:
         try:
             if number in self.hold and self.waits(body):
                 self.held[number] += 1
-                await self.release.wait()
+                await self.gate(body).wait()
             await asyncio.sleep(self._delay_s)
             return self.answer(body)
         finally:
@@ -116,6 +116,10 @@ class Model:
     def waits(self, body: dict[str, Any]) -> bool:
         """Whether a request of a run that is held waits for `release`."""
         return steps_of(body) == 1 and actor_of(body) != "top"
+
+    def gate(self, body: dict[str, Any]) -> asyncio.Event:
+        """What such a request waits for."""
+        return self.release
 
     def answer(self, body: dict[str, Any]) -> ModelResponse:
         """The next decision of whoever asks."""
