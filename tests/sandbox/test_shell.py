@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import random
 import re
@@ -11,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
 from pathlib import Path
 
+import psutil
 import pytest
 
 from agentorchestra.core.errors import JobError, SandboxUnavailableError, ToolError
@@ -242,6 +244,46 @@ async def test_output_without_end_is_stopped(opened: Callable[..., object]) -> N
         assert ran.ending == "flood", command
         assert len(ran.stdout) + len(ran.stderr) < 500_000
     assert await says(shell, "echo alive") == "alive\n"
+
+
+@pytest.mark.parametrize(("most", "printed"), [(1_000, 3_000), (50_000, 60_000)], ids=["first read", "what is left"])
+async def test_too_much_output_of_a_shell_that_has_ended(
+    bubblewrap: Sandbox, folder: Path, most: int, printed: int
+) -> None:
+    """What keeps the shell hears of it only when the shell has printed all and is gone.
+
+    It reads 48,000 bytes before it notices the end of the shell: they are too much already, or what is left is.
+    """
+    assert isinstance(bubblewrap, ShellSandbox)
+    shell = await bubblewrap.shell(folder, replace(LIMITS, flood_bytes=most))
+    os.mkfifo(folder / "go")
+    running = asyncio.create_task(shell.run(f"read <go; printf %{printed}s; kill -9 $$"))
+    go = -1
+
+    async def reads() -> bool:
+        nonlocal go
+        with contextlib.suppress(OSError):  # nobody has it open yet
+            go = os.open(folder / "go", os.O_WRONLY | os.O_NONBLOCK)
+        return go >= 0
+
+    async def has(process: psutil.Process, status: str) -> bool:
+        return process.status() == status
+
+    await until(reads)
+    (bash,) = [one for one in psutil.Process().children(recursive=True) if one.name() == "bash"]
+    keeper = psutil.Process(bash.ppid())
+    keeper.suspend()
+    try:
+        await until(lambda: has(keeper, psutil.STATUS_STOPPED))
+        os.close(go)  # the shell goes on
+        await until(lambda: has(bash, psutil.STATUS_ZOMBIE))
+    finally:
+        keeper.resume()
+    ran = await running
+    assert (ran.ending, ran.exit_code, ran.printed) == ("flood", -9, printed), ran
+    assert await says(shell, "echo alive") == "alive\n"
+    assert keeper.is_running()  # the sandbox is still the same
+    await shell.close()
 
 
 async def test_jobs_that_were_started(shell: Shell) -> None:

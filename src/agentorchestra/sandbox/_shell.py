@@ -232,6 +232,7 @@ class Keeper:
         self.said = b""
 
     def foreground(self) -> int:
+        """Return the process group in the foreground, 0 if there is none: the shell has ended."""
         with contextlib.suppress(OSError):
             return os.tcgetpgrp(self.terminal)
         return self.bash.pid if self.bash is not None else 0
@@ -289,14 +290,16 @@ class Keeper:
 
     def signal_foreground(self, number: int) -> None:
         with contextlib.suppress(OSError):
-            os.killpg(self.foreground(), number)
+            if group := self.foreground():  # to group 0 would be to our own, and to what the sandbox stands on
+                os.killpg(group, number)
 
     def finish(self, status: int, again: str = "", *, killed: bool = False) -> None:
         """End a command; of one that was killed with the shell nothing that it changed is kept."""
         one = self.now
         assert one is not None
         for reader in list(one.readers):
-            self.hear_rest(one, reader)
+            if reader in one.readers:  # a flood in the one before closes all
+                self.hear_rest(one, reader)
         self.now = None
         for fd in one.own_writers:
             os.close(fd)
