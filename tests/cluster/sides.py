@@ -134,17 +134,31 @@ class Sides(Site):
         """A worker for whose places parts wait long, unless `environ` says otherwise: time decides nothing."""
         return await super().worker(*words, environ={**os.environ, "BEGIN_S": "100", **(environ or {})})
 
-    async def two(self, model: Model, run: int) -> list[subprocess.Popen[str]]:
-        """Two workers, each with a part of a run; the first one drives the run too. All parts wait for the model."""
+    async def two(self, model: Model, number: int) -> tuple[str, list[subprocess.Popen[str]]]:
+        """A run, and two workers with two places each; the first one drives the run. All of its sides are held."""
         workers = [await self.worker("--concurrency", "2") for _ in range(2)]
-        model.hold = {run}
-        await self.submit([run])
-        await until(lambda: model.held[run] == 3)
-        (parent,) = [one.id for one in await self.ws.runs()]
+        model.hold = {number}
+        run = await self.begin(number) if isinstance(model, Circle) else (await self.submit([number]))[0]
+        await until(lambda: model.held[number] == 3)
         drives = {one.pid: one.runs for one in (await self.standing()).workers}
-        workers.sort(key=lambda one: parent not in drives[one.pid])
+        workers.sort(key=lambda one: run not in drives[one.pid])
         assert [len(drives[one.pid]) for one in workers] == [2, 2], drives
-        return workers
+        return run, workers
+
+    async def ends_without(self, model: Model, which: Sequence[int]) -> None:
+        """Kill some of two workers while the sides of a run are at work; the run comes to its end."""
+        run, workers = await self.two(model, 1)
+        for one in which:
+            workers[one].kill()
+            await asyncio.to_thread(workers[one].wait)
+        if len(which) == 2:
+            await self.worker("--concurrency", "4")
+        model.release.set()
+        await self.reached(RunStatus.COMPLETED, [run])
+        await self.whole({1: run})
+        assert await self.begun(run) == (2 if 0 in which else 1)
+        await self.no_parts()
+        await self.ws.replay(run)
 
 
 def asked_once(model: Model) -> bool:

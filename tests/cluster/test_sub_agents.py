@@ -130,20 +130,7 @@ async def test_a_worker_is_killed(
     tmp_path: Path, model: Team, database_server: Postgres, which: tuple[int, ...]
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
-        workers = await site.two(model, 1)
-        (run,) = [one.id for one in await site.ws.runs()]
-        for one in which:
-            workers[one].kill()
-            await asyncio.to_thread(workers[one].wait)
-        if len(which) == 2:
-            await site.worker("--concurrency", "4")
-        await asyncio.sleep(1)
-        model.release.set()
-        await site.reached(RunStatus.COMPLETED, [run])
-        await site.whole({1: run})
-        assert await site.begun(run) == (2 if 0 in which else 1)
-        await site.no_parts()
-        await site.ws.replay(run)
+        await site.ends_without(model, which)
 
 
 DELEGATION = "/1.react/3.team#2"
@@ -183,8 +170,7 @@ async def test_parts_of_a_dead_worker_are_taken_back_where_nobody_is_free(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
-        workers = await site.two(model, 1)
-        (run,) = [one.id for one in await site.ws.runs()]
+        run, workers = await site.two(model, 1)
         workers[1].kill()
         # Its two parts were in the middle of requests; the one that is left has a part too, which waits.
         await until(lambda: model.held[1] >= 5, workers[0])
@@ -199,8 +185,7 @@ async def test_a_worker_that_is_told_to_stop_leaves_the_parts_at_work(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
-        workers = await site.two(model, 1)
-        (run,) = [one.id for one in await site.ws.runs()]
+        run, workers = await site.two(model, 1)
         stopping = asyncio.create_task(stopped(workers[0]))
         await asyncio.sleep(0.5)
         model.release.set()
@@ -218,8 +203,7 @@ async def test_what_stops_a_run_stops_its_parts(
     tmp_path: Path, model: Team, database_server: Postgres, how: str
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
-        await site.two(model, 1)
-        (run,) = [one.id for one in await site.ws.runs()]
+        run, _ = await site.two(model, 1)
         if how == "cancel":
             await site.ws.cancel(run)
             await site.reached(RunStatus.CANCELLED, [run])
@@ -245,8 +229,7 @@ async def test_parts_are_taken_over_where_no_more_are_made(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
-        workers = await site.two(model, 1)
-        (run,) = [one.id for one in await site.ws.runs()]
+        run, workers = await site.two(model, 1)
         for one in workers:
             one.kill()
         settings = site.folder / "agentorchestra.toml"
@@ -263,8 +246,7 @@ async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_al
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
     async with sides(tmp_path, model, database_server) as site:
-        workers = await site.two(model, 1)
-        (run,) = [one.id for one in await site.ws.runs()]
+        run, workers = await site.two(model, 1)
         workers[0].kill()
         # Until it is gone it drives the run, and the other worker has no place to end that for it.
         await asyncio.to_thread(workers[0].wait)

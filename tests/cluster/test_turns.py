@@ -14,7 +14,7 @@ from agentorchestra.core.ids import PART
 from agentorchestra.core.spec import RunStatus
 from tests.chaos.killing import KILL_AT
 from tests.chaos.support import KILLED, until
-from tests.cluster.sides import IMPATIENT, JOBS, NOTED, ROUNDS, SIDES, Circle, Sides, asked_once, sides
+from tests.cluster.sides import IMPATIENT, JOBS, NOTED, ROUNDS, SIDES, Circle, asked_once, sides
 from tests.cluster.support import stopped
 from tests.postgres import Postgres
 
@@ -72,18 +72,6 @@ async def test_a_society_ends_where_no_worker_is_free(tmp_path: Path, model: Cir
         assert {*await site.jobs_of_parts()} == {"CANCELLED"}
 
 
-async def two(site: Sides, model: Circle, number: int) -> tuple[str, list[Any]]:
-    """A run, and two workers: the first one drives it and one turn of it, the second one two turns. All are held."""
-    workers = [await site.worker("--concurrency", "2") for _ in range(2)]
-    model.hold = {number}
-    run = await site.begin(number)
-    await until(lambda: model.held[number] == 3)
-    drives = {one.pid: one.runs for one in (await site.standing()).workers}
-    workers.sort(key=lambda one: run not in drives[one.pid])
-    assert [len(drives[one.pid]) for one in workers] == [2, 2], drives
-    return run, workers
-
-
 @pytest.mark.parametrize(
     "which",
     [
@@ -96,18 +84,7 @@ async def test_a_worker_is_killed(
     tmp_path: Path, model: Circle, database_server: Postgres, which: tuple[int, ...]
 ) -> None:
     async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
-        run, workers = await two(site, model, 1)
-        for one in which:
-            workers[one].kill()
-            await asyncio.to_thread(workers[one].wait)
-        if len(which) == 2:
-            await site.worker("--concurrency", "4")
-        model.release.set()
-        await site.reached(RunStatus.COMPLETED, [run])
-        await site.whole({1: run})
-        assert await site.begun(run) == (2 if 0 in which else 1)
-        await site.no_parts()
-        await site.ws.replay(run)
+        await site.ends_without(model, which)
 
 
 LEFT = "/1.circle/2.left_side"
@@ -165,7 +142,7 @@ async def test_what_stops_a_run_stops_its_turns(
     tmp_path: Path, model: Circle, database_server: Postgres, how: str
 ) -> None:
     async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
-        run, workers = await two(site, model, 1)
+        run, workers = await site.two(model, 1)
         stopping = None
         if how == "cancel":
             await site.ws.cancel(run)
