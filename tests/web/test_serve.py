@@ -136,7 +136,7 @@ async def test_of_many_posts_at_once_none_is_lost_or_done_twice(tmp_path: Path, 
     """Clients that post again what is not answered; the server is stopped, killed, and started again meanwhile."""
     found = await measure(tmp_path, posts=posts, latency_s=0.2, breaks=breaks, max_runs=4 if posts < 100 else None)
     assert found.wrong == [] and found.statuses == {"completed": posts}
-    assert posts < found.driven <= 2 * posts  # some were begun again, none without need
+    assert posts <= found.driven <= 2 * posts  # what was under way was begun again, nothing without need
     assert "Traceback" not in (tmp_path / "serve.log").read_text()
 
 
