@@ -41,6 +41,7 @@ class Desk:
 
     def __init__(self, ws: Workspace) -> None:
         self.ws = ws
+        self._read = 0  # bytes of what the program told
 
     async def tried(self, action: str, **arguments: Any) -> Outcome:
         """Act; whatever comes of it."""
@@ -68,10 +69,10 @@ class Desk:
         (found,) = self.ws.folder.glob("runs/*/environments/main/computer")
         return found
 
-    async def told(self, what: str) -> list[dict[str, Any]]:
-        """What the program told until it told this; a test that waits in vain is ended by its own limit."""
-        found: list[dict[str, Any]] = []
-        while what not in [one["what"] for one in found]:
+    async def told(self, what: str, times: int = 1) -> list[dict[str, Any]]:
+        """What the program told until it told this so often; a test that waits in vain is ended by its own limit."""
+        found = self.seen()
+        while [one["what"] for one in found].count(what) < times:
             await asyncio.sleep(0.02)
             found += self.seen()
         return found
@@ -79,6 +80,11 @@ class Desk:
     def seen(self) -> list[dict[str, Any]]:
         """What the program told since this was asked last."""
         path = self.folder / "seen.jsonl"
-        lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-        path.unlink(missing_ok=True)
+        if not path.exists():
+            return []
+        with path.open("rb") as file:
+            file.seek(self._read)
+            # Only whole lines: the program may be in the middle of one.
+            lines = [one for one in file if one.endswith(b"\n")]
+        self._read += sum(map(len, lines))
         return [json.loads(one) for one in lines]

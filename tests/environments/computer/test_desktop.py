@@ -48,6 +48,7 @@ def nothing_told_before(desk: Desk) -> None:
 async def test_state_names_screen_windows_and_what_programs_print(desk: Desk) -> None:
     await desk.do("mouse_move", x=700, y=600)
     await desk.do("click", x=160, y=195)
+    await desk.told("saved")
     state = await desk.state()
     assert "screen: 1280 x 800 pixels; the mouse is at 160, 195" in state
     assert '1: "A form" at 100, 100, size 600 x 400, has the keyboard' in state
@@ -70,7 +71,7 @@ async def test_mouse(desk: Desk) -> None:
     assert last == {"what": "let go", "x": 100, "y": 80}
     await desk.do("scroll", x=140, y=300, direction="up", steps=2)
     await desk.do("scroll", x=140, y=300, steps=1)
-    assert [one["up"] for one in desk.seen()] == [True, True, False]
+    assert [one["up"] for one in await desk.told("wheel", 3)] == [True, True, False]
 
 
 async def test_a_button_is_held_until_it_is_let_go(desk: Desk) -> None:
@@ -79,7 +80,7 @@ async def test_a_button_is_held_until_it_is_let_go(desk: Desk) -> None:
     assert "the mouse is at 130, 260 and holds the left button" in await desk.state()
     assert await desk.refused("mouse_down", x=130, y=260) == "the left button is held already; let it go by mouse_up"
     await desk.do("mouse_move", x=180, y=300)
-    assert [one["what"] for one in desk.seen()] == ["pressed"]
+    assert [one["what"] for one in await desk.told("pressed")] == ["pressed"]
     await desk.do("mouse_up", x=220, y=330)
     assert (await desk.told("let go"))[-1] == {"what": "let go", "x": 100, "y": 80}
     assert "holds" not in (await desk.state()).splitlines()[0]
@@ -136,7 +137,7 @@ async def test_keys_and_chords(desk: Desk) -> None:
     await desk.do("press", keys="ctrl+shift+t")
     await desk.do("press", keys="F5", count=2)
     await desk.do("press", keys="Page_Down")
-    assert [one["what"] for one in desk.seen()] == ["chord", "F5", "F5", "page down"]
+    assert [one["what"] for one in await desk.told("page down")] == ["chord", "F5", "F5", "page down"]
 
 
 async def test_clipboard_both_ways(desk: Desk) -> None:
