@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import shutil
 import sqlite3
 import subprocess
@@ -22,6 +23,17 @@ from agentorchestra.workspace import Workspace
 from tests.cli.support import Folder
 
 BWRAP = shutil.which("bwrap")
+ONE_AFTER_THE_OTHER = """
+import contextlib, io, json, sys
+from agentorchestra.cli import main
+
+ended = []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stderr(io.StringIO()) as said:
+        ended.append((main(words), said.getvalue()))
+print(json.dumps(ended))
+"""
+"""The commands given as JSON, in one process: each one's exit code and what it wrote to standard error."""
 
 
 async def _append(ws: Workspace[Any], run: str, epoch: int, size: int) -> None:
@@ -114,12 +126,7 @@ def test_a_workspace_that_cannot_be_written_can_be_read(app: Folder) -> None:
     assert app.run("run", "PLAN ask").code == 3
     (run,) = app.ids()
 
-    def read_only(*words: str) -> subprocess.CompletedProcess[str]:
-        command = [str(BWRAP), "--bind", "/", "/", "--ro-bind", str(app.workspace), str(app.workspace), "--dev", "/dev"]
-        command += ["--chdir", str(app.path), sys.executable, "-m", "agentorchestra", *words]
-        return subprocess.run(command, capture_output=True, text=True, check=False)
-
-    for words in (
+    readable = [
         ("runs",),
         ("show", run),
         ("replay", run),
@@ -127,14 +134,17 @@ def test_a_workspace_that_cannot_be_written_can_be_read(app: Folder) -> None:
         ("export", run, "--out", "run.zip"),
         ("cost",),
         ("backup", "copy"),
-    ):
-        done = read_only(*words)
-        assert done.returncode == 0, (words, done.stderr)
-    for words in (("cancel", run), ("answer", run, "blue"), ("run", "PLAN ask")):
-        done = read_only(*words)
-        assert done.returncode == 1, words
-        assert "cannot write to the workspace" in done.stderr
-        assert "make it writable, or choose another --workspace" in done.stderr
+    ]
+    changing = [("cancel", run), ("answer", run, "blue"), ("run", "PLAN ask")]
+    command = [str(BWRAP), "--bind", "/", "/", "--ro-bind", str(app.workspace), str(app.workspace), "--dev", "/dev"]
+    command += ["--chdir", str(app.path), sys.executable, "-c", ONE_AFTER_THE_OTHER, json.dumps(readable + changing)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    ended = json.loads(done.stdout.splitlines()[-1])
+    for words, (code, said) in zip(readable + changing, ended, strict=True):
+        assert code == (0 if words in readable else 1), (words, said)
+        if words in changing:
+            assert "cannot write to the workspace" in said
+            assert "make it writable, or choose another --workspace" in said
     assert app.run("answer", run, "blue", "--workspace", "copy").code == 0
 
 

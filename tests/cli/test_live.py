@@ -146,6 +146,7 @@ async def test_a_dumb_terminal_gets_lines(tmp_path: Path, monkeypatch: pytest.Mo
         screen.close()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("width", [1, 2, 7, 20, 40, 200])
 @pytest.mark.parametrize("height", [None, 1, 3, 10])
 async def test_every_line_fits(tmp_path: Path, width: int, height: int | None) -> None:

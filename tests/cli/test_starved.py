@@ -53,6 +53,7 @@ def ended(words: list[str], *, limit: tuple[int, int] | None = None) -> subproce
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("most", [12, 14, 16, 18])
 def test_too_few_descriptors(tmp_path: Path, most: int) -> None:
     done = ended([*RUN, "--workspace", str(tmp_path / "ws")], limit=(resource.RLIMIT_NOFILE, most))
@@ -75,6 +76,7 @@ def test_limits_that_suffice_for_no_run(tmp_path: Path, limit: int, most: int, s
     assert not (tmp_path / "ws").exists()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("how", ["refused", "dies"])
 @pytest.mark.parametrize("most", [0, 3])
 def test_no_further_thread(tmp_path: Path, how: str, most: int) -> None:

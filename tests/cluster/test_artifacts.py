@@ -255,6 +255,7 @@ async def test_a_run_waits_for_a_bucket_that_is_away(machines: Machines, model: 
         assert f"seal {short(SEAL)}, given {short(LEDGER)}" in model.seen[1]
 
 
+@pytest.mark.long
 async def test_an_outage_in_the_middle_of_a_run_loses_nothing(machines: Machines, model: Model, tmp_path: Path) -> None:
     settings = {"database_retry_s": "0.2"}
     machines.folder("front", **settings)

@@ -25,6 +25,7 @@ def ended(*words: str | Path, environ: dict[str, str] | None = None) -> tuple[in
     return done.returncode, done.stdout, done.stderr
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("words", [("worker",), ("status",), ("submit", "Count.")])
 def test_without_a_database_it_says_what_to_set(tmp_path: Path, words: tuple[str, ...]) -> None:
     code, out, err = ended(*words, "--workspace", tmp_path / "ws")

@@ -89,6 +89,7 @@ async def test_so_many_requests_to_a_model_in_a_minute(tmp_path: Path, database_
         assert began[29] - began[0] < 45, "a burst is as large as the limit"
 
 
+@pytest.mark.long
 async def test_the_places_of_a_dead_worker_are_free_again(tmp_path: Path, database_server: Postgres) -> None:
     settings = ("lease_s = 86400", "[cluster.limits.team]", "requests = 2")
     async with Model() as model, Site(tmp_path / "site", model, database_server.url, "places", settings) as site:

@@ -105,6 +105,7 @@ async def test_the_worker_that_has_a_place_takes_the_sub_agents(
         assert await site.jobs_of_parts() == {"completed": 3}
 
 
+@pytest.mark.long
 async def test_a_run_ends_where_no_worker_is_free_for_its_sub_agents(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:
@@ -264,6 +265,7 @@ async def test_a_run_that_is_cancelled_while_nobody_drives_it_takes_its_parts_al
         await site.no_parts()
 
 
+@pytest.mark.long
 async def test_a_sensitive_call_is_asked_about_once_and_made_by_the_run(
     tmp_path: Path, model: Team, database_server: Postgres
 ) -> None:

@@ -33,6 +33,7 @@ async def test_the_runs_of_a_killed_worker_are_taken_over(site: Site, model: Mod
     assert (await asyncio.to_thread(first.wait)) == KILLED
 
 
+@pytest.mark.long
 async def test_a_worker_that_is_told_to_stop_hands_its_runs_on(site: Site, model: Model) -> None:
     model.hold = {1}
     first = await site.worker()

@@ -72,14 +72,8 @@ async def test_a_society_ends_where_no_worker_is_free(tmp_path: Path, model: Cir
         assert {*await site.jobs_of_parts()} == {"CANCELLED"}
 
 
-@pytest.mark.parametrize(
-    "which",
-    [
-        pytest.param((0,), id="of the run"),
-        pytest.param((1,), id="of its turns", marks=pytest.mark.long),
-        pytest.param((0, 1), id="both", marks=pytest.mark.long),
-    ],
-)
+@pytest.mark.long
+@pytest.mark.parametrize("which", [(0,), (1,), (0, 1)], ids=["of the run", "of its turns", "both"])
 async def test_a_worker_is_killed(
     tmp_path: Path, model: Circle, database_server: Postgres, which: tuple[int, ...]
 ) -> None:
@@ -119,6 +113,7 @@ async def test_a_worker_dies_on_the_way(
         assert [one.id for one in await site.ws.runs()] == [run]
 
 
+@pytest.mark.long
 async def test_a_turn_under_way_ends_with_its_run(tmp_path: Path, model: Circle, database_server: Postgres) -> None:
     async with sides(tmp_path, model, database_server, JOBS, NOTED) as site:
         await site.worker("--concurrency", "4")

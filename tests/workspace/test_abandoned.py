@@ -49,6 +49,7 @@ def command(folder: Path, *words: str) -> Any:
     return json.loads(done.stdout)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("code", [OF_COMMAND, OF_PROGRAM], ids=["command", "program"])
 def test_a_run_that_was_killed_before_it_began_is_taken_up(tmp_path: Path, code: str) -> None:
     assert python(tmp_path, "-c", KILLED + code).returncode == -signal.SIGKILL

@@ -46,7 +46,6 @@ from agentorchestra.log.folders import world_folder
 from agentorchestra.log.ledger import within
 from agentorchestra.models.render import render_blocks
 from agentorchestra.models.serving.completions import CompletionRequest, Said
-from agentorchestra.models.serving.server import ServedModel
 from agentorchestra.runtime.open_environments import grounded
 from agentorchestra.runtime.parallel import CONTROL, ReplayEnd
 from agentorchestra.runtime.results import cut_result
@@ -103,6 +102,8 @@ class Program:
         ground = _ground(spec, kit)
         if ground is not None:  # what an interrupted start left there would have it ask otherwise
             await lay_ground(session.run, ground.name, session)
+        from agentorchestra.models.serving.server import ServedModel  # with a web server, which few runs need
+
         async with ServedModel(requests.model, requests.answer) as served:
             session.run.redactor.learn(f"key of {self.name}", served.key)
             values = {"task": task, "model": served.model, "base_url": served.base_url, "folder": str(folder)}

@@ -94,10 +94,11 @@ class TargetActions(TabActions):
                 try:
                     return await act(ms)
                 except api.TimeoutError as error:
+                    _, detached, since = str(error).rpartition("was detached from the DOM")
+                    if "resolved to" not in since and (detached or "waiting for locator(" in since):
+                        raise ToolError(gone(ref)) from None
                     if known := reason(error, ref):
                         raise known from None
-                    if "waiting for locator(" in str(error) and "resolved to" not in str(error):
-                        raise ToolError(gone(ref)) from None
                     if ms != _FIRST_MS:
                         raise
                     if any(words in str(error) for words in DONE):
