@@ -39,13 +39,13 @@ async def heard(ctx: Session[Any]) -> list[str]:
 
 async def main(root: Session[Any]) -> Any:
     """Calls the top agent."""
-    return (await root.perform(agent("boss", ["work"]))).value
+    return (await root.perform(agent("boss", ["work", "listen"]))).value
 
 
 async def boss(effect: Effect, ctx: Session[Any]) -> Any:
     """Asks two agents, each round with what they said last."""
     for name in ("ann", "ben"):
-        await ctx.perform(agent(name, ["work"], kind=EffectKind.SPAWN))
+        await ctx.perform(agent(name, ["work", "listen"], kind=EffectKind.SPAWN))
     said = ["begin"]
     for _ in range(ROUNDS):
         for name in ("ann", "ben"):
@@ -66,6 +66,12 @@ async def work(effect: Effect, ctx: Session[Any]) -> Any:
     return f"{effect.arguments['x']} on {effect.arguments['on']}"
 
 
+async def listen(effect: Effect, ctx: Session[Any]) -> Any:
+    """Waits for a message and works on it."""
+    (one,) = await ctx.wait_for_mail()
+    return (await ctx.perform(tool("work", tags=[Tag.WRITE], x="listened", on=one.content))).value
+
+
 async def actor(effect: Effect, ctx: Session[Any]) -> Any:
     """Each time thinks, works, thinks again, and replies."""
     rounds = 0
@@ -78,7 +84,7 @@ async def actor(effect: Effect, ctx: Session[Any]) -> Any:
             await ctx.perform(mail(effect.name, "boss", str(done.value)))
 
 
-FUNCTIONS: dict[str, Any] = {"boss": boss, "ann": actor, "ben": actor, "think": think, "work": work}
+FUNCTIONS: dict[str, Any] = {"boss": boss, "ann": actor, "ben": actor, "think": think, "work": work, "listen": listen}
 BEN = "ben2 on ann1 on begin; ben1 on begin"
 ANSWER = str([BEN.replace("ben2", "ann2"), BEN])
 
@@ -190,6 +196,37 @@ async def test_an_agent_that_only_delegates_has_parts_of_its_own() -> None:
     ]
     done = Counter(key for key in bench.handler.executed if ".sub#" in key)
     assert {*done.values()} == {1} and len(done) == 2 * ROUNDS
+    await bench.replay(main)
+
+
+async def test_a_tool_that_waits_ends_the_turn_and_goes_on_in_the_run() -> None:
+    async def listens(effect: Effect, ctx: Session[Any]) -> Any:
+        while True:
+            await ctx.perform(THINK)
+            said = await ctx.perform(tool("listen", Mode.COMPOSITE))
+            assert said.ok, said.error
+            await ctx.perform(THINK)
+            await ctx.perform(mail(effect.name, "boss", f"{effect.name} {said.value}"))
+
+    functions = {**FUNCTIONS, "ann": listens, "ben": listens}
+    here = Bench(MemoryStore(), functions)
+    await here.store.open()
+    await here.create()
+    expected = await here.drive(main)
+    assert expected.status is RunStatus.COMPLETED
+    bench, beside, result = await driven(functions)
+    assert (result.status, result.answer) == (expected.status, expected.answer)
+    assert {*beside.errors} == {
+        "handed back: Wait concerns the whole run",
+        "handed back: SendMessage concerns the whole run",
+    }
+    done = Counter(key for key in bench.handler.executed if "/1.boss/" in key)
+    # The code of a composite tool is entered again; what it did is not done again.
+    assert {key for key, count in done.items() if count > 1} == {
+        f"/1.boss/{n}.{name}#{2 + 4 * turn}" for n, name in ((1, "ann"), (2, "ben")) for turn in range(ROUNDS)
+    }
+    worked = {key for key in done if ".listen" in key}
+    assert worked == {key for key in here.handler.executed if ".listen" in key} and len(worked) == 2 * ROUNDS
     await bench.replay(main)
 
 

@@ -45,9 +45,9 @@ async def usable(desk: Desk) -> None:
     found = re.search(r'new window (\d+): "After that"', said)
     assert found is not None, said
     number = int(found[1])
-    await desk.do("place_window", window=number, x=100, y=100, width=600, height=400)
     await desk.do("wait", seconds=0.5)
-    await desk.do("place_window", window=number, x=100, y=100, width=600, height=400)
+    while f'{number}: "After that" at 100, 100, size 600 x 400' not in await desk.do("windows"):
+        await desk.do("place_window", window=number, x=100, y=100, width=600, height=400)
     await desk.do("click", x=300, y=135)
     await desk.do("type_text", text="still here")
     await desk.do("click", x=160, y=195)
