@@ -183,6 +183,7 @@ class ContextManager(Generic[T]):
         for name in names:
             self._given.pop(name, None)
             self._origins.pop(name, None)
+            self._so_far(name).at_hand = None
         self.registry.handed += 1
 
     def at_hand(self) -> Iterable[T]:
@@ -208,6 +209,9 @@ class ContextManager(Generic[T]):
         if self.is_settled:
             return
         await self._write_given(self._plan_given, self._given)
+        for name, one in self._given.items():
+            history = self._so_far(name)
+            history.at_hand = history.known_as(self._identity(name, one)[0])
         for name in self.names():
             if (name, self._current(name)) not in self._loaded:
                 await self._load(name, self._current(name))
@@ -241,12 +245,7 @@ class ContextManager(Generic[T]):
         for name, one in self._given.items():
             identity, made = self._identity(name, one)
             history = self._so_far(name)
-            known = history.known_as(identity)
-            if known is not None:
-                other = history.current != known and history.by_code and not history.pinned and not history.hidden
-                if other and history.version(known).state in ("active", "deprecated"):
-                    reason = "the code is this version again"
-                    yield entry(history, "activated", version=known, by_code=True, reason=reason)
+            if history.known_as(identity) is not None:
                 continue
             builtin = name in self._builtin
             origin = "package" if builtin else self._origins.get(name, "code")
