@@ -119,7 +119,8 @@ class PlainDisplay(Display):
         while True:
             notices = []
             with contextlib.suppress(TimeoutError):
-                notices = [await asyncio.wait_for(queue.get(), LOOK_S)]
+                async with asyncio.timeout(LOOK_S):
+                    notices.append(await queue.get())
                 # An event is announced when it is queued for the log: a moment later it can be read there.
                 await asyncio.sleep(FRAME_S / 4)
             notices += _taken(queue)
