@@ -22,7 +22,9 @@ async def turns(number: int) -> None:
 
 
 @pytest.mark.parametrize("waited", [0, 1, 2, 3, 4, 6])
-async def test_a_display_ends_however_soon_after_a_notice(tmp_path: Path, waited: int) -> None:
+async def test_a_display_ends_however_soon_after_a_notice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], waited: int
+) -> None:
     """The cancellation of the display meets it at each step between the notice and what the display does with it."""
     async with Workspace(tmp_path) as ws:
         run_id = await ws.create("What?", system="react")
@@ -32,3 +34,4 @@ async def test_a_display_ends_however_soon_after_a_notice(tmp_path: Path, waited
             await turns(5)  # the display waits for a notice now
             queue.put_nowait(Notice(kind="progress", run=run_id, text="half of it"))
             await turns(waited)
+    assert capsys.readouterr().err == "  half of it\n"
