@@ -303,12 +303,13 @@ class RunDriver:
             return await repeated(root)
         catalog = self._parts.catalog.of(equipment)
         hidden = catalog.hidden(equipment)
-        tools = tuple(sorted(name for name in manifest.tools if name not in catalog.behind | hidden))
+        pinned = {*manifest.tools} - self._equipper.gone(manifest, equipment)
+        tools = tuple(sorted(pinned - catalog.behind - hidden))
         role, agent = "agent", catalog.agents.get(manifest.system) if manifest.system not in catalog.systems else None
         if agent is not None:
             role = agent.role
-            wanted = agent.reach(tuple({*manifest.tools} - catalog.builtin - hidden))
-            tools = tuple(sorted({*wanted, *manifest.environments} & {*manifest.tools}))
+            wanted = agent.reach(tuple(pinned - catalog.builtin - hidden))
+            tools = tuple(sorted({*wanted, *manifest.environments} & pinned))
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,

@@ -424,6 +424,11 @@ class Equipper:
                 changed.append(Change(f"{kind}:{name}", now.content_hash, sentence))
         return changed
 
+    def gone(self, manifest: RunManifest, equipment: Equipment) -> set[str]:
+        """Return the tools and environments of a run that came with the package once, and do not any more."""
+        here = {*equipment.tools, *self._catalog.of(equipment).environments_for(equipment)}
+        return {name for name, pin in manifest.tools.items() if name not in here and self._is_gone("tool", name, pin)}
+
     def _is_gone(self, kind: str, name: str, pin: Pinned) -> bool:
         """Return True for a component that came with the package once, and does not any more."""
         kinds = ("tool", "environment") if kind == "tool" else (kind,)
@@ -481,8 +486,8 @@ class Equipper:
                 f"the run was started with the preset {manifest.preset!r}, this workspace has "
                 f"{self._preset!r}; open it with Workspace(..., preset={manifest.preset!r})"
             )
-        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(catalog.environments_for(equipment)))
-        missing = [name for name in missing if not self._is_gone("tool", name, manifest.tools[name])]
+        here = {*equipment.tools, *catalog.environments_for(equipment), *self.gone(manifest, equipment)}
+        missing = sorted({*manifest.tools} - here)
         agents = sorted(set(manifest.agents) - set(catalog.agents))
         missing += [name for name in agents if not self._is_gone("agent", name, manifest.agents[name])]
         known = {*catalog.systems, *catalog.agents, CALLS}
