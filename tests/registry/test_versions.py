@@ -230,3 +230,24 @@ async def test_an_unregistered_tool_comes_back_where_only_the_text_around_it_cha
         await ws.tcp.register(imported(tmp_path, f"{text}\n# more\n").price_of)
         assert (await ws.tcp.invoke("price_of", {"item": "a"})).value == 12.5
         assert [one.version for one in await ws.tcp.versions("price_of")] == ["1.4.0"]
+
+
+async def test_two_versions_of_the_code_on_one_log_mean_their_own(tmp_path: Path) -> None:
+    """Neither writes again and again that the name means its own; each uses what is at hand in it."""
+    async with shop(tmp_path) as old:
+        assert (await old.tcp.info("price_of")).version == "1.0.0"
+        async with shop(tmp_path, DEARER) as new:
+            entries = 0
+            for _ in range(3):
+                for ws, version, price in ((old, "1.0.0", 12.5), (new, "1.0.1", 13.5)):
+                    outcome = await ws.tcp.invoke("price_of", {"item": "pear"})
+                    assert ((await ws.tcp.info("price_of")).version, outcome.value) == (version, price)
+                    record = await ws.store.get_run(await ws.create("What is 2 + 2?", model="offline"))
+                    assert record is not None and record.manifest.tools["price_of"].version == version
+                history = new.tcp.registry.history("tool", "price_of")
+                assert history is not None and entries in (0, history.seq)
+                entries = history.seq
+            # An operation is everybody's.
+            await old.tcp.pin("price_of", "1.0.1", reason="the price is right")
+            assert (await old.tcp.info("price_of")).version == "1.0.1"
+            assert (await old.tcp.invoke("price_of", {"item": "pear"})).value == 13.5
