@@ -98,4 +98,3 @@ async def test_a_server_takes_up_the_run_of_a_stopped_command(
             await finished(serving)
     assert await case.log() == before
     assert sorted(x for _, x in case.lines("notes.txt")) == ["left", "right", "top"]
-

@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -206,15 +207,19 @@ class Site:
             made.append(run_id)
         return made
 
-    def process(self, *words: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    def process(
+        self, *words: str, environ: dict[str, str] | None = None, python: Sequence[str] = (sys.executable,)
+    ) -> subprocess.Popen[str]:
         """A command in a process of its own."""
-        started = start([*CLI, *words, "--workspace", self.folder / "ws"], environ=environ)
+        started = start([*CLI, *words, "--workspace", self.folder / "ws"], environ=environ, python=python)
         self._processes.callback(_end, started)
         return started
 
-    async def worker(self, *words: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
+    async def worker(
+        self, *words: str, environ: dict[str, str] | None = None, python: Sequence[str] = (sys.executable,)
+    ) -> subprocess.Popen[str]:
         """A worker that takes jobs."""
-        process = self.process("worker", *words, environ=environ)
+        process = self.process("worker", *words, environ=environ, python=python)
         assert process.stdout is not None
         line = await asyncio.to_thread(process.stdout.readline)
         assert line.startswith("worker "), await asyncio.to_thread(process.communicate)

@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -44,8 +45,10 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store.machine import since_boot
 from agentorchestra.log.store.rows import INLINE_BYTES, MANIFEST_BYTES
 from agentorchestra.log.store.schema import REVISIONS, create, metadata
+from agentorchestra.runtime.engine import this_process
 
 LARGE = "x" * (INLINE_BYTES + 1)
 

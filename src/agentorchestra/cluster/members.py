@@ -67,6 +67,9 @@ OWN_SETTINGS = frozenset(
 )
 """Settings in which workers may differ: they are about one machine. Runs name their application themselves."""
 
+VANISHED_S = 30.0
+"""After how long the server ends the connection of a machine that vanished, or after the lease if that is shorter."""
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS {schema}.members (
     id text PRIMARY KEY, about jsonb NOT NULL, since timestamptz NOT NULL DEFAULT now()
@@ -96,6 +99,8 @@ VALUES (%(id)s, %(about)s, 1, clock_timestamp(), %(lease_s)s)
 _BEAT = """
 UPDATE {schema}.members SET beats = beats + 1, beat = clock_timestamp() WHERE id = %s AND taker IS NULL RETURNING id
 """
+
+_THERE = "SELECT id FROM {schema}.members WHERE id = %s AND taker IS NULL"
 
 # Of two that take at the same time the second one waits for the first one's commit, and then finds the row taken. A
 # beat that comes in between counts. Whoever is taken itself takes nobody.
@@ -214,6 +219,7 @@ class Members:
         self._free: dict[str, int] = {}
         self._heard: dict[str, tuple[int | None, float]] = {}  # the last beat of each other one, and when it was seen
         self._locks: set[str] = set()  # of the dead that this process takes over
+        self._joined = False
         self._returned = False  # the connection is a new one, and nobody has looked yet
         self._quiet_until = 0.0
         self._up_s = 0.0  # how long the server is up
@@ -243,6 +249,7 @@ class Members:
                     _compare(self._about, other)
             row = {"id": self.id, "about": json.dumps(self._about), "lease_s": self._lease_s}
             connection.execute(_JOIN.format(schema=self._schema), row)
+        self._joined = True
 
     async def leave(self) -> None:
         """Give the lock back."""
@@ -405,13 +412,19 @@ class Members:
         try:
             connection.autocommit = True
             connection.execute(f"SET statement_timeout TO '{ANSWER_S:g}s'")
-            # The server gives the lock of a machine that vanished free within the lease of its runs.
-            idle, step = max(1, round(self._lease_s / 2)), max(1, round(self._lease_s / 10))
+            # The server gives the lock of a machine that vanished free within this time: it may come back.
+            vanished_s = min(self._lease_s, VANISHED_S)
+            idle, step = max(1, round(vanished_s / 2)), max(1, round(vanished_s / 10))
             for name, value in (("idle", idle), ("interval", step), ("count", 3)):
                 connection.execute(f"SET tcp_keepalives_{name} TO {value}")
-            connection.execute(f"SET tcp_user_timeout TO '{max(1, round(self._lease_s * 0.8))}s'")
+            connection.execute(f"SET tcp_user_timeout TO '{max(1, round(vanished_s * 0.8))}s'")
             taken = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (self.id,)).fetchone()
             if taken is None or not taken[0]:
+                if (
+                    self._joined
+                    and connection.execute(_THERE.format(schema=self._schema), (self.id,)).fetchone() is None
+                ):
+                    raise self._lost()
                 # The server has not noticed yet that the old connection is gone, or somebody takes this one over.
                 raise psycopg.OperationalError("the lock is not free yet")
         except BaseException:
@@ -420,6 +433,9 @@ class Members:
         self._connection = connection
         self._returned = True
         return connection
+
+    def _is_lost(self, connection: psycopg.Connection[Any]) -> bool:
+        return connection.execute(_THERE.format(schema=self._schema), (self.id,)).fetchone() is None
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
