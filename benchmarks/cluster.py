@@ -6,8 +6,8 @@ The model is a server on the loopback address that answers at once; a run is a t
 26 effects). PostgreSQL, the model and the workers share this machine: with two cores the figures say what all of them
 need together. `takeover` kills a worker that drives four runs, and counts from the signal to the moment another one
 begins each of them. `stopped` stops a worker (SIGSTOP) that drives six runs, with a lease of `--lease-s` seconds, and
-prints when the others saw what: the last beat, what `status` says, each run begun by another worker, the end of the
-stopped one when it goes on. `queue` submits a run of priority 1 while so many jobs wait, and a worker empties the queue.
+prints when `status` said so, when another worker began each of its runs, and how long it took to end itself when it
+went on. `queue` submits a run of priority 1 while so many jobs wait, and a worker empties the queue.
 `sub_agents` has two workers drive runs of a team of four agents, one after the other: in one process, and with the
 sub-agents as jobs of their own. A tool of each agent needs so many seconds of CPU (`--burn-s`). `turns` does the same
 with a society of three agents beside its orchestrator, each with two turns.

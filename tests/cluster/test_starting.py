@@ -42,7 +42,7 @@ async def test_what_stays_away_for_too_long_or_refuses_is_an_error() -> None:
         async def attempt(error: type[StoreUnavailableError] = error) -> None:
             raise error("cannot be used")
 
-        with pytest.raises(error, match="^cannot be used$"):
+        with pytest.raises(error, match=r"^cannot be used$"):
             await until_reached(attempt, lambda retry_s=retry_s: retry_s)  # type: ignore[misc]
 
 

@@ -268,7 +268,7 @@ class Jobs:
         pending = await self._open_client.list_workflows_async(
             status="PENDING", application_name=NAME, load_input=False, load_output=False
         )
-        return frozenset(one.executor_id for one in pending if one.executor_id)
+        return frozenset(job.executor_id for job in pending if job.executor_id)
 
     async def put_back(self, executor: str, *, job: str | None = None) -> list[str]:
         """Queue the jobs again that a worker had, which is dead or gives them up; return their runs.

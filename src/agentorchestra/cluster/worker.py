@@ -139,6 +139,7 @@ class Worker:
         self._suspects = {False: Suspects(), True: Suspects()}  # runs wait for their parts: True is for those
         self._seen: set[str] = set()  # unfinished runs that are known to have a job
         self._stopping = asyncio.Event()
+        self._beating: asyncio.Task[None] | None = None  # until what is under way has ended
         self._taken = False  # others have its runs
         self._present = asyncio.Event()  # the database answers
 
@@ -169,10 +170,11 @@ class Worker:
         said.addFilter(self._worth_saying)
         self._present.set()
         try:
+            await self._warm()  # what it imports keeps the loop from beating: nobody knows this worker yet
             await until_reached(self._join, lambda: self._ws.settings.database_retry_s)
+            self._beating = asyncio.create_task(self._beat(), name="cluster:beat")
             self._ws.models.everywhere = self._requests.place
             self._ws.engine.elsewhere = self._parts
-            await self._warm()
             queues = queues_of(self.tags, self._ws.settings)
             await self._jobs.register(queues, concurrency=self._concurrency)
             config: DBOSConfig = {
@@ -197,10 +199,7 @@ class Worker:
             DBOS.launch()  # inside this loop: jobs are coroutines of it
             if started is not None:
                 started.set()
-            await self._work()
-        except LostLockError:
-            self._taken = True
-            raise
+            await self._work(self._beating)
         finally:
             await self._end()
             said.removeFilter(self._worth_saying)
@@ -226,20 +225,22 @@ class Worker:
             if isinstance(self._ws.models.client(self._ws.settings.model), PydanticAIClient):
                 await asyncio.to_thread(importlib.import_module, "agentorchestra.models.wire")
 
-    async def _work(self) -> None:
+    async def _work(self, beating: asyncio.Task[None]) -> None:
         loops = [
             asyncio.create_task(one, name=f"cluster:{name}")
             for name, one in (
-                ("beat", self._beat()),
                 ("members", self._watch()),
                 ("due", self._take_up_due()),
                 ("stop", self._stopping.wait()),
             )
         ]
         try:
-            done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([*loops, beating], return_when=asyncio.FIRST_COMPLETED)
             for one in done:
                 one.result()
+        except LostLockError:
+            self._taken = True
+            raise
         finally:
             for one in loops:
                 one.cancel()
@@ -254,11 +255,17 @@ class Worker:
         try:
             await self._give_up()
         finally:
+            await self._stop_beating()
             self._ws.models.everywhere = self._ws.engine.elsewhere = None
             await self._parts.close()
             await self._requests.close()
             await self._members.leave()
             await self._jobs.close()
+
+    async def _stop_beating(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
 
     async def _give_up(self, job: str | None = None) -> None:
         """Queue the jobs of this worker again, or one of them; what others took over is theirs to queue."""
@@ -340,8 +347,13 @@ class Worker:
     async def _beat(self) -> None:
         """Tell the others that this loop goes on, for ever; `_watch` may wait for what a dead one holds."""
         while True:
-            with contextlib.suppress(ConnectionError):  # `_watch` meets it too, and says it
+            try:
                 await self._members.beat()
+            except ConnectionError:
+                pass  # `_watch` meets it too, and says it
+            except LostLockError:
+                self._taken = True
+                raise
             await asyncio.sleep(beat_s(self._ws.settings.lease_s))
 
     async def _watch(self) -> None:
