@@ -151,8 +151,12 @@ class Site:
         database, schema: where it lies.
         settings: more lines of its settings file.
         program: the app, a file beside this one.
+
+    Attributes:
+        python: what the next processes are started with.
     """
 
+    python: Sequence[str] = (sys.executable,)
     sides: tuple[str, ...] = ("left", "right", "top")
 
     def __init__(
@@ -207,19 +211,15 @@ class Site:
             made.append(run_id)
         return made
 
-    def process(
-        self, *words: str, environ: dict[str, str] | None = None, python: Sequence[str] = (sys.executable,)
-    ) -> subprocess.Popen[str]:
+    def process(self, *words: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """A command in a process of its own."""
-        started = start([*CLI, *words, "--workspace", self.folder / "ws"], environ=environ, python=python)
+        started = start([*CLI, *words, "--workspace", self.folder / "ws"], environ=environ, python=self.python)
         self._processes.callback(_end, started)
         return started
 
-    async def worker(
-        self, *words: str, environ: dict[str, str] | None = None, python: Sequence[str] = (sys.executable,)
-    ) -> subprocess.Popen[str]:
+    async def worker(self, *words: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """A worker that takes jobs."""
-        process = self.process("worker", *words, environ=environ, python=python)
+        process = self.process("worker", *words, environ=environ)
         assert process.stdout is not None
         line = await asyncio.to_thread(process.stdout.readline)
         assert line.startswith("worker "), await asyncio.to_thread(process.communicate)

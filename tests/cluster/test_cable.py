@@ -114,8 +114,9 @@ async def followed(site: Site, model: Model, machine: Machine, port: int) -> Non
     """Cut the cable of the worker that drives a run, and put it back when another one has ended the run."""
     password = PASSWORD.replace("/", "%2F").replace("@", "%40")
     over = {"AGENTORCHESTRA_DATABASE": f"postgresql://{USER}:{password}@{machine.here}:{port}/{NAME}"}
-    inside = ("ip", "netns", "exec", machine.name, sys.executable)
-    first = await site.worker(environ=over, python=inside)
+    here, site.python = site.python, ("ip", "netns", "exec", machine.name, sys.executable)
+    first = await site.worker(environ=over)
+    site.python = here
     (run_id,) = await site.submit([1])
     await until(lambda: model.held[1] == 2, first)
     second = await site.worker()
