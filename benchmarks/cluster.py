@@ -1,11 +1,13 @@
 """What workers on one PostgreSQL do: runs and effects in a second, how soon a dead one is followed, how runs queue.
 
-    python -m benchmarks.cluster [--parts rate,takeover,queue,sub_agents,turns] [--runs 60] [--queued 100,1000]
+    python -m benchmarks.cluster [--parts rate,takeover,stopped,queue,sub_agents,turns] [--runs 60] [--queued 100,1000]
 
 The model is a server on the loopback address that answers at once; a run is a team of three agents (9 requests, about
 26 effects). PostgreSQL, the model and the workers share this machine: with two cores the figures say what all of them
 need together. `takeover` kills a worker that drives four runs, and counts from the signal to the moment another one
-begins each of them. `queue` submits a run of priority 1 while so many jobs wait, and a worker empties the queue.
+begins each of them. `stopped` stops a worker (SIGSTOP) that drives six runs, with a lease of `--lease-s` seconds, and
+prints when `status` said so, when another worker began each of its runs, and how long it took to end itself when it
+went on. `queue` submits a run of priority 1 while so many jobs wait, and a worker empties the queue.
 `sub_agents` has two workers drive runs of a team of four agents, one after the other: in one process, and with the
 sub-agents as jobs of their own. A tool of each agent needs so many seconds of CPU (`--burn-s`). `turns` does the same
 with a society of three agents beside its orchestrator, each with two turns.
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import signal
 import statistics
 import tempfile
 import time
@@ -104,6 +107,43 @@ async def takeover(folder: str, server: Postgres) -> list[float]:
         return found
 
 
+async def stopped(folder: str, server: Postgres, lease_s: float) -> dict[str, list[float]]:
+    """Return after how many seconds what happened to a stopped worker that drove six runs."""
+    numbers = range(1, 7)
+    async with Model() as model, site(folder, model, server, f"lease_s = {lease_s}") as there:
+        model.hold = {*numbers}
+        first = await there.worker()
+        runs = await there.submit(numbers)
+        await until(lambda: sum(model.held.values()) == 2 * len(runs), first)
+        await there.worker()
+        await there.reached(RunStatus.COMPLETED, await there.submit([10]))  # with the first one, or warm
+        model.hold = set()
+        began_at = time.time()
+        first.send_signal(signal.SIGSTOP)
+
+        async def seen_by_status() -> float:
+            while True:
+                found = [one for one in (await there.standing()).workers if one.pid == first.pid]
+                if not found or found[0].silent_s is not None:
+                    return time.time() - began_at
+                await asyncio.sleep(0.1)
+
+        seen = asyncio.create_task(seen_by_status())
+        found = [await began(there, run_id, 2) - began_at for run_id in runs]
+        told = await seen
+        model.release.set()
+        await there.reached(RunStatus.COMPLETED, runs)
+        first.send_signal(signal.SIGCONT)
+        goes_on = time.time()
+        await asyncio.to_thread(first.communicate)
+        assert first.returncode == 1, first.returncode
+        return {
+            "status says that it does not answer": [told],
+            "its runs begun by another worker": found,
+            "after SIGCONT it ends itself": [time.time() - goes_on],
+        }
+
+
 async def queue(folder: str, server: Postgres, queued: int, times: int) -> list[float]:
     """Return the seconds from submitting a run to its beginning, while others wait."""
     async with Model() as model, site(folder, model, server) as there:
@@ -183,6 +223,10 @@ async def main(given: Any) -> None:
                 print(f"{workers} worker(s), {given.runs} runs: {told}", flush=True)
         if "takeover" in parts:
             print(f"taken over after kill -9: {shown(await takeover(folder, server))}", flush=True)
+        if "stopped" in parts:
+            print(f"SIGSTOP, lease {given.lease_s:g} s:", flush=True)
+            for what, seconds in (await stopped(folder, server, given.lease_s)).items():
+                print(f"  {what}: {shown(seconds)}", flush=True)
         if "queue" in parts:
             for queued in map(int, given.queued.split(",")):
                 print(f"{queued} queued: {shown(await queue(folder, server, queued, given.times))}", flush=True)
@@ -195,7 +239,8 @@ async def main(given: Any) -> None:
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="benchmarks.cluster", description=__doc__)
-    parser.add_argument("--parts", default="rate,takeover,queue,sub_agents,turns")
+    parser.add_argument("--parts", default="rate,takeover,stopped,queue,sub_agents,turns")
+    parser.add_argument("--lease-s", type=float, default=6.0)
     parser.add_argument("--runs", type=int, default=60)
     parser.add_argument("--queued", default="100,1000,10000")
     parser.add_argument("--burn-s", default="0")

@@ -22,6 +22,7 @@ test_packages=(
     gdb         # and a debugger (tests/sandbox/test_look.py)
     make        # what the tasks of examples/terminal-tasks build with, and
     default-jdk-headless  # a Java program (tests/systems/test_terminal_tasks.py)
+    iproute2    # a machine whose cable is cut: a network namespace (tests/cluster/test_cable.py)
     espeak-ng   # speaks the recording of an example (examples/team/audio.py)
 )
 

@@ -23,11 +23,15 @@ KILLED = -signal.SIGKILL
 
 
 def start(
-    words: Sequence[str | Path], *, kill_at: str = "", environ: Mapping[str, str] | None = None
+    words: Sequence[str | Path],
+    *,
+    kill_at: str = "",
+    environ: Mapping[str, str] | None = None,
+    python: Sequence[str] = (sys.executable,),
 ) -> subprocess.Popen[str]:
-    """A fresh Python process with the package and `tests` on its path."""
+    """A fresh Python process with the package and `tests` on its path; `python` is what starts it."""
     return subprocess.Popen(
-        [sys.executable, *map(str, words)],
+        [*python, *map(str, words)],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

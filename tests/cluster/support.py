@@ -9,6 +9,7 @@ import re
 import shutil
 import signal
 import subprocess
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -19,18 +20,20 @@ from pathlib import Path
 from typing import Any, Self, cast
 
 from agentorchestra.cluster import Jobs, Standing, standing
+from agentorchestra.cluster.jobs import dbos_schema
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.messages import ModelResponse
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.ledger import Ledger
+from agentorchestra.log.store import PostgresStore
 from agentorchestra.testing import LoopbackModelServer, call, decide
 from agentorchestra.workspace import Workspace, open_workspace
 from tests.chaos.support import start
 from tests.chaos.team_case import CLI
 from tests.chaos.team_model import actor_of, answered, digest, steps_of
 
-ASKING, POISONOUS = 91, 92
-FIRST = {ASKING: "confirm", POISONOUS: "poison"}
+ASKING, POISONOUS, SLOW, HANGING = 91, 92, 93, 94
+FIRST = {ASKING: "confirm", POISONOUS: "poison", SLOW: "slow", HANGING: "hang"}
 """Runs of these numbers begin with this tool, and then are done."""
 
 ALONE = 100
@@ -148,8 +151,12 @@ class Site:
         database, schema: where it lies.
         settings: more lines of its settings file.
         program: the app, a file beside this one.
+
+    Attributes:
+        python: what the next processes are started with.
     """
 
+    python: Sequence[str] = (sys.executable,)
     sides: tuple[str, ...] = ("left", "right", "top")
 
     def __init__(
@@ -206,7 +213,7 @@ class Site:
 
     def process(self, *words: str, environ: dict[str, str] | None = None) -> subprocess.Popen[str]:
         """A command in a process of its own."""
-        started = start([*CLI, *words, "--workspace", self.folder / "ws"], environ=environ)
+        started = start([*CLI, *words, "--workspace", self.folder / "ws"], environ=environ, python=self.python)
         self._processes.callback(_end, started)
         return started
 
@@ -227,6 +234,24 @@ class Site:
     async def standing(self) -> Standing:
         """How it stands."""
         return await standing(self.ws, self.jobs)
+
+    async def silent(self, process: subprocess.Popen[str], seconds: float) -> None:
+        """Let a stopped worker have been silent for so long, for the others and for the leases of its runs.
+
+        The rows are moved, as if the database's clock had gone on: how busy the machine is decides nothing.
+        """
+        store = self.ws.store
+        assert isinstance(store, PostgresStore)
+
+        def move() -> None:
+            with store.connect() as connection:
+                members = f"UPDATE {dbos_schema(store)}.members SET beat = beat - make_interval(secs => %s) "
+                moved = connection.execute(members + "WHERE (about ->> 'pid')::int = %s", (seconds, process.pid))
+                assert moved.rowcount == 1
+                leases = "UPDATE jobs SET lease_until = lease_until - %s WHERE (owner::jsonb ->> 'pid')::int = %s"
+                connection.execute(leases, (seconds, process.pid))
+
+        await asyncio.to_thread(move)
 
     async def status(self, run_id: str) -> RunStatus:
         """How a run stands."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -35,7 +36,8 @@ def test_without_a_database_it_says_what_to_set(tmp_path: Path, words: tuple[str
 
 def test_a_database_that_is_not_there_is_named(tmp_path: Path) -> None:
     nowhere = "postgresql://somebody@127.0.0.1:1/nothing"
-    code, _, err = ended("worker", "--database", nowhere, "--workspace", tmp_path / "ws")
+    environ = {**os.environ, "AGENTORCHESTRA_DATABASE_RETRY_S": "0"}
+    code, _, err = ended("worker", "--database", nowhere, "--workspace", tmp_path / "ws", environ=environ)
     assert code == 1
     assert "cannot connect to the database postgresql://somebody@127.0.0.1:1/nothing" in err
 

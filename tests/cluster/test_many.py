@@ -21,8 +21,9 @@ pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may b
 class Proxy:
     """Between a worker and its database; it can be cut, so that the server sees an end and the worker nothing."""
 
-    def __init__(self, port: int) -> None:
+    def __init__(self, port: int, host: str = "127.0.0.1") -> None:
         self._to = port
+        self._host = host
         self._pairs: list[tuple[asyncio.StreamWriter, asyncio.StreamWriter]] = []
         self._cut = False
         self.port = 0
@@ -30,7 +31,7 @@ class Proxy:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Listen."""
-        server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
+        server = await asyncio.start_server(self._accept, self._host, 0)
         self.port = server.sockets[0].getsockname()[1]
         try:
             yield

@@ -13,14 +13,16 @@ from typing import Any
 import pytest
 
 from agentorchestra.core.effects import Effect, Mode
-from agentorchestra.core.errors import FencedError
+from agentorchestra.core.errors import FencedError, LeaseError
 from agentorchestra.core.protocols import Owner
+from agentorchestra.core.settings import Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.log.store import SqliteStore
 from agentorchestra.runtime import job
-from agentorchestra.runtime.engine import LocalEngine, is_dead, owner_of, this_process
+from agentorchestra.runtime.engine import LocalEngine, check_lease, is_dead, owner_of, this_process
 from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
+from agentorchestra.workspace import Workspace
 from tests.runtime.support import Bench, tool
 
 _UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
@@ -206,3 +208,16 @@ async def test_a_request_to_cancel_from_another_process_is_seen(tmp_path: Path) 
     await engine.close()
     await store.close()
     await other.close()
+
+
+@pytest.mark.parametrize("lease_s", [0.01, 0.999])
+async def test_a_lease_shorter_than_a_commit_is_refused(tmp_path: Path, lease_s: float) -> None:
+    with pytest.raises(LeaseError) as refused:
+        async with Workspace(tmp_path / "ws", settings=Settings(lease_s=lease_s)):
+            pass
+    assert str(refused.value) == (
+        f"lease_s = {lease_s:g} is shorter than a commit may take: runs would be taken from drivers that live; set it "
+        "to 1 or more, or leave it out (30)"
+    )
+    assert not (tmp_path / "ws").exists()
+    assert check_lease(1.0) == 1.0

@@ -10,6 +10,7 @@ import sqlite3
 import stat
 import tempfile
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -44,8 +45,10 @@ from agentorchestra.core.errors import (
 )
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import SqliteStore
+from agentorchestra.log.store.machine import since_boot
 from agentorchestra.log.store.rows import INLINE_BYTES, MANIFEST_BYTES
 from agentorchestra.log.store.schema import REVISIONS, create, metadata
+from agentorchestra.runtime.engine import this_process
 
 LARGE = "x" * (INLINE_BYTES + 1)
 
@@ -673,4 +676,45 @@ async def test_a_run_that_an_earlier_version_released_under_a_later_clock_is_fre
     with closing(sqlite3.connect(store.database)) as connection, connection:
         connection.execute("UPDATE jobs SET lease_until = 99999999999")  # released, then the clock went back
     assert await store.claim("run_1", owner(2), lease_s=60) == 2
+    await store.close()
+
+
+@pytest.mark.parametrize("jump_s", [86_400.0, -86_400.0])
+async def test_a_clock_that_is_set_neither_ends_a_lease_nor_makes_it_longer(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jump_s: float
+) -> None:
+    first, second = this_process(), this_process().model_copy(update={"pid": 1})
+    store = SqliteStore(tmp_path)
+    await store.open()
+    await store.create_run("run_1", manifest(), [])
+    assert await store.claim("run_1", first, lease_s=60) == 1
+    at = time.time()
+    monkeypatch.setattr("agentorchestra.log.store.machine.time.time", lambda: at + jump_s)
+    assert await store.claim("run_1", second, lease_s=60) is None
+    assert await store.heartbeat({"run_1": 1}, lease_s=60) == set()
+    assert await store.claim("run_1", second, lease_s=60) is None
+    assert [one.held for one in await store.unfinished()] == [True]
+    assert [one.driven for one in await store.run_states()] == [True]
+    since = since_boot()
+    monkeypatch.setattr("agentorchestra.log.store.sqlite.since_boot", lambda: since + 61)
+    assert [one.held for one in await store.unfinished()] == [False]
+    assert await store.claim("run_1", second, lease_s=60) == 2
+    await store.close()
+
+
+async def test_an_owner_that_noted_no_boot_is_judged_by_the_machines_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of an earlier version, of another machine, or of a system that does not tell."""
+    store = SqliteStore(tmp_path)
+    await store.open()
+    at = time.time()
+    earlier = this_process().model_copy(update={"booted": None})
+    for n, one in enumerate((earlier, this_process().model_copy(update={"boot": "another"}), owner())):
+        monkeypatch.setattr("agentorchestra.log.store.machine.time.time", lambda: at)
+        await store.create_run(f"run_{n}", manifest(), [])
+        assert await store.claim(f"run_{n}", one, lease_s=60) == 1
+        assert await store.claim(f"run_{n}", owner(2), lease_s=60) is None
+        monkeypatch.setattr("agentorchestra.log.store.machine.time.time", lambda: at + 61)
+        assert await store.claim(f"run_{n}", owner(2), lease_s=60) == 2
     await store.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -49,22 +49,28 @@ def opened(
     unsafe_local: bool = False,
     preset: str | None = None,
     task_folder: Path | None = None,
+    open_: Callable[[Workspace[Any]], Awaitable[None]] = Workspace.open,
 ) -> AbstractAsyncContextManager[Workspace[Any]]:
     """Open the workspace of a folder; make it where it is missing.
 
     Without `app` the user's application is not loaded: reading the log needs none, and must work while it is broken.
-    Without `preset` it is that of the command line, or of the settings.
+    Without `preset` it is that of the command line, or of the settings. `open_` may wait for its database.
     """
     workspace = open_workspace(folder, app=app, preset=preset_name() if preset is None else preset)
     workspace.task_folder = task_folder
-    return _open(workspace, unsafe_local=unsafe_local)
+    return _open(workspace, unsafe_local=unsafe_local, open_=open_)
 
 
 @asynccontextmanager
-async def _open(workspace: Workspace[Any], *, unsafe_local: bool) -> AsyncIterator[Workspace[Any]]:
+async def _open(
+    workspace: Workspace[Any],
+    *,
+    unsafe_local: bool,
+    open_: Callable[[Workspace[Any]], Awaitable[None]] = Workspace.open,
+) -> AsyncIterator[Workspace[Any]]:
     workspace.unsafe_local = unsafe_local
     workspace.mcp_files = mcp_files()
-    await workspace.open()
+    await open_(workspace)
     try:
         yield workspace
     finally:

@@ -11,10 +11,18 @@ from agentorchestra.core.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from agentorchestra.cluster.jobs import Jobs
-    from agentorchestra.cluster.status import Standing, standing
+    from agentorchestra.cluster.reaching import until_reached
+    from agentorchestra.cluster.status import Standing, WorkerStanding, standing
     from agentorchestra.cluster.worker import Worker
 
-_PLACES = {"Jobs": "jobs", "Worker": "worker", "Standing": "status", "standing": "status"}
+_PLACES = {
+    "Jobs": "jobs",
+    "Standing": "status",
+    "Worker": "worker",
+    "WorkerStanding": "status",
+    "standing": "status",
+    "until_reached": "reaching",
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -38,4 +46,4 @@ def __getattr__(name: str) -> Any:
         ) from None
 
 
-__all__ = ["Jobs", "Standing", "Worker", "standing"]
+__all__ = ["Jobs", "Standing", "Worker", "WorkerStanding", "standing", "until_reached"]

@@ -154,7 +154,12 @@ class Jobs:
         await self.close()
 
     async def open(self) -> None:
-        """Connect; make DBOS's tables where they are missing."""
+        """Connect; make DBOS's tables where they are missing.
+
+        Raises:
+            StoreUnavailableError: if the database is away.
+            ClusterError: if its user may not.
+        """
         await asyncio.to_thread(self._open)
 
     def _open(self) -> None:
@@ -172,6 +177,8 @@ class Jobs:
             )
         except sqlalchemy.exc.SQLAlchemyError as exc:
             self._engine.dispose()
+            if (away := self._store.away(exc)) is not None:
+                raise away from None
             reason = str(getattr(exc, "orig", exc)).splitlines()[0]
             raise ClusterError(
                 f"the queue in {self._store.address.shown} cannot be opened ({reason}); the user needs the right to "
@@ -255,6 +262,13 @@ class Jobs:
         return await self._open_client.list_workflows_async(
             status=["SUCCESS", "ERROR"], application_name=NAME, limit=limit, sort_desc=True
         )
+
+    async def takers(self) -> frozenset[str]:
+        """Return who has jobs at work."""
+        pending = await self._open_client.list_workflows_async(
+            status="PENDING", application_name=NAME, load_input=False, load_output=False
+        )
+        return frozenset(job.executor_id for job in pending if job.executor_id)
 
     async def put_back(self, executor: str, *, job: str | None = None) -> list[str]:
         """Queue the jobs again that a worker had, which is dead or gives them up; return their runs.

@@ -1,8 +1,13 @@
-"""Which workers live. Each holds a lock of the database as long as its connection lasts; nothing here is timed.
+"""Which workers live: each holds a lock of the database as long as its connection lasts, and beats in its row.
 
-A worker whose lock is free is dead, or cut off: another one takes its jobs over, and removes its row. Whoever comes
-back and finds its row gone has lost its runs and ends itself. What a driver that is only cut off still writes is
+A worker whose lock is free is dead, or cut off. One whose last beat is older than its lease is stopped, or hangs: its
+own event loop makes the beats, so its connection proves nothing. Either way another worker takes its jobs over, and
+removes its row. Whoever comes back and finds its row taken has lost its runs and ends itself. What it still writes is
 refused by the log, which goes by epochs.
+
+Beats are in the database's time, so no worker's clock matters. The database's own clock may be set: forward, and nobody
+is dead before its next beat was waited for; back, and whoever is silent for its lease by the clock of the one who
+looks, is dead.
 """
 
 from __future__ import annotations
@@ -12,7 +17,6 @@ import contextlib
 import json
 import os
 import socket
-import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import psycopg
 
+from agentorchestra.core.clock import Clock, SystemClock
 from agentorchestra.core.errors import LostLockError, OtherWorkerError, StoreError
 from agentorchestra.core.ids import sha256_json
 from agentorchestra.core.settings import Settings
@@ -28,7 +33,16 @@ from agentorchestra.log.store import PostgresStore
 T = TypeVar("T")
 
 LOOK_S = 0.25
-"""Time between two looks at the others' locks."""
+"""Time between two looks at the others' locks and beats."""
+
+BEAT_S = 1.0
+"""Time between two beats, at most a third of the lease."""
+
+MISSED = 3
+"""Beats that a worker has missed when `status` says that it does not answer."""
+
+WATCHED_S = 5.0
+"""A worker whose beat is too old must have been watched for so long, or half its lease, without a beat."""
 
 ANSWER_S = 5.0
 """How long the database may take for an answer until the connection counts as lost."""
@@ -53,10 +67,14 @@ OWN_SETTINGS = frozenset(
 )
 """Settings in which workers may differ: they are about one machine. Runs name their application themselves."""
 
+VANISHED_S = 30.0
+"""After how long the server ends the connection of a machine that vanished, or after the lease if that is shorter."""
+
 _TABLES = """
 CREATE TABLE IF NOT EXISTS {schema}.members (
     id text PRIMARY KEY, about jsonb NOT NULL, since timestamptz NOT NULL DEFAULT now()
 );
+CREATE TABLE IF NOT EXISTS {schema}.leader (place integer PRIMARY KEY, member text NOT NULL);
 CREATE TABLE IF NOT EXISTS {schema}.requests (
     id text PRIMARY KEY, model text NOT NULL, member text NOT NULL, began timestamptz NOT NULL,
     over boolean NOT NULL DEFAULT false
@@ -64,14 +82,60 @@ CREATE TABLE IF NOT EXISTS {schema}.requests (
 CREATE INDEX IF NOT EXISTS requests_of_models ON {schema}.requests (model, began)
 """
 
-_ALIVE = """
+# Not in one statement with the tables: it locks out whoever reads the members, so it runs only where they lack these.
+_LACKS_BEATS = """
+SELECT NOT EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass(%s) AND attname = 'beats')
+"""
+_ADD_BEATS = """
+ALTER TABLE {schema}.members
+ADD COLUMN beats bigint, ADD COLUMN beat timestamptz, ADD COLUMN lease_s double precision, ADD COLUMN taker text
+"""
+
+_JOIN = """
+INSERT INTO {schema}.members (id, about, beats, beat, lease_s)
+VALUES (%(id)s, %(about)s, 1, clock_timestamp(), %(lease_s)s)
+"""
+
+_BEAT = """
+UPDATE {schema}.members SET beats = beats + 1, beat = clock_timestamp() WHERE id = %s AND taker IS NULL RETURNING id
+"""
+
+_THERE = "SELECT id FROM {schema}.members WHERE id = %s AND taker IS NULL"
+
+# Of two that take at the same time the second one waits for the first one's commit, and then finds the row taken. A
+# beat that comes in between counts. Whoever is taken itself takes nobody.
+_TAKE = """
+UPDATE {schema}.members m SET taker = %(taker)s
+WHERE m.id = %(id)s AND m.beats IS NOT DISTINCT FROM %(beats)s
+AND (m.taker IS NULL OR m.taker = %(taker)s OR NOT EXISTS (SELECT 1 FROM {schema}.members t WHERE t.id = m.taker))
+AND EXISTS (SELECT 1 FROM {schema}.members o WHERE o.id = %(taker)s AND o.taker IS NULL)
+RETURNING m.id
+"""
+
+_LEADS = """
+SELECT EXISTS (SELECT 1 FROM {schema}.members m WHERE m.id = %(id)s AND m.taker IS NULL)
+AND EXISTS (SELECT 1 FROM {schema}.leader l WHERE l.member = %(id)s)
+"""
+
+# A leader leads as long as it is a member: whoever takes its runs over takes that from it too.
+_LEAD = """
+INSERT INTO {schema}.leader AS l (place, member)
+SELECT 1, m.id FROM {schema}.members m WHERE m.id = %(id)s AND m.taker IS NULL
+ON CONFLICT (place) DO UPDATE SET member = excluded.member
+WHERE NOT EXISTS (SELECT 1 FROM {schema}.members o WHERE o.id = l.member AND o.taker IS NULL)
+RETURNING l.member
+"""
+
+# Members of versions without beats have NULL there, or no such columns: their lock alone tells whether they live.
+_LOOK = """
 SELECT m.id, m.about, extract(epoch FROM now() - m.since), EXISTS (
     SELECT 1 FROM pg_locks l
     WHERE l.locktype = 'advisory' AND l.granted AND l.objsubid = 1
     AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())
     AND ((l.classid::bigint << 32) | l.objid::bigint) = hashtextextended(m.id, 0)
-), extract(epoch FROM now() - pg_postmaster_start_time())
-FROM {schema}.members m ORDER BY m.since, m.id
+), (j ->> 'beats')::bigint, extract(epoch FROM now() - (j ->> 'beat')::timestamptz),
+(j ->> 'lease_s')::double precision, j ->> 'taker', extract(epoch FROM now() - pg_postmaster_start_time())
+FROM {schema}.members m, to_jsonb(m) j ORDER BY m.since, m.id
 """
 
 
@@ -82,18 +146,46 @@ class Member(NamedTuple):
         id: of this process; the queue knows it by this.
         about: host, pid, kind, version, concurrency, tags, and a digest of each setting.
         since_s: for how long.
-        alive: whether it holds its lock.
+        locked: whether it holds its lock.
+        beats: how many it has made; None for a version that makes none.
+        silent_s: how old its last beat is.
+        lease_s: how old that may be.
+        taker: who takes its runs over.
     """
 
     id: str
     about: dict[str, Any]
     since_s: float
-    alive: bool
+    locked: bool
+    beats: int | None
+    silent_s: float | None
+    lease_s: float | None
+    taker: str | None
+
+    @property
+    def overdue(self) -> bool:
+        """Whether its last beat is older than its lease."""
+        return self.silent_s is not None and self.lease_s is not None and self.silent_s >= self.lease_s
+
+    @property
+    def missing(self) -> bool:
+        """Whether several of its beats did not come: it is stopped, hangs, or its machine is busy beyond measure."""
+        return self.silent_s is not None and self.silent_s >= MISSED * beat_s(self.lease_s or 0.0)
+
+    @property
+    def alive(self) -> bool:
+        """Whether it holds its lock, and beats."""
+        return self.locked and not self.overdue and self.taker is None
 
     @property
     def name(self) -> str:
         """What people call it."""
         return f"{self.about['kind']} {self.about['host']}:{self.about['pid']}"
+
+
+def beat_s(lease_s: float) -> float:
+    """Return the seconds between two beats."""
+    return min(lease_s / 3, BEAT_S)
 
 
 def digests(settings: Settings) -> dict[str, str]:
@@ -109,10 +201,13 @@ class Members:
         store: open.
         schema: of DBOS's tables.
         about: see Member.
-        lease_s: after how long the server notices that a machine has vanished.
+        lease_s: for how long it may be silent until others take its runs over.
+        clock: its own, by which it watches the others.
     """
 
-    def __init__(self, store: PostgresStore, schema: str, about: dict[str, Any], *, lease_s: float) -> None:
+    def __init__(
+        self, store: PostgresStore, schema: str, about: dict[str, Any], *, lease_s: float, clock: Clock | None = None
+    ) -> None:
         self.id = uuid.uuid4().hex
         self._store = store
         self._schema = schema
@@ -120,9 +215,13 @@ class Members:
         self._about = {"host": socket.gethostname(), "pid": os.getpid(), **about}
         self._connection: psycopg.Connection[Any] | None = None
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="members")
+        self._clock = clock or SystemClock()
         self._free: dict[str, int] = {}
+        self._heard: dict[str, tuple[int | None, float]] = {}  # the last beat of each other one, and when it was seen
+        self._locks: set[str] = set()  # of the dead that this process takes over
+        self._joined = False
+        self._returned = False  # the connection is a new one, and nobody has looked yet
         self._quiet_until = 0.0
-        self._leads = False
         self._up_s = 0.0  # how long the server is up
 
     # -- life ------------------------------------------------------------------------------------------------------
@@ -137,15 +236,20 @@ class Members:
 
     def _join(self) -> None:
         connection = self._connected()
+        self._returned = False
         with connection.transaction():
             # One at a time, or two could pass each other by.
             connection.execute("SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))", (f"{self._schema} members",))
             connection.execute(_TABLES.format(schema=self._schema))
+            (lacks,) = connection.execute(_LACKS_BEATS, (f"{self._schema}.members",)).fetchone() or (True,)
+            if lacks:
+                connection.execute(_ADD_BEATS.format(schema=self._schema))
             for other in self._look():
                 if other.alive:
                     _compare(self._about, other)
-            query = f"INSERT INTO {self._schema}.members (id, about) VALUES (%s, %s)"
-            connection.execute(query, (self.id, json.dumps(self._about)))
+            row = {"id": self.id, "about": json.dumps(self._about), "lease_s": self._lease_s}
+            connection.execute(_JOIN.format(schema=self._schema), row)
+        self._joined = True
 
     async def leave(self) -> None:
         """Give the lock back."""
@@ -157,11 +261,28 @@ class Members:
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
-                connection.execute(f"DELETE FROM {self._schema}.members WHERE id = %s", (self.id,))
+                # Whoever takes this one over removes the row itself, when the runs are queued again.
+                query = f"DELETE FROM {self._schema}.members WHERE id = %s AND taker IS NULL"
+                connection.execute(query, (self.id,))
             finally:
                 connection.close()
 
     # -- watching --------------------------------------------------------------------------------------------------
+
+    async def beat(self) -> None:
+        """Note that the event loop of this process goes on; nothing happens while the connection is lost.
+
+        Raises:
+            LostLockError: if this one counts as dead with the others.
+            ConnectionError: if the database is away.
+        """
+        await self._asked(self._beat)
+
+    def _beat(self) -> None:
+        if self._connection is None:
+            return  # whoever comes back does so in `dead`, which beats too
+        if self._connection.execute(_BEAT.format(schema=self._schema), (self.id,)).fetchone() is None:
+            raise self._lost()
 
     async def dead(self) -> list[Member]:
         """Return the members that are dead; each belongs to this process now, until `buried`.
@@ -173,29 +294,56 @@ class Members:
         return await self._asked(self._dead)
 
     def _dead(self) -> list[Member]:
-        away = self._connection is None
-        connection = self._connected()
+        self._connected()
+        back, self._returned = self._returned, False
+        if back:
+            self._beat()
         rows = self._look()
-        if all(row.id != self.id for row in rows):
-            raise LostLockError(
-                "this worker was cut off from the database and its runs were taken over by others; it ends. Start it "
-                "again: nothing is lost"
-            )
-        if away or self._up_s < QUIET_S:
-            self._quiet_until = time.monotonic() + QUIET_S
-        if time.monotonic() < self._quiet_until:
+        if all(row.id != self.id or row.taker is not None for row in rows):
+            raise self._lost()
+        now = self._clock.monotonic()
+        if back or self._up_s < QUIET_S:
+            self._quiet_until = now + QUIET_S
+        if now < self._quiet_until:
             self._free.clear()
+            self._heard.clear()
             return []
+        others = [row for row in rows if row.id != self.id]
         # Twice in a row: a connection that broke alone is made again within one look.
-        self._free = {row.id: self._free.get(row.id, 0) + 1 for row in rows if not row.alive}
-        found = []
-        for row in rows:
-            if self._free.get(row.id, 0) < 2:
-                continue
-            taken = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (row.id,)).fetchone()
-            if taken is not None and taken[0]:
-                found.append(row)
-        return found
+        self._free = {row.id: self._free.get(row.id, 0) + 1 for row in others if not row.locked}
+        self._heard = {row.id: self._hear(row, now) for row in others}
+        living = {row.id for row in others}
+        return [row for row in others if (row.taker is None or row.taker not in living) and self._is_taken(row, now)]
+
+    def _hear(self, row: Member, now: float) -> tuple[int | None, float]:
+        """Return the last beat of another member, and when this process saw it first."""
+        before = self._heard.get(row.id)
+        return before if before is not None and before[0] == row.beats else (row.beats, now)
+
+    def _is_silent(self, row: Member, now: float) -> bool:
+        """Return True if a member is dead though it holds its lock."""
+        if row.lease_s is None:
+            return False
+        watched_s = now - self._heard[row.id][1]
+        return watched_s >= row.lease_s or (row.overdue and watched_s >= min(row.lease_s / 2, WATCHED_S))
+
+    def _is_taken(self, row: Member, now: float) -> bool:
+        """Take a member if it is dead; return whether this process did."""
+        assert self._connection is not None
+        free = row.id in self._locks or self._free.get(row.id, 0) >= 2
+        if not (self._is_silent(row, now) or (free and self._lock(row.id))):
+            return False
+        values = {"taker": self.id, "id": row.id, "beats": row.beats}
+        if self._connection.execute(_TAKE.format(schema=self._schema), values).fetchone() is not None:
+            return True
+        self._unlock(row.id)
+        return False
+
+    def _lost(self) -> LostLockError:
+        return LostLockError(
+            f"this worker was stopped for longer than its lease (lease_s, {self._lease_s:g} s) or cut off from the "
+            "database and its runs were taken over by others; it ends. Start it again: nothing is lost"
+        )
 
     async def bury(self, member: Member) -> None:
         """Remove a dead member whose jobs are queued again.
@@ -206,10 +354,28 @@ class Members:
         await self._asked(lambda: self._bury(member.id))
 
     def _bury(self, member: str) -> None:
-        connection = self._connected()
-        connection.execute(f"DELETE FROM {self._schema}.members WHERE id = %s", (member,))
-        connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (member,))
+        self._connected().execute(f"DELETE FROM {self._schema}.members WHERE id = %s", (member,))
+        self._unlock(member)
         self._free.pop(member, None)
+        self._heard.pop(member, None)
+
+    def _lock(self, member: str) -> bool:
+        """Take the lock of a dead member: it must not come back until it is buried."""
+        assert self._connection is not None
+        query = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
+        if member not in self._locks and self._connection.execute(query, (member,)).fetchone() == (True,):
+            self._locks.add(member)
+        return member in self._locks
+
+    def _unlock(self, member: str) -> None:
+        assert self._connection is not None
+        if member in self._locks:
+            self._connection.execute("SELECT pg_advisory_unlock(hashtextextended(%s, 0))", (member,))
+            self._locks.discard(member)
+
+    async def ids(self) -> frozenset[str]:
+        """Return who is there, dead or alive; ConnectionError while the database is away."""
+        return await self._asked(lambda: frozenset(row.id for row in self._looked()))
 
     async def leads(self) -> bool:
         """Return True in one of the members at a time: it does what is to be done once for all of them."""
@@ -221,11 +387,10 @@ class Members:
     def _lead(self) -> bool:
         if self._connection is None:
             return False  # whoever comes back does so in `dead`
-        if not self._leads:
-            query = "SELECT pg_try_advisory_lock(hashtextextended(%s, 0))"
-            taken = self._connection.execute(query, (f"{self._schema} leader",)).fetchone()
-            self._leads = bool(taken is not None and taken[0])
-        return self._leads
+        about = {"id": self.id}
+        if self._connection.execute(_LEADS.format(schema=self._schema), about).fetchone() == (True,):
+            return True
+        return self._connection.execute(_LEAD.format(schema=self._schema), about).fetchone() is not None
 
     # -- the connection --------------------------------------------------------------------------------------------
 
@@ -247,32 +412,52 @@ class Members:
         try:
             connection.autocommit = True
             connection.execute(f"SET statement_timeout TO '{ANSWER_S:g}s'")
-            # The server gives the lock of a machine that vanished free within the lease of its runs.
-            idle, step = max(1, round(self._lease_s / 2)), max(1, round(self._lease_s / 10))
+            # The server gives the lock of a machine that vanished free within this time: it may come back.
+            vanished_s = min(self._lease_s, VANISHED_S)
+            idle, step = max(1, round(vanished_s / 2)), max(1, round(vanished_s / 10))
             for name, value in (("idle", idle), ("interval", step), ("count", 3)):
                 connection.execute(f"SET tcp_keepalives_{name} TO {value}")
-            connection.execute(f"SET tcp_user_timeout TO '{max(1, round(self._lease_s * 0.8))}s'")
+            connection.execute(f"SET tcp_user_timeout TO '{max(1, round(vanished_s * 0.8))}s'")
             taken = connection.execute("SELECT pg_try_advisory_lock(hashtextextended(%s, 0))", (self.id,)).fetchone()
             if taken is None or not taken[0]:
+                if (
+                    self._joined
+                    and connection.execute(_THERE.format(schema=self._schema), (self.id,)).fetchone() is None
+                ):
+                    raise self._lost()
                 # The server has not noticed yet that the old connection is gone, or somebody takes this one over.
                 raise psycopg.OperationalError("the lock is not free yet")
         except BaseException:
             connection.close()
             raise
         self._connection = connection
-        self._leads = False
+        self._returned = True
         return connection
+
+    def _is_lost(self, connection: psycopg.Connection[Any]) -> bool:
+        return connection.execute(_THERE.format(schema=self._schema), (self.id,)).fetchone() is None
 
     def _drop(self) -> None:
         connection, self._connection = self._connection, None
+        self._locks.clear()
         if connection is not None:
             connection.close()
 
+    def _looked(self) -> list[Member]:
+        self._connected()
+        return self._look()
+
     def _look(self) -> list[Member]:
         assert self._connection is not None
-        rows = self._connection.execute(_ALIVE.format(schema=self._schema)).fetchall()
-        self._up_s = float(rows[0][4]) if rows else 0.0
-        return [Member(str(row[0]), row[1], float(row[2]), bool(row[3])) for row in rows]
+        rows = self._connection.execute(_LOOK.format(schema=self._schema)).fetchall()
+        self._up_s = float(rows[0][-1]) if rows else 0.0
+        return [_member(row) for row in rows]
+
+
+def _member(row: tuple[Any, ...]) -> Member:
+    member, about, since_s, locked, beats, silent_s, lease_s, taker, _ = row
+    silent_s = None if silent_s is None else float(silent_s)
+    return Member(str(member), about, float(since_s), bool(locked), beats, silent_s, lease_s, taker)
 
 
 def members_of(store: PostgresStore, schema: str) -> list[Member]:
@@ -281,8 +466,7 @@ def members_of(store: PostgresStore, schema: str) -> list[Member]:
         connection.autocommit = True
         if connection.execute("SELECT to_regclass(%s)", (f"{schema}.members",)).fetchone()[0] is None:
             return []
-        rows = connection.execute(_ALIVE.format(schema=schema)).fetchall()
-    return [Member(str(row[0]), row[1], float(row[2]), bool(row[3])) for row in rows]
+        return [_member(row) for row in connection.execute(_LOOK.format(schema=schema)).fetchall()]
 
 
 def _compare(own: dict[str, Any], other: Member) -> None:

@@ -20,7 +20,10 @@ class WorkerStanding(BaseModel, frozen=True):
     """A worker.
 
     Attributes:
-        alive: whether it holds its lock; a dead one is gone as soon as another worker has taken its runs over.
+        alive: whether it holds its lock, and has answered within its lease; a dead one is gone as soon as another
+            worker has taken its runs over.
+        silent_s: for how long it has not answered, where several of its beats did not come; else None.
+        lease_s: for how long it may be silent; None for a version that makes no beats.
         runs: that it has taken.
     """
 
@@ -33,6 +36,8 @@ class WorkerStanding(BaseModel, frozen=True):
     tags: tuple[str, ...]
     since_s: float
     alive: bool
+    silent_s: float | None = None
+    lease_s: float | None = None
     runs: tuple[str, ...]
 
 
@@ -85,6 +90,8 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
                 id=one.id,
                 since_s=round(one.since_s, 1),
                 alive=one.alive,
+                silent_s=round(one.silent_s, 1) if one.missing and one.silent_s is not None else None,
+                lease_s=one.lease_s,
                 runs=tuple(
                     run_of(job.workflow_id)
                     for job in under_way

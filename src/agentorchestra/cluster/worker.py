@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import importlib
 import logging
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -25,13 +26,15 @@ from agentorchestra.cluster.jobs import (
     queues_of,
     run_of,
 )
-from agentorchestra.cluster.members import LOOK_S, Members, digests
+from agentorchestra.cluster.members import LOOK_S, Members, beat_s, digests
 from agentorchestra.cluster.parts import Parts
+from agentorchestra.cluster.reaching import until_reached
 from agentorchestra.cluster.requests import RequestLimits
 from agentorchestra.core.clock import SystemClock
 from agentorchestra.core.errors import (
     AgentOrchestraError,
     FencedError,
+    LostLockError,
     StoreError,
     StoreUnavailableError,
     UnknownRunError,
@@ -60,6 +63,43 @@ _ORPHANS_S = 5.0
 
 _TIDY_S = 600.0
 """Time between looks for jobs that can be forgotten."""
+
+
+class Suspects:
+    """Runs whose last driver ended without progress, until they make some: one of them may have ended it.
+
+    After one such end they begin together, so that a worker that only stopped is followed at once. After two each
+    begins alone: a run that ends its workers is not to have others counted as guilty with it.
+    """
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Condition()
+        self._begun = 0
+        self._alone = False
+        self._waiting = 0  # to begin alone: nobody passes them
+
+    @asynccontextmanager
+    async def begun(self, *, alone: bool) -> AsyncIterator[None]:
+        """Wait until a run may begin; the block lasts until it has made progress."""
+        async with self._changed:
+            if alone:
+                self._waiting += 1
+                try:
+                    await self._changed.wait_for(lambda: not self._begun)
+                finally:
+                    self._waiting -= 1
+                    self._changed.notify_all()
+            else:
+                await self._changed.wait_for(lambda: not (self._alone or self._waiting))
+            self._begun += 1
+            self._alone = alone
+        try:
+            yield
+        finally:
+            self._begun -= 1
+            self._alone = self._alone and not alone
+            async with self._changed:
+                self._changed.notify_all()
 
 
 class Worker:
@@ -96,11 +136,11 @@ class Worker:
         schema = dbos_schema(self._store)
         self._members = Members(self._store, schema, about, lease_s=ws.settings.lease_s)
         self._requests = RequestLimits(self._store, schema, self._members.id, ws.settings.cluster.limits)
-        # Runs whose last driver ended without progress, until they make some: one of them may have ended it, and the
-        # others are not to be counted as guilty with it.
-        self._suspects = {False: asyncio.Lock(), True: asyncio.Lock()}  # runs wait for their parts: True is for those
+        self._suspects = {False: Suspects(), True: Suspects()}  # runs wait for their parts: True is for those
         self._seen: set[str] = set()  # unfinished runs that are known to have a job
         self._stopping = asyncio.Event()
+        self._beating: asyncio.Task[None] | None = None  # until what is under way has ended
+        self._taken = False  # others have its runs
         self._present = asyncio.Event()  # the database answers
 
     @property
@@ -120,19 +160,21 @@ class Worker:
 
         Raises:
             OtherWorkerError: if the workers that are there have another version or other settings.
-            LostLockError: if it was cut off from the database and others have taken its runs over.
+            StoreUnavailableError: if the database stays away while it starts.
+            LostLockError: if it was stopped or cut off from the database, and others have taken its runs over.
         """
-        await self._jobs.open()
+        await until_reached(self._jobs.open, lambda: self._ws.settings.database_retry_s)
         engine = engine_of(self._store)
         # While the database is away DBOS says so five times in a second; `_watch` says it once.
         said = logging.getLogger("dbos")
         said.addFilter(self._worth_saying)
         self._present.set()
         try:
-            await self._members.join()
+            await self._warm()  # what it imports keeps the loop from beating: nobody knows this worker yet
+            await until_reached(self._join, lambda: self._ws.settings.database_retry_s)
+            self._beating = asyncio.create_task(self._beat(), name="cluster:beat")
             self._ws.models.everywhere = self._requests.place
             self._ws.engine.elsewhere = self._parts
-            await self._warm()
             queues = queues_of(self.tags, self._ws.settings)
             await self._jobs.register(queues, concurrency=self._concurrency)
             config: DBOSConfig = {
@@ -157,7 +199,7 @@ class Worker:
             DBOS.launch()  # inside this loop: jobs are coroutines of it
             if started is not None:
                 started.set()
-            await self._work()
+            await self._work(self._beating)
         finally:
             await self._end()
             said.removeFilter(self._worth_saying)
@@ -170,6 +212,12 @@ class Worker:
             record.msg, record.args = said + error, ()
         return self._present.is_set()
 
+    async def _join(self) -> None:
+        try:
+            await self._members.join()
+        except ConnectionError as exc:
+            raise StoreUnavailableError(f"cannot connect to the database {self._store.address.shown} ({exc})") from None
+
     async def _warm(self) -> None:
         """Import now what the first run would import: whoever takes runs over has no time for it."""
         with contextlib.suppress(AgentOrchestraError):  # what is wrong with the settings, the first run is told
@@ -177,7 +225,7 @@ class Worker:
             if isinstance(self._ws.models.client(self._ws.settings.model), PydanticAIClient):
                 await asyncio.to_thread(importlib.import_module, "agentorchestra.models.wire")
 
-    async def _work(self) -> None:
+    async def _work(self, beating: asyncio.Task[None]) -> None:
         loops = [
             asyncio.create_task(one, name=f"cluster:{name}")
             for name, one in (
@@ -187,9 +235,12 @@ class Worker:
             )
         ]
         try:
-            done, _ = await asyncio.wait(loops, return_when=asyncio.FIRST_COMPLETED)
+            done, _ = await asyncio.wait([*loops, beating], return_when=asyncio.FIRST_COMPLETED)
             for one in done:
                 one.result()
+        except LostLockError:
+            self._taken = True
+            raise
         finally:
             for one in loops:
                 one.cancel()
@@ -202,13 +253,24 @@ class Worker:
         await self._hand_on(0.0 if cut_off else self._ws.settings.cluster.hand_on_s)
         await asyncio.to_thread(partial(DBOS.destroy, destroy_registry=True))
         try:
-            await self._jobs.put_back(self.id)
+            await self._give_up()
         finally:
+            await self._stop_beating()
             self._ws.models.everywhere = self._ws.engine.elsewhere = None
             await self._parts.close()
             await self._requests.close()
             await self._members.leave()
             await self._jobs.close()
+
+    async def _stop_beating(self) -> None:
+        if self._beating is not None:
+            self._beating.cancel()
+            await asyncio.gather(self._beating, return_exceptions=True)
+
+    async def _give_up(self, job: str | None = None) -> None:
+        """Queue the jobs of this worker again, or one of them; what others took over is theirs to queue."""
+        if not self._taken:
+            await self._jobs.put_back(self.id, job=job)
 
     async def _hand_on(self, within_s: float) -> None:
         """Let effects under way end, for so many seconds; their runs stay `running`, for the next driver."""
@@ -248,7 +310,7 @@ class Worker:
             except AgentOrchestraError as exc:
                 logger.warning("run %s cannot go on here: %s", run_id, exc)
                 return {"error": str(exc), "error_type": type(exc).__name__}
-        await self._jobs.put_back(self.id, job=job)
+        await self._give_up(job)
         await asyncio.Event().wait()  # it is another worker's now; this body ends with the process
         raise AssertionError("unreachable")
 
@@ -264,9 +326,10 @@ class Worker:
                     raise FencedError(f"run {run_id} is driven by somebody else")
                 return asked
         # One that is over, or was stopped by somebody, stays as it is.
-        if not lost_drivers(await ws.store.load(run_id)):
+        lost = lost_drivers(await ws.store.load(run_id))
+        if not lost:
             return (await ws.take_up(run_id)).status
-        async with self._suspects[part]:
+        async with self._suspects[part].begun(alone=lost > 1):
             driving = asyncio.create_task(ws.take_up(run_id), name=f"cluster:{run_id}")
             while not (driving.done() or self._parts.follows(run_id)) and lost_drivers(await ws.store.load(run_id)):
                 await asyncio.wait({driving}, timeout=_AGAIN_S)
@@ -281,6 +344,18 @@ class Worker:
 
     # -- the others ------------------------------------------------------------------------------------------------
 
+    async def _beat(self) -> None:
+        """Tell the others that this loop goes on, for ever; `_watch` may wait for what a dead one holds."""
+        while True:
+            try:
+                await self._members.beat()
+            except ConnectionError:
+                pass  # `_watch` meets it too, and says it
+            except LostLockError:
+                self._taken = True
+                raise
+            await asyncio.sleep(beat_s(self._ws.settings.lease_s))
+
     async def _watch(self) -> None:
         """Take over the jobs of dead workers, for ever."""
         while True:
@@ -289,7 +364,10 @@ class Worker:
                 for member in await self._members.dead():
                     runs = await self._jobs.put_back(member.id)
                     await self._members.bury(member)
-                    logger.warning("%s is gone; %d of its runs are queued again", member.name, len(runs))
+                    how = "is gone"
+                    if member.locked:
+                        how = f"has not answered for {member.silent_s or 0.0:.1f} s"
+                    logger.warning("%s %s; %d of its runs are queued again", member.name, how, len(runs))
             except ConnectionError as exc:
                 if self._present.is_set():
                     self._present.clear()
@@ -309,6 +387,7 @@ class Worker:
             if not self._present.is_set() or not await self._members.leads():
                 continue
             try:
+                await self._put_back_orphans()
                 for run_id in [*await self._ws.due(), *await self._unqueued()]:
                     if run_id not in refused:
                         await self._queue(run_id, refused)
@@ -319,8 +398,15 @@ class Worker:
                     tidied = loop.time()
                     days = self._ws.settings.cluster.keep_jobs_days
                     await self._jobs.forget((datetime.now(UTC) - timedelta(days=days)).isoformat())
-            except StoreError as exc:
+            except (StoreError, ConnectionError) as exc:
                 logger.warning("which runs are due cannot be seen: %s", exc)
+
+    async def _put_back_orphans(self) -> None:
+        """Queue what workers took after they counted as dead: where only the loop hangs, the queue is still asked."""
+        takers = await self._jobs.takers()
+        for executor in takers - await self._members.ids() if takers else ():  # in this order: who takes has joined
+            runs = await self._jobs.put_back(executor)
+            logger.warning("a worker that does not answer took %d runs; they are queued again", len(runs))
 
     async def _queue(self, run_id: str, refused: set[str]) -> None:
         try:

@@ -88,6 +88,10 @@ class SettingsError(UsageError):
     """The settings file or environment holds a value that does not fit."""
 
 
+class LeaseError(SettingsError):
+    """A claim on a run would be over before its driver can prolong it."""
+
+
 class AppError(UsageError):
     """The user's application (`app = "module:workspace"`) cannot be loaded."""
 
@@ -253,7 +257,7 @@ class ClusterError(AgentOrchestraError):
 
 
 class LostLockError(ClusterError):
-    """A worker was cut off from the database, and others have taken its runs over: it ends itself."""
+    """A worker was stopped or cut off from the database, and others have taken its runs over: it ends itself."""
 
 
 class StoreError(AgentOrchestraError):
@@ -278,6 +282,10 @@ class StoreFullError(StoreError):
 
 class StoreUnavailableError(StoreError):
     """The database does not answer, does not exist, or does not let this user in."""
+
+
+class StoreRefusedError(StoreUnavailableError):
+    """The store's server answers and lets nobody in under this address: waiting does not help."""
 
 
 class ArtifactsError(StoreError):

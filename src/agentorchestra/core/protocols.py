@@ -296,6 +296,7 @@ class Owner(BaseModel, frozen=True):
     boot: str = ""  # the id of the machine's boot; "" where the system does not tell it
     space: str = ""  # its PID and time namespaces
     ticks: int | None = None  # when it was started, since the boot
+    booted: float | None = None  # when that was, by the machine's clock as it stood when this was noted
 
     def __str__(self) -> str:
         return f"{self.host}:{self.pid}:{self.started:.2f}"

@@ -964,4 +964,4 @@ class Settings(BaseModel, frozen=True, extra="forbid"):
     artifacts_options: ArtifactsOptions = ArtifactsOptions()
     tool_timeout_s: float = Field(default=120.0, gt=0)
     max_result_chars: int = Field(default=20_000, ge=200)
-    lease_s: float = Field(default=30.0, gt=0)
+    lease_s: float = Field(default=30.0, gt=0, allow_inf_nan=False)

@@ -14,9 +14,10 @@ from typing import TypeVar
 import psutil
 
 from agentorchestra.core.clock import Clock, SystemClock
-from agentorchestra.core.errors import FencedError, StoreError
+from agentorchestra.core.errors import FencedError, LeaseError, StoreError
 from agentorchestra.core.events import CancelRequested, new_event
 from agentorchestra.core.protocols import Job, Owner, Store
+from agentorchestra.log.store.machine import place, since_boot, wall
 from agentorchestra.runtime.part import Elsewhere
 from agentorchestra.runtime.run import Run, wait_for
 
@@ -26,12 +27,36 @@ _WATCH_S = 0.1
 """How often the store is asked whether another process committed (one cheap query per process, not per run)."""
 
 
+SHORTEST_LEASE_S = 1.0
+"""A lease is prolonged at a third of it, by a commit that waits for the disk, for other commits and for the loop."""
+
+
+def check_lease(lease_s: float) -> float:
+    """Return the length of a lease.
+
+    Raises:
+        LeaseError: if a commit may take longer.
+    """
+    if lease_s < SHORTEST_LEASE_S:
+        raise LeaseError(
+            f"lease_s = {lease_s:g} is shorter than a commit may take: runs would be taken from drivers that live; "
+            f"set it to {SHORTEST_LEASE_S:g} or more, or leave it out (30)"
+        )
+    return lease_s
+
+
 def owner_of(pid: int) -> Owner:
     """Return a living process of this machine as the owner of jobs."""
     started = psutil.Process(pid).create_time()
-    boot, space = _place()
+    boot, space = place()
     return Owner(
-        host=socket.gethostname(), pid=pid, started=started, boot=boot, space=space, ticks=_ticks(pid) if boot else None
+        host=socket.gethostname(),
+        pid=pid,
+        started=started,
+        boot=boot,
+        space=space,
+        ticks=_ticks(pid) if boot else None,
+        booted=wall() - since_boot() if boot else None,
     )
 
 
@@ -53,7 +78,7 @@ def is_dead(owner: Owner) -> bool:
     if (
         not owner.boot
         or owner.ticks is None
-        or (owner.host, owner.boot, owner.space) != (socket.gethostname(), *_place())
+        or (owner.host, owner.boot, owner.space) != (socket.gethostname(), *place())
     ):
         return False
     try:
@@ -65,18 +90,6 @@ def is_dead(owner: Owner) -> bool:
     # A pid that was given to another process has another start. /proc may hide what another user runs.
     ticks = _ticks(owner.pid)
     return ticks is not None and ticks != owner.ticks
-
-
-def _place() -> tuple[str, str]:
-    """Return the boot and the namespaces of this process; ("", "") where the system does not tell them."""
-    try:
-        if Path("/proc/self").readlink() != Path(str(os.getpid())):
-            return "", ""  # the /proc of another PID namespace
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
-        # Starts are counted by the clock of the time namespace.
-        return boot, " ".join(str(Path(f"/proc/self/ns/{one}").readlink()) for one in ("pid", "time"))
-    except OSError:
-        return "", ""
 
 
 def _ticks(pid: int) -> int | None:

@@ -186,14 +186,16 @@ class Workspace(Generic[Deps]):
         """Read the settings, open the store, register the components.
 
         Raises:
-            SettingsError, WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError.
+            SettingsError, LeaseError, WorkspaceNotWritableError, WorkspaceNewerError, WorkspaceCorruptError.
         """
         if self._open:
             return
         from agentorchestra.log.store.factory import store_for
+        from agentorchestra.runtime.engine import check_lease
 
         given = self.own.settings
         self.settings = load_settings(self.folder, self.preset) if given is None else with_preset(given, self.preset)
+        check_lease(self.settings.lease_s)
         if self.task_folder is not None:
             from agentorchestra.workspace.task_folder import read_task_folder, with_task
 

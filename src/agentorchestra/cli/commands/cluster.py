@@ -8,6 +8,7 @@ import os
 import signal
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -36,6 +37,10 @@ from agentorchestra.core.budget import Budget
 from agentorchestra.core.errors import UsageError
 from agentorchestra.core.protocols import Acceptance
 from agentorchestra.core.spec import RunSpec
+from agentorchestra.workspace import Workspace
+
+if TYPE_CHECKING:
+    from agentorchestra.cluster import WorkerStanding
 
 _DATABASE = "AGENTORCHESTRA_DATABASE"
 
@@ -191,15 +196,19 @@ def worker(concurrency: int, tags: str, unsafe_local: bool, folder: Path) -> int
     """Drive the runs that are queued in the database, until Ctrl-C or SIGTERM.
 
     When it is told to stop, what is under way ends within `cluster.hand_on_s` seconds, and other workers go on with its
-    runs. When it dies, they do too.
+    runs. When it dies, stops or hangs, they do too. While the database is away, also at the start, it waits for
+    `database_retry_s` seconds.
     """
-    from agentorchestra.cluster import Worker
+    from agentorchestra.cluster import Worker, until_reached
 
     if unsafe_local:
         warn_unsafe()
 
     async def work() -> None:
-        async with opened(folder, unsafe_local=unsafe_local) as workspace:
+        async def open_(workspace: Workspace[Any]) -> None:
+            await until_reached(workspace.open, lambda: workspace.settings.database_retry_s)
+
+        async with opened(folder, unsafe_local=unsafe_local, open_=open_) as workspace:
             made = Worker(workspace, concurrency=concurrency, tags=tags.split(","))
             loop = asyncio.get_running_loop()
             for one in (signal.SIGINT, signal.SIGTERM):
@@ -252,8 +261,7 @@ async def status(as_json: bool, folder: Path) -> int:
     for one in found.workers:
         what = f"{one.kind} {one.host}:{one.pid} {one.version}"
         tagged = f", tags {', '.join(one.tags)}" if one.tags else ""
-        gone = "" if one.alive else ", gone: its runs are about to be taken over"
-        emit(clean(f"  {what}: {plural(len(one.runs), 'run')} of {one.concurrency} a queue{tagged}{gone}"))
+        emit(clean(f"  {what}: {plural(len(one.runs), 'run')} of {one.concurrency} a queue{tagged}{_liveness(one)}"))
     emit(f"{plural(sum(found.queues.values()), 'run')} queued")
     for queue, count in found.queues.items():
         emit(clean(f"  {queue}: {count}"))
@@ -261,6 +269,16 @@ async def status(as_json: bool, folder: Path) -> int:
     for refused in found.refused:
         emit(clean(f"{refused.run_id} could not be driven: {refused.error}"))
     return 0
+
+
+def _liveness(worker: WorkerStanding) -> str:
+    """Return what is wrong with a worker, "" for one that lives."""
+    follows = "its runs are about to be taken over"
+    silent = "" if worker.silent_s is None else f", has not answered for {worker.silent_s:.0f} s"
+    if worker.alive:
+        when = f": its runs are taken over {worker.lease_s:g} s after its last beat"
+        return f"{silent}{when}" if worker.silent_s is not None else ""
+    return f"{silent}: {follows}" if silent else f", gone: {follows}"
 
 
 __all__ = ["status", "submit", "worker"]

@@ -371,6 +371,10 @@ class Database(ABC):
     def _now(self) -> ColumnElement[float]:
         """Return the database's clock: seconds since 1970."""
 
+    def _lease_now(self, owner: ColumnElement[Any]) -> ColumnElement[float]:
+        """Return the clock that leases of an owner are counted by, in seconds since 1970."""
+        return self._now()
+
     @abstractmethod
     def _insert(self, table: Table) -> Any:
         """Return the dialect's INSERT, which knows what to do with a row that is there already."""

@@ -36,6 +36,7 @@ def store_for(settings: Settings, folder: Path) -> SqlStore:
         schema=settings.database_schema,
         retry_s=settings.database_retry_s,
         artifacts=artifacts_for(settings, folder),
+        lease_s=settings.lease_s,
     )
     _make(folder)
     return store

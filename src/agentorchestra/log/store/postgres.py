@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 import time
 import uuid
 import zlib
@@ -25,6 +26,7 @@ from agentorchestra.core.errors import (
     OtherArtifactsError,
     StoreError,
     StoreFullError,
+    StoreRefusedError,
     StoreUnavailableError,
     WorkspaceNotWritableError,
 )
@@ -106,6 +108,9 @@ SELECT pg_is_in_recovery(),
 _LOST = ("08", "57P01", "57P02", "57P03", "57P05", "25P03", "53300")
 """SQLSTATEs: the connection, a shutdown, a start, an idle session, a transaction that took too long, too many."""
 
+_UNKNOWN_HOST = (socket.EAI_NONAME, socket.EAI_NODATA)
+"""What is said of a host's name that there is not; where the servers of names are away it is another one."""
+
 _log = logging.getLogger("agentorchestra.store")
 
 
@@ -130,6 +135,8 @@ class PostgresStore(SqlStore):
         schema: the workspace's own; created where it is missing.
         retry_s: how long writes and reads wait for a database that is away, in seconds.
         artifacts: where large blobs are kept, None for the table `blobs`; one place for all who use this database.
+        lease_s: for how long a process that stops may hold runs: inside a transaction, which keeps others from taking
+            them, it is given no longer.
 
     Attributes:
         stopped_s: after how long without a word inside a transaction the server ends it, in seconds.
@@ -139,15 +146,23 @@ class PostgresStore(SqlStore):
         SettingsError, MissingExtraError.
     """
 
-    stopped_s = 15
+    stopped_s: float = 15
     look_s = 5.0
 
     def __init__(
-        self, url: str, *, schema: str = SCHEMA, retry_s: float = RETRY_S, artifacts: Artifacts | None = None
+        self,
+        url: str,
+        *,
+        schema: str = SCHEMA,
+        retry_s: float = RETRY_S,
+        artifacts: Artifacts | None = None,
+        lease_s: float | None = None,
     ) -> None:
         self.address = Address(url)
         self.schema = check_schema(schema)
         self.retry_s = retry_s
+        if lease_s is not None:
+            self.stopped_s = min(self.stopped_s, lease_s)
         place = f"{self.address.shown}, schema {self.schema}"
         super().__init__(place, workspace=f"in {place}", file=place, option="database_schema")
         self._artifacts = artifacts
@@ -175,7 +190,7 @@ class PostgresStore(SqlStore):
             # The server ends what this process cannot: a lock that is not given, a transaction it was stopped in.
             connection.execute(f"SET search_path TO {self.schema}")
             connection.execute(f"SET lock_timeout TO '{_LOCKED_S}s'")
-            connection.execute(f"SET idle_in_transaction_session_timeout TO '{self.stopped_s}s'")
+            connection.execute(f"SET idle_in_transaction_session_timeout TO '{self.stopped_s * 1000:.0f}ms'")
             connection.commit()
         return connection
 
@@ -434,6 +449,10 @@ class PostgresStore(SqlStore):
         # Without a code the connection broke, or could not be made.
         return cause.sqlstate is None or cause.sqlstate.startswith(_LOST)
 
+    def away(self, exc: BaseException) -> AgentOrchestraError | None:
+        """Return the error for a database that cannot be reached now, None if an exception says something else."""
+        return self._translate(exc) if self._is_lost(exc) else None
+
     def _is_conflict(self, exc: BaseException) -> bool:
         cause = exc.orig if isinstance(exc, DBAPIError) else exc
         return getattr(cause, "sqlstate", None) in ("40P01", "40001")
@@ -482,7 +501,7 @@ class PostgresStore(SqlStore):
                 )
             case "XX001" | "XX002":
                 return self._corrupt(reason)
-        if code.startswith("53"):
+        if code.startswith(_LOST):
             return self._unavailable(reason)
         return StoreError(f"the database {self.place} refused a write or a read: {type(cause).__name__}: {reason}")
 
@@ -498,12 +517,18 @@ class PostgresStore(SqlStore):
     def _not_connected(self, reason: str) -> StoreUnavailableError:
         shown = self.address.shown
         if "password" in reason or "authentication" in reason or "no pg_hba.conf entry" in reason:
-            return StoreUnavailableError(
+            return StoreRefusedError(
                 f"the database {shown} does not let this user in ({reason}); correct user and password in `database`, "
                 "PGPASSWORD or .pgpass"
             )
+        if 'role "' in reason and "does not exist" in reason:
+            return StoreRefusedError(
+                f"the database {shown} does not know this user ({reason}); correct the user in `database`"
+            )
+        if any(f"[Errno {number}]" in reason for number in _UNKNOWN_HOST):
+            return StoreRefusedError(f"the host of the database {shown} is not known ({reason}); correct `database`")
         if f'database "{self.address.name}" does not exist' in reason:
-            return StoreUnavailableError(
+            return StoreRefusedError(
                 f"there is no database {self.address.name!r} at {shown}; "
                 f"make it (createdb -E UTF8 {self.address.name}), or correct `database`"
             )

@@ -23,7 +23,7 @@ from agentorchestra.log.store.blobs import no_blob, verified
 from agentorchestra.log.store.database import AT_ONCE, READERS, Database
 from agentorchestra.log.store.inspection import Inspection, inspect
 from agentorchestra.log.store.patience import Patience
-from agentorchestra.log.store.schema import blobs, components, events, is_part, runs
+from agentorchestra.log.store.schema import blobs, components, events, is_part, jobs, runs
 
 T = TypeVar("T")
 
@@ -187,7 +187,9 @@ class Reader(Database):
         return await self._read(lambda connection: int(connection.execute(_COUNT).scalar_one()))
 
     async def run_states(self, *, parts: bool = False) -> list[RunState]:
-        return await self._read(lambda connection: deletion.run_states(connection, self._now(), parts=parts))
+        return await self._read(
+            lambda connection: deletion.run_states(connection, self._lease_now(jobs.c.owner), parts=parts)
+        )
 
     async def _read(self, read: Callable[[Connection], T]) -> T:
         def task() -> T:

@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from sqlalchemy import Connection, bindparam, func, insert, or_, select, update
+from sqlalchemy import Connection, Text, bindparam, func, insert, literal, or_, select, update
 
 from agentorchestra.core.components import ComponentChange
 from agentorchestra.core.events import Event, NewEvent
@@ -152,7 +152,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         limit: int | None = None,
         parts: bool = False,
     ) -> list[UnfinishedRun]:
-        statement = _UNFINISHED.add_columns((jobs.c.lease_until > self._now()).label("held"))
+        statement = _UNFINISHED.add_columns((jobs.c.lease_until > self._lease_now(jobs.c.owner)).label("held"))
         statement = statement.where(is_part(_RUNS.id) if parts else ~is_part(_RUNS.id))
         if runs is not None:
             statement = statement.where(_RUNS.id.in_(runs))
@@ -184,15 +184,17 @@ class SqlStore(Writer, Reader, Watcher, Store):
 
     async def claim(self, run: str, owner: Owner, *, lease_s: float, expect_epoch: int | None = None) -> int | None:
         held = jobs.c.run == run
+        over = jobs.c.lease_until <= self._lease_now(jobs.c.owner)
+        new = owner.model_dump_json()
         if expect_epoch is None:
             # A run without an owner is free whatever the clock says: it may have gone back since the release.
-            held &= or_(jobs.c.owner.is_(None), jobs.c.lease_until.is_(None), jobs.c.lease_until <= self._now())
+            held &= or_(jobs.c.owner.is_(None), jobs.c.lease_until.is_(None), over)
         else:
             held &= jobs.c.epoch == expect_epoch
         statement = (
             update(jobs)
             .where(held)
-            .values(epoch=jobs.c.epoch + 1, owner=owner.model_dump_json(), lease_until=self._now() + lease_s)
+            .values(epoch=jobs.c.epoch + 1, owner=new, lease_until=self._lease_now(literal(new, Text)) + lease_s)
             .returning(jobs.c.epoch)
         )
 
@@ -210,7 +212,7 @@ class SqlStore(Writer, Reader, Watcher, Store):
         prolonged = (
             update(jobs)
             .where(jobs.c.run == bindparam("held"), jobs.c.epoch == bindparam("under"), jobs.c.owner.is_not(None))
-            .values(lease_until=self._now() + lease_s)
+            .values(lease_until=self._lease_now(jobs.c.owner) + lease_s)
         )
 
         def prolong(connection: Connection) -> set[str]:
@@ -299,7 +301,9 @@ class SqlStore(Writer, Reader, Watcher, Store):
         if len(order) > 1:
             order = [one.id for one in await self.run_states() if one.id in set(runs)]
         return await self._in_parts(
-            lambda connection, part: deletion.delete_runs(connection, part, self._now()), order, deletion.AT_ONCE
+            lambda connection, part: deletion.delete_runs(connection, part, self._lease_now(jobs.c.owner)),
+            order,
+            deletion.AT_ONCE,
         )
 
     async def _in_parts(

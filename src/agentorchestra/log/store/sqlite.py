@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
 import shutil
 import sqlite3
@@ -11,7 +12,7 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, Double, Engine, Table, create_engine, event, literal_column
+from sqlalchemy import ColumnElement, Connection, Double, Engine, Table, create_engine, event, func, literal_column
 from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.pool import NullPool, QueuePool
@@ -27,6 +28,7 @@ from agentorchestra.core.errors import (
 from agentorchestra.core.resources import descriptor_shortage, shortage
 from agentorchestra.log.store.blobs import FULL_ERRNOS, BlobFiles, sync_folder
 from agentorchestra.log.store.database import READERS, Draw, closed_on_error
+from agentorchestra.log.store.machine import boot_clock, boot_clock_of, since_boot, wall
 from agentorchestra.log.store.schema import REVISIONS, events
 from agentorchestra.log.store.sql import SqlStore
 from agentorchestra.log.store.watcher import Asking, Bell, Ear
@@ -64,6 +66,20 @@ def _data_version(connection: Connection) -> int:
     raw = connection.connection.driver_connection
     assert isinstance(raw, sqlite3.Connection)
     return int(raw.execute("PRAGMA data_version").fetchone()[0])
+
+
+def _lease_now(owner: str | None) -> float:
+    """Return the time by which the leases of an owner are counted: nobody sets it, as nobody sets a server's.
+
+    It is the machine's clock as it stood when the owner was noted, and goes on with the time since the boot. So a lease
+    neither ends nor grows when the clock is set. An owner of another boot or machine, and one of an earlier version,
+    noted nothing that this process could go on from.
+    """
+    noted = {} if owner is None else json.loads(owner)
+    clock = boot_clock(os.getpid())
+    if clock and noted.get("booted") is not None and boot_clock_of(noted["boot"], noted["space"]) == clock:
+        return float(noted["booted"]) + since_boot()
+    return wall()
 
 
 def _copy_file(source: str, target: str) -> None:
@@ -104,6 +120,7 @@ class SqliteStore(SqlStore):
         with closed_on_error(connection):
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
+            connection.create_function("lease_now", 1, _lease_now)
         return connection
 
     def _connect_writer(self) -> sqlite3.Connection:
@@ -352,6 +369,9 @@ class SqliteStore(SqlStore):
     def _now(self) -> ColumnElement[float]:
         # unixepoch('subsec') needs SQLite 3.42. Milliseconds, which a day number in a double still holds.
         return literal_column("((julianday('now') - 2440587.5) * 86400.0)", Double)
+
+    def _lease_now(self, owner: ColumnElement[Any]) -> ColumnElement[float]:
+        return func.lease_now(owner, type_=Double)
 
     def _insert(self, table: Table) -> sqlite.Insert:
         return sqlite.insert(table)
