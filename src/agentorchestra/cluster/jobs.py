@@ -14,11 +14,13 @@ import sqlalchemy
 from dbos import DBOS, DBOSClient, DBOSPortableJSONSerializer, EnqueueOptions, WorkflowStatus
 
 from agentorchestra.core.errors import ClusterError, UnknownRunError, UsageError
+from agentorchestra.core.events import DrivingStarted
 from agentorchestra.core.protocols import RunRecord
 from agentorchestra.core.settings import ModelLimit, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import PostgresStore
 from agentorchestra.workspace import Workspace
+from agentorchestra.workspace.catalog import code_digest
 
 TAGS = "queue.tags"
 """The label of a run that names what its worker must have, separated by commas."""
@@ -29,8 +31,8 @@ PRIORITY = "queue.priority"
 NAME = "agentorchestra"
 """The application, as DBOS knows it."""
 
-FORMAT = "1"
-"""What a job's arguments mean. It is DBOS's application version, which stays while the package's own goes on."""
+FORMAT = "2"
+"""What a job's arguments mean: the beginning of DBOS's application version."""
 
 DRIVE = "drive"
 """The name of the workflow."""
@@ -127,6 +129,20 @@ def _limits_of_runs(settings: Settings) -> dict[str, ModelLimit]:
     return {model: limit for model, limit in settings.cluster.limits.items() if limit.of_runs}
 
 
+def version_of(code: str) -> str:
+    """Return DBOS's application version of workers with this code (`code_digest`): they take the jobs of theirs."""
+    return f"{FORMAT}.{code}"
+
+
+_STRANDED = """
+SELECT DISTINCT application_version FROM {schema}.workflow_status WHERE status = 'ENQUEUED' AND name = %(name)s
+"""
+_HAND_OVER = """
+UPDATE {schema}.workflow_status SET application_version = %(to)s
+WHERE status = 'ENQUEUED' AND name = %(name)s AND application_version IS NOT DISTINCT FROM %(version)s
+"""
+
+
 class Jobs:
     """The queues of a workspace: what is submitted here, some worker drives.
 
@@ -220,6 +236,9 @@ class Jobs:
 
         A run that stopped (paused, cancelled, failed, out of budget) is queued after `Workspace.enqueue`.
 
+        It is a job for workers with the code that drove the run last; the leading worker hands it to those of a later
+        code when there are none any more (`hand_over`).
+
         Args:
             run_id: the run; its labels name its tags and its priority.
 
@@ -240,9 +259,46 @@ class Jobs:
             "deduplication_id": run_id,
             "duplication_policy": "return-existing",
             "priority": priority,
-            "app_version": FORMAT,
+            "app_version": version_of(await self._code_of(record)),
         }
         await self._open_client.enqueue_async(options, run_id)
+
+    async def _code_of(self, record: RunRecord) -> str:
+        """Return the code that drove a run last, this process's for one that nobody drove."""
+        own = await asyncio.to_thread(code_digest)
+        if record.status is RunStatus.CREATED and record.manifest.part_of is None:
+            return own
+        driven = (event.data for event in await self._store.load(record.id) if event.type == "driving_started")
+        codes = [body.code for body in driven if isinstance(body, DrivingStarted) and body.code]
+        return codes[-1] if codes else own
+
+    async def hand_over(self, living: Iterable[str]) -> dict[str, int]:
+        """Hand queued jobs of code that no worker has any more to workers of later code; return how many by version.
+
+        A run never goes back to earlier code, which may not understand what was recorded. Code that no worker ever had
+        is that of whoever queued a run which nobody drove yet: it is for any.
+
+        Args:
+            living: the application versions of the workers that are there.
+        """
+        known = await self._open_client.list_application_versions_async()
+        order = {one["version_name"]: one["created_at"] for one in known}
+        workers = sorted((one for one in living if one in order), key=lambda one: order[one])
+        if not workers:
+            return {}
+
+        def move() -> dict[str, int]:
+            schema, moved = dbos_schema(self._store), {}
+            with self._store.connect() as connection:
+                rows = connection.execute(_STRANDED.format(schema=schema), {"name": DRIVE}).fetchall()
+                for (version,) in rows:
+                    later = version not in order or order[version] < order[workers[-1]]
+                    if version not in workers and later:
+                        asked = {"to": workers[-1], "name": DRIVE, "version": version}
+                        moved[str(version)] = connection.execute(_HAND_OVER.format(schema=schema), asked).rowcount
+            return moved
+
+        return await asyncio.to_thread(move)
 
     async def record(self, run_id: str) -> RunRecord:
         """Return a run; UnknownRunError if there is none."""

@@ -144,7 +144,7 @@ class Member(NamedTuple):
 
     Attributes:
         id: of this process; the queue knows it by this.
-        about: host, pid, kind, version, concurrency, tags, and a digest of each setting.
+        about: host, pid, kind, version, code, concurrency, tags, and a digest of each setting.
         since_s: for how long.
         locked: whether it holds its lock.
         beats: how many it has made; None for a version that makes none.
@@ -230,7 +230,7 @@ class Members:
         """Take the lock, and note that this process is there.
 
         Raises:
-            OtherWorkerError: if those that are there have another version or other settings.
+            OtherWorkerError: if those that are there have other settings.
         """
         await self._call(self._join)
 
@@ -377,6 +377,11 @@ class Members:
         """Return who is there, dead or alive; ConnectionError while the database is away."""
         return await self._asked(lambda: frozenset(row.id for row in self._looked()))
 
+    async def codes(self) -> frozenset[str]:
+        """Return the application versions of those that live; ConnectionError while the database is away."""
+        rows = await self._asked(self._looked)
+        return frozenset(str(row.about["code"]) for row in rows if row.alive and "code" in row.about)
+
     async def leads(self) -> bool:
         """Return True in one of the members at a time: it does what is to be done once for all of them."""
         try:
@@ -472,12 +477,9 @@ def members_of(store: PostgresStore, schema: str) -> list[Member]:
 def _compare(own: dict[str, Any], other: Member) -> None:
     """Raise OtherWorkerError where two members cannot work on one database."""
     theirs = other.about
-    if own["version"] != theirs["version"]:
-        raise OtherWorkerError(
-            f"this is version {own['version'] or 'unknown'}, and {other.name} of the same database is "
-            f"{theirs['version'] or 'unknown'}; stop the workers of the other version first, then start this one"
-        )
-    differ = sorted(name for name in own["settings"] if own["settings"][name] != theirs["settings"].get(name))
+    # Another version of the package may have other settings: those that both know must be alike.
+    both = own["settings"].keys() & theirs["settings"].keys()
+    differ = sorted(name for name in both if own["settings"][name] != theirs["settings"][name])
     if differ:
         raise OtherWorkerError(
             f"the settings here are not those of {other.name}, which works on the same database; they differ in "

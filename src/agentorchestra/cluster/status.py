@@ -66,6 +66,7 @@ class Standing(BaseModel, frozen=True):
         queues: how many runs are queued, by queue.
         statuses: how many runs there are, by status.
         refused: the last jobs that could not drive their run.
+        no_worker: how many queued runs are for code that no worker has, by its version.
     """
 
     workers: tuple[WorkerStanding, ...]
@@ -73,6 +74,7 @@ class Standing(BaseModel, frozen=True):
     queues: dict[str, int]
     statuses: dict[str, int]
     refused: tuple[Refused, ...]
+    no_worker: dict[str, int] = {}
 
 
 async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standing:
@@ -82,6 +84,7 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
     under_way = await jobs.under_way()
     queued = sorted((one for one in under_way if one.status == "ENQUEUED"), key=_order)
     now = datetime.now(UTC).timestamp() * 1000
+    codes = {one.about.get("code") for one in members if one.alive}
     ended = await jobs.ended(limit=200)
     statuses = Counter(one.status.value for one in await ws.store.run_states() if not one.id.startswith(PART))
     return Standing(
@@ -115,6 +118,7 @@ async def standing(ws: Workspace[Any], jobs: Jobs, *, most: int = 20) -> Standin
         refused=tuple(
             Refused(run_id=run_of(one.workflow_id), **said) for one in ended if (said := _error(one)) is not None
         )[:most],
+        no_worker=dict(sorted(Counter(str(one.app_version) for one in queued if one.app_version not in codes).items())),
     )
 
 

@@ -16,7 +16,6 @@ from dbos import DBOS, DBOSConfig, DBOSPortableJSONSerializer
 
 from agentorchestra.cluster.jobs import (
     DRIVE,
-    FORMAT,
     NAME,
     Jobs,
     check_tags,
@@ -25,6 +24,7 @@ from agentorchestra.cluster.jobs import (
     engine_of,
     queues_of,
     run_of,
+    version_of,
 )
 from agentorchestra.cluster.members import LOOK_S, Members, beat_s, digests
 from agentorchestra.cluster.parts import Parts
@@ -45,7 +45,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.models.openai import PydanticAIClient
 from agentorchestra.runtime.waits import end_undriven, lost_drivers, requested, standing
 from agentorchestra.workspace import Workspace
-from agentorchestra.workspace.catalog import distribution
+from agentorchestra.workspace.catalog import code_digest, distribution
 
 logger = logging.getLogger("agentorchestra.cluster")
 
@@ -124,11 +124,13 @@ class Worker:
         self._store = database_of(ws)
         self._concurrency = concurrency
         self.tags = check_tags(tags)
+        self._version = version_of(code_digest())
         self._jobs = Jobs(ws)
         self._parts = Parts(ws, self._jobs)
         about = {
             "kind": "worker",
             "version": distribution() if version is None else version,
+            "code": self._version,
             "concurrency": concurrency,
             "tags": list(self.tags),
             "settings": digests(ws.settings),
@@ -159,7 +161,7 @@ class Worker:
             started: is set when this worker takes jobs.
 
         Raises:
-            OtherWorkerError: if the workers that are there have another version or other settings.
+            OtherWorkerError: if the workers that are there have other settings.
             StoreUnavailableError: if the database stays away while it starts.
             LostLockError: if it was stopped or cut off from the database, and others have taken its runs over.
         """
@@ -183,7 +185,7 @@ class Worker:
                 "system_database_engine": engine,
                 "dbos_system_schema": dbos_schema(self._store),
                 "executor_id": self.id,
-                "application_version": FORMAT,
+                "application_version": self._version,
                 "serializer": DBOSPortableJSONSerializer(),
                 "run_migrations": False,
                 "enable_otlp": False,
@@ -388,6 +390,8 @@ class Worker:
                 continue
             try:
                 await self._put_back_orphans()
+                for version, count in (await self._jobs.hand_over(await self._members.codes())).items():
+                    logger.warning("no worker has the code %s; %d of its runs are for others now", version, count)
                 for run_id in [*await self._ws.due(), *await self._unqueued()]:
                     if run_id not in refused:
                         await self._queue(run_id, refused)

@@ -214,6 +214,9 @@ class RunDriver:
         if wrap is not None:
             services = replace(services, handlers=wrap(dict(services.handlers)))
         top = partial(self._top, record.manifest, equipment)
+        code = await asyncio.to_thread(code_digest)
+        changes = await self._equipper.changed_since(record.manifest, equipment)
+        changed = {one.key: one.content_hash for one in changes}
 
         async def drive(epoch: int) -> RunResult:
             while True:
@@ -241,16 +244,12 @@ class RunDriver:
                     driving = asyncio.current_task()
                     assert driving is not None
                     driving.cancel()
-                changes = await self._equipper.changed_since(record.manifest, equipment)
-                changed = {one.key: one.content_hash for one in changes}
                 if run.ledger.driven_with is None or run.ledger.driven_with[1] != changed:
                     for one in changes:
                         run.note(one.sentence, level="warning")
                 for failure in self._parts.components.failures():
                     run.note(failure, level="warning")
-                result = await job.drive(
-                    run, top, owner=parts.engine.owner, code=await asyncio.to_thread(code_digest), changed=changed
-                )
+                result = await job.drive(run, top, owner=parts.engine.owner, code=code, changed=changed)
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:
                     return result

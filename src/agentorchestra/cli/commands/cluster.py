@@ -176,7 +176,7 @@ Examples:
 \b
 Needs the extra `cluster` and a database: docs/cluster.md.
 Exit codes: 0 when it was stopped (Ctrl-C, SIGTERM); 1 if it lost its lock or the
-database cannot be used; 2 wrong usage (other workers of another version, other settings)."""
+database cannot be used; 2 wrong usage (other workers with other settings)."""
 )
 @click.option(
     "--concurrency",
@@ -265,6 +265,8 @@ async def status(as_json: bool, folder: Path) -> int:
     emit(f"{plural(sum(found.queues.values()), 'run')} queued")
     for queue, count in found.queues.items():
         emit(clean(f"  {queue}: {count}"))
+    for version, count in found.no_worker.items() if found.workers else ():
+        emit(clean(f"  {plural(count, 'run')} for code {version}, which no worker has: start one of that version"))
     emit("runs: " + (", ".join(f"{count} {name}" for name, count in found.statuses.items()) or "none"))
     for refused in found.refused:
         emit(clean(f"{refused.run_id} could not be driven: {refused.error}"))
