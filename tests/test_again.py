@@ -19,22 +19,26 @@ import gc
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
+
+from tests.support.again import real
 
 def tries(name):
     with open(Path(__file__).with_name(name), "a") as file:
         file.write("x")
     return len(Path(__file__).with_name(name).read_text())
 
-@pytest.fixture(scope="module")
-def whole():
+@pytest_asyncio.fixture(scope="module", loop_scope="module")
+@real
+async def whole():
     yield tries("fixture")
 
-@pytest.mark.real
-def test_passes_then(whole):
+@pytest.mark.asyncio(loop_scope="module")
+async def test_passes_then(whole):
     assert tries("then") == 2, "at first"
 
 @pytest.mark.real
-def test_never_passes(whole):
+def test_never_passes():
     assert not tries("never"), "each time"
 
 @pytest.mark.real

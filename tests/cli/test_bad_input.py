@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.support import QUESTION, Folder, wait_until
+from tests.support.patience import LONGEST_S
 
 Prepare = Callable[[Folder], list[str]]
 
@@ -183,7 +184,7 @@ def test_a_bug_is_one_sentence_and_a_traceback_only_on_request(folder: Folder) -
     )
     assert done.json["error_type"] == "ZeroDivisionError"
     with folder.start("run", QUESTION, env={"AGENTORCHESTRA_DEBUG": "1"}) as started:
-        _, err = started.process.communicate(timeout=60)
+        _, err = started.process.communicate(timeout=LONGEST_S)
     assert "Traceback" in err
     assert err.splitlines()[-1].startswith("error: this is a bug")
 

@@ -204,7 +204,7 @@ def test_ctrl_c_while_a_server_is_silent(folder: Folder) -> None:
         with folder.start("run", "Say something") as started:
             started.wait_for("step 1 (agentorchestra)")
             started.interrupt()
-            done = started.end(seconds=20)
+            done = started.end()
         assert done.code == 130
         assert folder.assert_readable()["run"]["status"] == "cancelled"
         provider.failure = None

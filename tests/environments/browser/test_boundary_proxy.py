@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 import pytest
+from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import SettingsError, WebError
 from agentorchestra.core.settings import WebSettings
@@ -52,7 +53,7 @@ async def said(proxy: BoundaryProxy, *pieces: bytes) -> bytes:
         for piece in pieces:
             writer.write(piece)
             await writer.drain()
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LONGEST_S):
             return await reader.read()
     except ConnectionError:
         return b""
@@ -238,7 +239,7 @@ async def test_nothing_is_open_after_close() -> None:
         await proxy.close()
         assert await tunnel[0].read() == b""
         assert await idle[0].read() == b""
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LONGEST_S):
             await held.wait()  # the site's side is closed too
         with pytest.raises(ConnectionError):
             await asyncio.open_connection("127.0.0.1", proxy.port)

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from tests.browser import find_chromium
+from tests.support.again import real
 
 from agentorchestra import AllowAll, Workspace
 from agentorchestra.core.content import text_of
@@ -134,6 +135,7 @@ async def site_at_work(folder: Path, logins: bool = False) -> AsyncIterator[Site
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
+@real
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
     async with site_at_work(tmp_path_factory.mktemp("hands")) as site:
         yield site
@@ -288,6 +290,7 @@ async def test_no_address_shows_a_password(site: Site) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_a_site_that_asks_by_http_is_given_its_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHIVE_USER", "ada")
     monkeypatch.setenv("ARCHIVE_PASSWORD", "lovelace")
