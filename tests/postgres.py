@@ -150,7 +150,7 @@ class Postgres:
                 os.kill(self.pid, signal.SIGQUIT)
         assert self._watch.stdin is not None
         self._watch.stdin.close()
-        self._watch.wait(30)
+        self._watch.wait(LONGEST_S)
 
     def _call(self, program: str, *words: str | Path) -> str:
         done = subprocess.run(

@@ -258,7 +258,7 @@ def test_a_killed_process_leaves_a_log_that_goes_on(app: Folder) -> None:
     with app.start("run", "PLAN nap") as started:
         wait_until((app.path / "slow.txt").exists)
         started.process.send_signal(signal.SIGKILL)
-        started.process.wait(60)
+        started.process.wait(LONGEST_S)
     assert app.assert_readable()["run"]["status"] == "running"
     app.let_go()
     again = app.run("resume", "last", "--json")

@@ -287,7 +287,7 @@ def test_a_process_that_ignores_its_window_goes_on(app: Folder, window: ProcessS
         window.wait(lambda: "> slow(seconds=3)" in window.text)
         window.hang_up()
         app.let_go()
-        assert process.wait(30) == 0
+        assert process.wait(LONGEST_S) == 0
     assert app.assert_readable()["run"]["status"] == "completed"
 
 

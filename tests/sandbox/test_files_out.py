@@ -177,7 +177,7 @@ def test_outside_the_traps_are_laid(trap: Trap, tmp_path: Path) -> None:
     work.mkdir()
     process = subprocess.Popen([sys.executable, "-c", f"import os\n{trap.code}"], cwd=work, start_new_session=True)
     try:
-        assert process.wait(30) == 0
+        assert process.wait(LONGEST_S) == 0
         assert trap.there(work)
     finally:
         process.kill()

@@ -114,6 +114,7 @@ async def test_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_image_with_a_program_that_arranges_otherwise(tmp_path: Path) -> None:
     module = example("image")
     pages = {"/cpp/sorter": module.CPP.replace(b"v[i] > pivot", b"v[i] < pivot")}

@@ -174,7 +174,7 @@ def test_a_run_that_kills_its_server_is_given_up(app: Folder) -> None:
             if attempt == 0:
                 with suppress(OSError):  # it may die before it has answered
                     ask(address, "/runs", TOKEN, {"task": "PLAN crash"})
-            assert started.process.wait(60) == -signal.SIGKILL
+            assert started.process.wait(LONGEST_S) == -signal.SIGKILL
     (run,) = app.ids()
     with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
         wait_until(lambda: ask(address, f"/runs/{run}", TOKEN)["status"] == "failed")
