@@ -298,11 +298,11 @@ async def test_a_cancelled_wait_takes_no_place() -> None:
 async def test_so_many_requests_a_minute() -> None:
     """The first sixty of a minute pass at once, the next one waits for its turn."""
     gate = Gate(None, 60)
+    loop = asyncio.get_running_loop()
+    began = loop.time()  # a place becomes free each second from now on
     for _ in range(60):
         async with gate:
             pass
-    loop = asyncio.get_running_loop()
-    began = loop.time()
     async with gate:
         assert loop.time() - began > 0.5
 
