@@ -55,8 +55,8 @@ def test_another():
 def test_what_is_tried_again(tmp_path: Path) -> None:
     (tmp_path / "conftest.py").write_text(CONFTEST)
     (tmp_path / "test_inner.py").write_text(TESTS)
-    words = ["-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider", "-c", PROJECT / "pyproject.toml", tmp_path]
-    command = [sys.executable, "-m", "pytest", "--rootdir", tmp_path, *words]
+    words = ["-n", "2", "--dist", "loadgroup", "-p", "no:cacheprovider", "-c", str(PROJECT / "pyproject.toml")]
+    command = [sys.executable, "-m", "pytest", "--rootdir", str(tmp_path), *words, str(tmp_path)]
     done = subprocess.run(command, cwd=PROJECT, capture_output=True, text=True, check=False)
     assert done.returncode == 1, done.stdout + done.stderr
     assert "3 failed, 1 passed, 2 rerun" in done.stdout, done.stdout

@@ -82,8 +82,12 @@ class Site:
         return self.said
 
     async def open(self, path: str) -> str:
-        """A page of the site."""
-        return await self.do("go_to_url", url=f"http://{self.host}{path}")
+        """A page of the site, also where a test that failed left a dialog open."""
+        said = await self.do("go_to_url", url=f"http://{self.host}{path}")
+        if "a dialog is open" in said:
+            await self.do("answer_dialog", accept=True)
+            said = await self.do("go_to_url", url=f"http://{self.host}{path}")
+        return said
 
     async def state(self) -> str:
         """What an agent sees."""
