@@ -38,6 +38,7 @@ test-all: lint
 
 lint: $(VENV)/.stamp-dev
 	$(BIN)/ruff check .
+	$(BIN)/ruff check --config ruff-rerun.toml .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-logo

@@ -59,22 +59,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     sys.modules.pop("old_app", None)
 
 
-CHANGED_PROMPTS = (
-    "prompt code ",
-    "prompt tail ",
-    "prompt brief ",
-    "prompt search_choice ",
-    "prompt web_search ",
-    "prompt research_queries ",
-)
-
-
 async def _undisturbed(ws: Workspace, result: RunResult, answer: str) -> None:
-    """It ended well, the log says nothing of changes that matter, and a replay gives the same."""
+    """It ended well, the log says what changed, and a replay gives the same."""
     assert (result.status, result.answer) == (RunStatus.COMPLETED, answer), result
     for note in _notes(await ws.events(result.run_id)):
-        # The code of a tool may be another; what a model saw of it may not. The prompts are those of other runs.
-        assert note.startswith(("tool ", *CHANGED_PROMPTS)) and "changed since the run was started" in note, note
+        assert "changed since the run was started" in note or "asks otherwise than" in note, note
         assert "its arguments" not in note, note
     report = await ws.replay(result.run_id)
     assert (report.status, report.answer) == (RunStatus.COMPLETED, answer)

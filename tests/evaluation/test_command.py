@@ -250,7 +250,8 @@ async def test_after_kill_9_or_ctrl_c_only_what_was_not_answered_is_asked(
             )
 
         first = await begin(words)
-        await asyncio.wait_for(half.wait(), 60)
+        async with asyncio.timeout(60):
+            await half.wait()
         first.send_signal(end)
         await first.communicate()
         assert first.returncode == code

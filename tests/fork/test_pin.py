@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 
 from agentorchestra import tool
-from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import DivergedError, PinError
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
@@ -142,24 +141,24 @@ async def test_the_file_around_a_tool_may_change(tmp_path: Path, program: Path) 
         assert not [e for e in await ws.events(run_id) if e.type == "noted"]
 
 
-async def test_an_incompatible_schema_is_refused_and_pin_is_the_way_out(tmp_path: Path, program: Path) -> None:
-    run_id = await _waiting(tmp_path)
+async def test_an_incompatible_schema_is_todays_and_pin_brings_the_old_one_back(tmp_path: Path, program: Path) -> None:
+    run_id, other = await _waiting(tmp_path), await _waiting(tmp_path)
     _rewritten(program, "amount: int) -> int", "amount: int, currency: str) -> int")
     async with _workspace(tmp_path) as ws:
-        diverged = await ws.resume(run_id)
-        assert (diverged.status, diverged.error_type) == (RunStatus.FAILED, DivergedError.__name__)
-        assert diverged.error is not None
-        assert "tool schemas changed: convert" in diverged.error
-        assert "--pin" in diverged.error
+        with pytest.raises(DivergedError, match="tool schemas changed: convert"):
+            await ws.replay(run_id)
+        result = await ws.resume(run_id)
+        assert result.status is RunStatus.COMPLETED and "currency" in result.answer  # the call did not fit any more
         notes = [e.body["message"] for e in await ws.events(run_id) if e.type == "noted"]
         assert any(note.endswith("its arguments: currency is new and required (a major change)") for note in notes)
+        (change,) = [note for note in notes if "on the run asks otherwise than it did before" in note]
+        assert "tool schemas changed: convert" in change
+        assert (await ws.replay(run_id)).answer == result.answer
+        pinned = await ws.resume(other, pin=True)
+        assert (pinned.status, pinned.answer) == (RunStatus.COMPLETED, "42")
+        assert (await ws.replay(other, pin=True)).answer == "42"
         with pytest.raises(DivergedError):
-            await ws.replay(run_id)
-        result = await ws.resume(run_id, pin=True)
-        assert (result.status, result.answer) == (RunStatus.COMPLETED, "42")
-        assert (await ws.replay(run_id, pin=True)).answer == "42"
-        with pytest.raises(DivergedError):
-            await ws.replay(run_id)
+            await ws.replay(other)
 
 
 async def test_a_tool_that_is_gone_comes_back_with_pin(tmp_path: Path, program: Path) -> None:
@@ -171,30 +170,22 @@ async def test_a_tool_that_is_gone_comes_back_with_pin(tmp_path: Path, program: 
         assert result.answer == "42"
 
 
-async def test_a_changed_prompt_diverges_at_the_first_request_and_pin_is_the_way_out(
-    tmp_path: Path, program: Path
-) -> None:
-    run_id = await _waiting(tmp_path)
+async def test_a_changed_prompt_is_todays_and_pin_brings_the_old_one_back(tmp_path: Path, program: Path) -> None:
+    run_id, other = await _waiting(tmp_path), await _waiting(tmp_path)
     async with _workspace(tmp_path) as ws:
         text = ws.prompts.get("react").text
     (tmp_path / "ws" / "prompts").mkdir()
     (tmp_path / "ws" / "prompts" / "react.md").write_text(f"{text}\nBe brief.\n", encoding="utf-8")
     async with _workspace(tmp_path) as ws:
-        diverged = await ws.resume(run_id)
-        assert diverged.error is not None
-        assert "message 0 (system) changed" in diverged.error
-        requests = [e for e in await ws.events(run_id) if e.type == "completed" and _kind(e.body) == "RequestModel"]
-        result = await ws.resume(run_id, pin=True)
+        result = await ws.resume(run_id)
         assert (result.status, result.answer) == (RunStatus.COMPLETED, "42")
-        assert requests == requests[: len(requests)]
-        # A run of today has today's prompt.
-        other = await ws.run("Convert 21 euros.", system="react", model="m")
-        events = await ws.events(other.run_id)
+        events = await ws.events(run_id)
+        notes = [e.body["message"] for e in events if e.type == "noted"]
+        assert any("message 0 (system) changed" in note for note in notes)
         assert any("Be brief." in str(e.body) for e in events if e.type == "started")
-
-
-def _kind(body: dict[str, Any]) -> str:
-    return str((body.get("effect") or {}).get("kind", EffectKind.REQUEST_MODEL.value))
+        pinned = await ws.resume(other, pin=True)
+        assert (pinned.status, pinned.answer) == (RunStatus.COMPLETED, "42")
+        assert not any("Be brief." in str(e.body) for e in await ws.events(other) if e.type == "started")
 
 
 async def test_a_tool_that_no_module_names_cannot_be_had_back(tmp_path: Path, program: Path) -> None:

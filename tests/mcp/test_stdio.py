@@ -112,7 +112,8 @@ async def test_tools_that_come_while_it_runs(tmp_path: Path) -> None:
     try:
         assert not changed.is_set()
         await called(toolkit, "srv_grow")
-        await asyncio.wait_for(changed.wait(), 30)
+        async with asyncio.timeout(30):
+            await changed.wait()
         assert words(await called(toolkit, "srv_grown12")) == "grown12 None"
     finally:
         async with asyncio.timeout(CLOSE_S - 1):

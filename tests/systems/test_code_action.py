@@ -350,7 +350,8 @@ async def test_many_programs_that_wait_for_programs_need_one_interpreter(tmp_pat
     async with Workspace(tmp_path / "ws", tools=[delegate]) as ws:
         ws._parts.programs = (MontyInterpreter(ProgramLimits(processes=1)),)
         runs = [ws.run("Go.", model=scripted, system="react", action="code") for _ in range(4)]
-        found = await asyncio.wait_for(asyncio.gather(*runs), 60)
+        async with asyncio.timeout(60):
+            found = await asyncio.gather(*runs)
     assert [one.answer for one in found] == [" ".join(["leaf"] * 4)] * 4
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from agentorchestra.agents.requests import model_effect
-from agentorchestra.agents.state import inherited
+from agentorchestra.agents.state import settled
 from agentorchestra.core.content import Block, Source, TextBlock, Trust, block_from, lowest
 from agentorchestra.core.effects import provenance_of
 from agentorchestra.core.messages import Message, ModelSettings, ToolCall
@@ -65,8 +65,9 @@ class Compaction:
 
     async def __call__(self, state: State, session: Session[Any]) -> State:
         """Return the state whose next prompt fits."""
-        # A fork's model may have another window than its parent's: what the parent did is done again, nothing else.
-        given = inherited(session)
+        # A fork's model may have another window than its parent's, and a later version may count otherwise: what was
+        # done is done again, nothing else.
+        given = settled(session)
         asked = given is not None and given.effect.get("purpose") == PURPOSE
         # What a provider refused as too long may be inside the window by our estimate: its word counts.
         prompt = min(self.window - self.reply, state.ceiling or self.window)

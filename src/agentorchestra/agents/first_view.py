@@ -14,6 +14,7 @@ from agentorchestra.agents.state import add_tools
 from agentorchestra.agents.types import Kit
 from agentorchestra.core.content import Block, Source, TextBlock, Trust
 from agentorchestra.core.effects import Provenance, provenance_of
+from agentorchestra.core.ids import EffectKey
 from agentorchestra.core.protocols import Environment
 from agentorchestra.core.spec import AgentSpec, FileRef
 from agentorchestra.environments.registry import PACKAGED
@@ -21,7 +22,7 @@ from agentorchestra.loop import opened_by
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.toolset import AgentToolset
 from agentorchestra.tea.retrieval.deferred import DeferredTools
-from agentorchestra.tea.retrieval.discovery import Discovery, Finder
+from agentorchestra.tea.retrieval.discovery import FIND_AGENTS, FIND_TOOLS, Discovery, Finder
 from agentorchestra.tea.retrieval.retriever import Retriever
 
 VIEW = "files_in_view"
@@ -113,7 +114,13 @@ async def choose_first_view(
         named = [*packaged, *(name for name in kit.packaged if name in offered)]
         waiting = waiting_tools(named, session.manifest.files, files_shown(spec.context))
         waiting += _rare_actions([kit.environments[name]() for name in spec.tools if name in kit.environments])
-    if not room or sum(one.chars for one in tools.schemas()) <= room:
+        waiting = tuple(name for name in waiting if name in tools.names)  # a replay may be without later actions
+    recorded = session.run.ledger.records.get(EffectKey(session.branch, session.last_n + 1))
+    if recorded is not None:  # whether there was a search stays so, whatever size the tools have by now
+        searched = str(recorded.effect.get("component", "")).partition("@")[0] in (FIND_TOOLS, FIND_AGENTS)
+    else:
+        searched = bool(room) and sum(one.chars for one in tools.schemas()) > room
+    if not searched:
         if not waiting:
             return None
         deferred = DeferredTools(tools, waiting)

@@ -57,11 +57,12 @@ def agent_state(session: Session[Any]) -> AgentState:
     return session.agent
 
 
-def inherited(session: Session[Any]) -> Record | None:
-    """Return the next effect of a branch where a fork has its outcome from the run it was forked from; else None."""
+def settled(session: Session[Any]) -> Record | None:
+    """Return the next effect of a branch where its recorded outcome holds whatever is asked today; else None."""
     ledger = session.run.ledger
-    record = ledger.records.get(EffectKey(session.branch, session.last_n + 1)) if ledger.forked_at else None
-    return record if record is not None and record.outcome is not None and ledger.inherited(record) else None
+    before = ledger.forked_at or ledger.upgraded_at
+    record = ledger.records.get(EffectKey(session.branch, session.last_n + 1)) if before else None
+    return record if record is not None and record.outcome is not None and ledger.settled(record) else None
 
 
 def add_tools(session: Session[Any], *tools: Tool[..., Any]) -> None:

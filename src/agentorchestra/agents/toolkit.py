@@ -47,7 +47,12 @@ async def toolset_of(
 
 
 def _later_actions(environments: Mapping[str, Environment], session: Session[Any]) -> frozenset[str]:
-    """Return the actions that environments got since the run was started: its requests did not offer them."""
+    """Return the actions that environments got since a run was recorded: the requests of its replay do not offer them.
+
+    A run that goes on has them: what it recorded before holds whatever its requests offer today.
+    """
+    if not session.run.replaying or session.run.ledger.upgraded_at:
+        return frozenset()
     pins = session.manifest.tools
     changed = [
         one for one in environments.values() if one.name in pins and pins[one.name].content_hash != one.content_hash

@@ -8,6 +8,7 @@ History of the formats (a line each, newest last):
 - forgotten, v1: first version; `retired`.
 - attempt_failed, v1: `uncertain_tokens` and `uncertain_usd` of its usage; interrupted, v1: `unpaid`.
 - started and completed, v1: `confined` and `approval` of the effect.
+- driving_started, v1: `code`, `changed`.
 """
 
 from __future__ import annotations
@@ -51,11 +52,17 @@ class RunCreated(Body):
 
 
 class DrivingStarted(Body):
-    """A process drives the run from here: the start of a span of active time."""
+    """A process drives the run from here: the start of a span of active time.
+
+    `code` is the digest of the package that drives it; `changed` are the components (`tool:read_file`) that are others
+    than the manifest pins, each with its content hash, "" for one that is gone.
+    """
 
     type: ClassVar[str] = "driving_started"
     owner: str
     epoch: int
+    code: str = ""
+    changed: dict[str, str] = {}
 
 
 class RunEnded(Body):

@@ -84,6 +84,8 @@ class Ledger:
         self.usage_by_model: dict[str, Usage] = {}
         self.last_seq = 0
         self.forked_at = 0
+        self.driven_with: tuple[str, dict[str, str]] | None = None  # code and changed components of the last driver
+        self.upgraded_at = 0  # what was recorded before this event, other code or other components asked for
 
     @classmethod
     def of(cls, events: Iterable[Event]) -> Ledger:
@@ -163,6 +165,8 @@ class Ledger:
             self.pause_requested = True
         elif event.type in ("driving_started", "run_ended"):
             self.cancel_requested = self.pause_requested = False
+            if event.type == "driving_started":
+                self.drive(event.seq, str(body.get("code", "")), dict(body.get("changed", {})))
         elif event.type == "budget_raised":
             self.supersede_limited()
         elif event.type == "forked":
@@ -187,9 +191,21 @@ class Ledger:
         for key in [k for k, r in self.records.items() if r.outcome is None and r.mode is not Mode.COMPOSITE]:
             del self.records[key]
 
+    def drive(self, seq: int, code: str, changed: dict[str, str]) -> bool:
+        """Note who drives the run from an event on; return True if its code or components are not the last driver's."""
+        last, self.driven_with = self.driven_with, (code, changed)
+        if last is None or last == self.driven_with:
+            return False
+        self.upgraded_at = seq
+        return True
+
     def inherited(self, record: Record) -> bool:
         """Return True if a record was copied from the run this one was forked from."""
         return 0 < record.seq < self.forked_at
+
+    def settled(self, record: Record) -> bool:
+        """Return True if an outcome holds whatever the run asks today: it was copied, or made by other code."""
+        return self.inherited(record) or 0 < record.began < self.upgraded_at
 
     def _spend(self, key: EffectKey, effect: dict[str, Any], outcome: Outcome) -> None:
         decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in ("decision", "final")
@@ -225,13 +241,14 @@ class Ledger:
     def compare(self, key: EffectKey, effect: Effect, record: Record) -> str | None:
         """Check an effect against the recorded one; return what differs, None for equal ones.
 
-        The record of a run that this one was forked from may differ: another model or prompt asks otherwise, and the
-        answer that was given still holds. Any other difference raises DivergedError, naming the key.
+        The record of a run that this one was forked from may differ, and so may what another version of the package,
+        or of a component, recorded: today's asks otherwise, and the outcome still holds. Any other difference raises
+        DivergedError, naming the key.
         """
         if record.fingerprint == effect.fingerprint:
             return None
         what = self._difference(effect, record)
-        if self.inherited(record) and record.effect.get("kind") == effect.kind:
+        if self.settled(record) and record.effect.get("kind") == effect.kind:
             return what
         raise DivergedError(
             f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "

@@ -201,7 +201,7 @@ async def ledger(passage: Passage) -> Outcome | None:
         if change is not None and run.part is not None:
             raise run.part.ended(f"it asks otherwise than its run: {change}")
         if change is not None:
-            run.note_change(key, change)
+            run.note_change(key, change, earlier)
         if earlier.outcome is not None:
             return await _hit(passage, earlier, earlier.outcome)
     if not run.replaying:

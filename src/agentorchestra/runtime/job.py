@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
@@ -56,10 +56,16 @@ class _End:
         self.status, self.error, self.error_type = RunStatus.FAILED, sentence, type(exc).__name__
 
 
-async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResult:
+async def drive(
+    run: Run, main: Main, *, owner: Owner | None = None, code: str = "", changed: Mapping[str, str] | None = None
+) -> RunResult:
     """Drive a run to an end or to where it waits; every way out leaves its status in the log.
 
-    `main` performs the top agent on the root session.
+    Args:
+        run: the run.
+        main: performs the top agent on the root session.
+        owner: this process.
+        code, changed: see DrivingStarted.
 
     Raises:
         asyncio.CancelledError: if the caller's task was cancelled (after the status was written).
@@ -68,7 +74,8 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
     root: Session[Any] = Session.root(run)
     run.driving_since = run.clock.monotonic()
     try:
-        end = await _end_of(run, root, main, owner)
+        started = DrivingStarted(owner=str(owner or ""), epoch=run.epoch or 0, code=code, changed={**(changed or {})})
+        end = await _end_of(run, root, main, started)
     except StoreError:
         # The log refused: what was recorded stays, nothing more can be said in it.
         await root.spawns.end()
@@ -112,16 +119,17 @@ async def drive(run: Run, main: Main, *, owner: Owner | None = None) -> RunResul
     return final
 
 
-async def _end_of(run: Run, root: Session[Any], main: Main, owner: Owner | None) -> _End:
+async def _end_of(run: Run, root: Session[Any], main: Main, driving: DrivingStarted) -> _End:
     """Do the work of a job; return how it ended. StoreError where the log refused."""
     end = _End()
-    started = run.body(DrivingStarted(owner=str(owner or ""), epoch=run.epoch or 0))
+    started = run.body(driving)
     run.begin(started.ts)
     limit = run.budget.limits.active_s
     try:
         remaining = None if limit is None else max(0.0, limit - run.active_s())
         async with asyncio.timeout(remaining) as deadline:
-            await wait_for(run.append(started, status=RunStatus.RUNNING))
+            (seq,) = await wait_for(run.append(started, status=RunStatus.RUNNING))
+            run.drive(seq, driving.code, driving.changed)
             await asyncio.sleep(0)  # a cancellation that came before this is heard here
             if run.epoch is not None and run.epoch > 1 and run.part is None:  # a part is in its run's folder
                 await asyncio.to_thread(clear_up, run.folder)

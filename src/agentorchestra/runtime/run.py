@@ -123,7 +123,8 @@ class Run:
         # Kinds that a replay does not enter: what they did is in the log, and their code is not here, or not trusted.
         self.sealed: frozenset[EffectKind] = frozenset()
         self.longest_decision_s = 0.0
-        self._change_noted = any(e.type == "driving_started" and e.seq > self.ledger.forked_at for e in events)
+        settled_at = max(self.ledger.forked_at, self.ledger.upgraded_at)
+        self._change_noted = any(e.type == "driving_started" and e.seq > settled_at for e in events)
         self.usage_by_model: dict[str, Usage] = dict(self.ledger.usage_by_model)
         self.steps = len(self.ledger.decisions)
         self.last_append: Future[tuple[int, ...]] | None = None
@@ -242,11 +243,20 @@ class Run:
         if not self.replaying:
             observe(self.append(self.body(Noted(message=self.redactor.text(message), level=level))))
 
-    def note_change(self, key: EffectKey, change: str) -> None:
-        """Say once where a fork first asks otherwise than the run it was forked from: the recorded outcome holds."""
-        if not self._change_noted:
-            self._change_noted = True
+    def drive(self, seq: int, code: str, changed: dict[str, str]) -> None:
+        """Note that this process drives the run from an event on, with this code and these changed components."""
+        if self.ledger.drive(seq, code, changed):
+            self._change_noted = False
+
+    def note_change(self, key: EffectKey, change: str, record: Record) -> None:
+        """Say once where the run first asks otherwise than a recorded outcome that holds."""
+        if self._change_noted:
+            return
+        self._change_noted = True
+        if self.ledger.inherited(record):
             self.note(f"from {key} on the fork asks otherwise than its parent did, whose outcomes hold: {change}")
+        else:
+            self.note(f"from {key} on the run asks otherwise than it did before, and what is recorded holds: {change}")
 
     def view(self) -> PolicyView:
         """Return what policy sees of the run; the same object until the user says something more."""

@@ -180,7 +180,8 @@ async def _engine(*arguments: str) -> str:
             start_new_session=True,
         )
         try:
-            said, _ = await asyncio.wait_for(process.communicate(), _ENGINE_S)
+            async with asyncio.timeout(_ENGINE_S):
+                said, _ = await process.communicate()
         except TimeoutError:
             process.kill()
             raise

@@ -84,7 +84,8 @@ class Driver:
                     ran = replace(ran, ending="memory", detail=too_much_memory(self.limits))
                 if ran.ending == "exited":
                     with contextlib.suppress(TimeoutError):  # what started it may have something to put away
-                        await asyncio.wait_for(pipe.process.wait(), _END_S)
+                        async with asyncio.timeout(_END_S):
+                            await pipe.process.wait()
             return replace(
                 ran,
                 stdout=self._outputs[1].text(),

@@ -232,7 +232,9 @@ class DrivenShell(Shell):
         if running.answer is not None:
             with contextlib.suppress(Lost, TimeoutError):
                 await self.interrupt()
-                self._keep(await asyncio.wait_for(running.answer, _CANCEL_S))
+                async with asyncio.timeout(_CANCEL_S):
+                    reply = await running.answer
+                self._keep(reply)
                 return
         await self._down(Lost("it was ended"))
 

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import sha256
 from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import SystemDefinitionError, UnknownComponentError, UnknownSystemError
+from agentorchestra.core.ids import sha256_json, sha256_text
 from agentorchestra.core.policy import Policy
 from agentorchestra.core.protocols import Environment, Handler, Store
 from agentorchestra.core.settings import Settings, SocietySettings
@@ -406,3 +408,18 @@ def distribution() -> str:
         return metadata.version("agentorchestra")
     except metadata.PackageNotFoundError:
         return ""
+
+
+@cache
+def code_digest() -> str:
+    """Return the first 12 digits of a SHA-256 over the package's code and prompts: which code drives a run."""
+    try:
+        record = metadata.distribution("agentorchestra").read_text("RECORD") or ""
+    except metadata.PackageNotFoundError:
+        record = ""
+    lines = [line for line in record.splitlines() if line.startswith("agentorchestra/") and ",sha256=" in line]
+    if lines:  # an installed package knows the hashes of its files
+        return sha256_text("\n".join(sorted(lines)))[:12]
+    root = Path(__file__).parents[1]
+    files = sorted(path for path in root.rglob("*") if path.suffix in (".py", ".md"))
+    return sha256_json([[str(path.relative_to(root)), sha256(path.read_bytes()).hexdigest()] for path in files])[:12]

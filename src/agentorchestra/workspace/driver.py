@@ -40,7 +40,7 @@ from agentorchestra.runtime.run import Run, active_seconds, current_budget, open
 from agentorchestra.runtime.session import Session
 from agentorchestra.runtime.waits import GOES_ON, MOST_LOST, end_undriven, last_end, lost_drivers, not_yet, requested
 from agentorchestra.runtime.worlds import final_snapshot
-from agentorchestra.workspace.catalog import Equipment, HandlerWrapper
+from agentorchestra.workspace.catalog import Equipment, HandlerWrapper, code_digest
 from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.equipment import Equipper, RunObjects
 from agentorchestra.workspace.handlers import Handlers
@@ -241,11 +241,16 @@ class RunDriver:
                     driving = asyncio.current_task()
                     assert driving is not None
                     driving.cancel()
-                for change in await self._equipper.changed_since(record.manifest, equipment):
-                    run.note(change, level="warning")
+                changes = await self._equipper.changed_since(record.manifest, equipment)
+                changed = {one.key: one.content_hash for one in changes}
+                if run.ledger.driven_with is None or run.ledger.driven_with[1] != changed:
+                    for one in changes:
+                        run.note(one.sentence, level="warning")
                 for failure in self._parts.components.failures():
                     run.note(failure, level="warning")
-                result = await job.drive(run, top, owner=parts.engine.owner)
+                result = await job.drive(
+                    run, top, owner=parts.engine.owner, code=await asyncio.to_thread(code_digest), changed=changed
+                )
                 # The answer or the time may have come while the siblings of what waits were still at work.
                 if result.status is not RunStatus.WAITING:
                     return result
@@ -298,12 +303,13 @@ class RunDriver:
             return await repeated(root)
         catalog = self._parts.catalog.of(equipment)
         hidden = catalog.hidden(equipment)
-        tools = tuple(sorted(name for name in manifest.tools if name not in catalog.behind | hidden))
+        pinned = {*manifest.tools} - self._equipper.gone(manifest, equipment)
+        tools = tuple(sorted(pinned - catalog.behind - hidden))
         role, agent = "agent", catalog.agents.get(manifest.system) if manifest.system not in catalog.systems else None
         if agent is not None:
             role = agent.role
-            wanted = agent.reach(tuple({*manifest.tools} - catalog.builtin - hidden))
-            tools = tuple(sorted({*wanted, *manifest.environments} & {*manifest.tools}))
+            wanted = agent.reach(tuple(pinned - catalog.builtin - hidden))
+            tools = tuple(sorted({*wanted, *manifest.environments} & pinned))
         spec = AgentSpec(
             name=manifest.system,
             instruction=manifest.task,

@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pydantic import ValidationError
 
@@ -17,6 +17,7 @@ from agentorchestra.core.effects import EffectKind
 from agentorchestra.core.errors import (
     BudgetError,
     PinError,
+    PromptError,
     SettingsError,
     ToolDefinitionError,
     UnknownComponentError,
@@ -34,6 +35,7 @@ from agentorchestra.workspace.composition import Composition
 from agentorchestra.workspace.settings import SETTINGS_FILE
 
 if TYPE_CHECKING:
+    from agentorchestra.tea.prompts.catalog import PromptLibrary
     from agentorchestra.tea.registry.reach import Affected
 
 
@@ -91,6 +93,14 @@ def run_request(task: str | RunSpec, options: Mapping[str, object]) -> tuple[Run
         first = exc.errors()[0]
         name = ".".join(str(part) for part in first["loc"])
         raise SettingsError(f"{name} = {first['input']!r} does not fit: {first['msg']}") from None
+
+
+class Change(NamedTuple):
+    """A component that is another one than a run's manifest pins."""
+
+    key: str  # `tool:read_file`
+    content_hash: str  # of today's, "" for one that is gone
+    sentence: str
 
 
 class GivenEquipment:
@@ -263,8 +273,10 @@ class Equipper:
         An imported run has its own prompts, where they came with it: this machine's are another's. Its tools' modules
         are a stranger's programs and are never executed.
 
+        A packaged tool that its kept text does not give any more is today's: the code around it is another version's.
+
         Raises:
-            PinError: for a text that was not kept, or cannot be used any more.
+            PinError: for a text of the application that was not kept, or one that cannot be used any more.
         """
         from agentorchestra.tea.programs.namespaces import within, without_namespace
         from agentorchestra.tea.programs.sources import pinned_tool
@@ -284,6 +296,8 @@ class Equipper:
         for name, one in manifest.prompts.items():
             if f"prompt:{name}" not in manifest.overrides and not pin and one.source not in came:
                 continue
+            if not one.source:  # the first versions kept no texts of prompts
+                continue
             if name not in today or today[name].content_hash != one.content_hash:
                 texts[name] = await self._kept_text(f"prompt {name!r}", one)
                 if imported:
@@ -300,11 +314,19 @@ class Equipper:
                 tools[name] = await self._components.tools.version(name, one.version)
                 continue
             package = without_namespace(getattr(found, "__module__", "")).rpartition(".")[0]
-            text = await self._kept_text(f"tool {name!r}", one)
-            with within(self._namespace):
-                tools[name] = pinned_tool(name, one, text, package=package)
-        prompts = equipment.prompts.with_texts(texts) if texts else equipment.prompts
+            try:
+                text = await self._kept_text(f"tool {name!r}", one)
+                with within(self._namespace):
+                    tools[name] = pinned_tool(name, one, text, package=package)
+            except PinError:
+                if not self._is_packaged(name, one):
+                    raise
+        prompts = _with_kept(equipment.prompts, texts) if texts else equipment.prompts
         return replace(equipment, tools=tools, prompts=prompts)
+
+    def _is_packaged(self, name: str, pin: Pinned) -> bool:
+        """Return True for a tool that comes with the package or stands behind another component, or once did."""
+        return name in self._catalog.builtin | self._catalog.behind or self._is_gone("tool", name, pin)
 
     def _registered(self, kind: str, name: str, pin: Pinned) -> bool:
         """Return True if the registry can make what a run was pinned to: words may be laid over its text."""
@@ -331,7 +353,19 @@ class Equipper:
         if record.imported is None:
             away = [n for n, one in manifest.tools.items() if one.origin and n not in equipment.tools]
             apart = await self._recorded_tools(record, away, events)
-            return await self.as_started(record, equipment, pin=pin, apart=apart)
+            started = await self.as_started(record, equipment, pin=pin, apart=apart)
+            if not pin or Ledger.of(events).upgraded_at:  # who went on did so with today's
+                return started
+            # Nothing is executed: of a packaged tool that is another one, it is enough how models saw it.
+            others = [
+                name
+                for name, one in manifest.tools.items()
+                if self._is_packaged(name, one)
+                and (found := started.tools.get(name)) is not None
+                and found.content_hash != one.content_hash
+            ]
+            shown = await self._recorded_tools(record, others, events, here=started.tools)
+            return replace(started, tools={**started.tools, **shown})
         started = await self.as_started(record, equipment, pin=False)
         environments = self._catalog.of(equipment).environments_for(equipment)
         names = [name for name in manifest.tools if name not in environments]
@@ -358,26 +392,51 @@ class Equipper:
             )
         return (await self._store.get_blob(pin.source)).decode("utf-8")
 
-    async def changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[str]:
-        """Return what is not as the run was started with; it goes on as long as the fingerprints match."""
+    async def changed_since(self, manifest: RunManifest, equipment: Equipment) -> list[Change]:
+        """Return what is not as the run was started with: it goes on with today's, and its recorded outcomes hold."""
         from agentorchestra.tea.programs.sources import pin_of
 
-        pins = {("tool", name): pin_of(one) for name, one in equipment.tools.items()}
+        catalog = self._catalog.of(equipment)
+        environments = catalog.environments_for(equipment)
+        pins = {("tool", name): pin for name, pin in self.pins(equipment.tools).items()}
         pins |= {("prompt", name): pin for name, pin in equipment.prompts.pins().items()}
-        environments = self._catalog.of(equipment).environments_for(equipment)
-        recorded = {("tool", name): pin for name, pin in manifest.tools.items() if name not in environments}
+        pins |= {("agent", name): pin_of(catalog.agents[name]) for name in manifest.agents if name in catalog.agents}
+        made = {name: environments[name]() for name in manifest.tools if name in environments}
+        pins |= {("environment", name): pin_of(one) for name, one in made.items()}
+        recorded = {("environment" if name in made else "tool", name): pin for name, pin in manifest.tools.items()}
         recorded |= {("prompt", name): pin for name, pin in manifest.prompts.items()}
+        recorded |= {("agent", name): pin for name, pin in manifest.agents.items()}
         changed = []
         for (kind, name), was in recorded.items():
-            now = pins.get((kind, name), was)
+            now = pins.get((kind, name))
+            if now is None:
+                if kind != "prompt" and self._is_gone(kind, name, was):  # no code of today asks for such a prompt
+                    gone = f"{kind} {name} is no part of the package any more: the run goes on without it"
+                    changed.append(Change(f"{kind}:{name}", "", gone))
+                continue
             # The file around a tool may change without the tool: it has another version then, and is the same.
             if now.content_hash != was.content_hash:
                 how = await self._schema_change(name, manifest, equipment) if kind == "tool" else ""
-                changed.append(
+                sentence = (
                     f"{kind} {name} changed since the run was started: {was.version} {was.content_hash[:12]} -> "
                     f"{now.version} {now.content_hash[:12]}{how}"
                 )
+                changed.append(Change(f"{kind}:{name}", now.content_hash, sentence))
         return changed
+
+    def gone(self, manifest: RunManifest, equipment: Equipment) -> set[str]:
+        """Return the tools and environments of a run that came with the package once, and do not any more."""
+        here = {*equipment.tools, *self._catalog.of(equipment).environments_for(equipment)}
+        return {name for name, pin in manifest.tools.items() if name not in here and self._is_gone("tool", name, pin)}
+
+    def _is_gone(self, kind: str, name: str, pin: Pinned) -> bool:
+        """Return True for a component that came with the package once, and does not any more."""
+        kinds = ("tool", "environment") if kind == "tool" else (kind,)
+        for each in kinds:
+            history = self._components.of_kind(each).registry.history(each, name)
+            if history is not None and pin.version in history.names:
+                return history.version(pin.version).origin == "package"
+        return False
 
     async def _schema_change(self, name: str, manifest: RunManifest, equipment: Equipment) -> str:
         """Say what became of a tool's arguments; "" where they are the same or the old ones were not kept."""
@@ -427,8 +486,10 @@ class Equipper:
                 f"the run was started with the preset {manifest.preset!r}, this workspace has "
                 f"{self._preset!r}; open it with Workspace(..., preset={manifest.preset!r})"
             )
-        missing = sorted(set(manifest.tools) - set(equipment.tools) - set(catalog.environments_for(equipment)))
-        missing += sorted(set(manifest.agents) - set(catalog.agents))
+        here = {*equipment.tools, *catalog.environments_for(equipment), *self.gone(manifest, equipment)}
+        missing = sorted({*manifest.tools} - here)
+        agents = sorted(set(manifest.agents) - set(catalog.agents))
+        missing += [name for name in agents if not self._is_gone("agent", name, manifest.agents[name])]
         known = {*catalog.systems, *catalog.agents, CALLS}
         missing += [manifest.system] if manifest.system not in known else []
         served = {name: one.origin for name in missing if (one := manifest.tools.get(name)) and one.origin}
@@ -444,6 +505,25 @@ class Equipper:
                 f"this process does not have {', '.join(missing)}, which the run was started with ({where}); "
                 f'name them in {SETTINGS_FILE} by app = "module:workspace", or pass tools= to resume'
             )
+
+
+def _with_kept(prompts: PromptLibrary, texts: Mapping[str, str]) -> PromptLibrary:
+    """Return a library with kept texts; a packaged prompt stays as it is where today's code cannot fill its old text.
+
+    Raises:
+        PromptError: for such a text of the application's.
+    """
+    try:
+        return prompts.with_texts(texts)
+    except PromptError:  # which of them?
+        packaged = {*prompts.packaged}
+        for name, text in texts.items():
+            try:
+                prompts = prompts.with_texts({name: text})
+            except PromptError:
+                if name not in packaged:
+                    raise
+        return prompts
 
 
 def _memory_used(ledger: Ledger, name: str) -> str | None:

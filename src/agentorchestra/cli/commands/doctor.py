@@ -106,6 +106,7 @@ def examine(folder: Path, *, deep: bool = False) -> list[Check]:
         lambda: _models(settings, workspace),
         lambda: _policy(folder, settings, workspace),
         lambda: _prompts(folder, workspace),
+        lambda: _components(folder, settings, workspace),
         lambda: _mcp(folder, settings),
         lambda: _search(folder, settings, workspace),
     ]
@@ -260,7 +261,7 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
         return [Check("log", "fail", "not read: the settings cannot be", "correct the settings")]
     if settings.database is None and not (folder / DATABASE).exists():
         return [Check("log", "ok", "there is none yet")]
-    behind = [one for one in _workspace(folder, settings) if one.status == "warn" and "brings it to" in one.hint]
+    behind = _behind(folder, settings)
     if behind:
         return [
             Check("log", "warn", "not read: its format is an earlier one", f"{behind[0].hint}, then check it again")
@@ -287,6 +288,46 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
         seen += f"; {found.unchecked} events of an earlier version have no checksum: not checked for changes"
     hint = "restore it from a backup; other runs are not affected"
     return [Check("log", "fail", one_line(one, 1000), hint) for one in found.damage] or [Check("log", "ok", seen)]
+
+
+def _behind(folder: Path, settings: Settings) -> list[Check]:
+    """Return the check that says that the next command brings the log up to date, where it does."""
+    return [one for one in _workspace(folder, settings) if one.status == "warn" and "brings it to" in one.hint]
+
+
+def _components(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
+    """Compose the components as a run would: what is at hand with what the workspace has registered."""
+    from agentorchestra.log.store.sqlite import DATABASE
+
+    name = "components"
+    if settings is None or workspace is None:
+        return [Check(name, "warn", "not composed, because the settings or the application cannot be read")]
+    if settings.database is None and not (folder / DATABASE).exists():
+        return [Check(name, "ok", "none is registered yet")]
+    if any(one.status == "fail" for one in _workspace(folder, settings)):
+        return [Check(name, "warn", "not composed, because the log cannot be read")]
+    behind = _behind(folder, settings)
+    if behind:
+        return [
+            Check(name, "warn", "not composed: the log has an earlier format", f"{behind[0].hint}, then check again")
+        ]
+
+    async def compose() -> tuple[int, list[Check]]:
+        checks = []
+        async with workspace.another() as opened:
+            managers = (opened.tcp, opened.ecp, opened.acp, opened.prompt_components, opened.memory_components)
+            for manager in managers:
+                refusals, failures = await manager.examine()
+                checks += [Check(name, "fail", one_line(why, 1000), "no run can begin until then") for why in refusals]
+                hint = "runs go on without it; `agentorchestra components --help` says how it is mended or taken out"
+                checks += [Check(name, "warn", one_line(why, 1000), hint) for why in failures]
+            return sum(len(manager.names()) for manager in managers), checks
+
+    try:
+        count, checks = asyncio.run(compose())
+    except AgentOrchestraError as exc:
+        return [Check(name, "fail", one_line(str(exc), 2000), "correct it: no run can begin until then")]
+    return checks or [Check(name, "ok", f"{count} are registered and can be used")]
 
 
 def _settings(folder: Path) -> tuple[Settings | None, Check]:

@@ -47,6 +47,7 @@ class Display:
         self._workspace = workspace
         self._run = run_id
         self._seen = 0
+        self._held: list[Notice] = []  # taken from the queue, and not shown yet
         self._reading = asyncio.Lock()
 
     async def catch_up(self) -> None:
@@ -68,7 +69,7 @@ class Display:
             await asyncio.gather(task, return_exceptions=True)
             with contextlib.suppress(Exception):
                 await self.catch_up()
-                self._said(_taken(queue))
+                self._said([*self._held, *_taken(queue)])
             self._end()
 
     @contextlib.contextmanager
@@ -117,13 +118,14 @@ class PlainDisplay(Display):
 
     async def _follow(self, queue: asyncio.Queue[Notice]) -> None:
         while True:
-            notices = []
             with contextlib.suppress(TimeoutError):
-                notices = [await asyncio.wait_for(queue.get(), LOOK_S)]
+                async with asyncio.timeout(LOOK_S):
+                    self._held.append(await queue.get())
                 # An event is announced when it is queued for the log: a moment later it can be read there.
                 await asyncio.sleep(FRAME_S / 4)
-            notices += _taken(queue)
+            self._held += _taken(queue)
             await self.catch_up()
+            notices, self._held = self._held, []
             self._said(notices)
 
     def _event(self, event: Event) -> None:

@@ -61,7 +61,6 @@ class Browser(VideoActions, PdfActions, LoginActions, PointerActions, Navigation
     """Pages of the web in a real browser."""
 
     name = "browser"
-    version = "1.0.0"
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Browser:

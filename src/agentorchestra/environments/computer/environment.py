@@ -43,7 +43,6 @@ class Computer(DesktopEnvironment):
     """A desktop: a screen with a mouse, a keyboard, windows and programs, which run in the sandbox."""
 
     name = "computer"
-    version = "1.0.0"
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Computer:

@@ -51,7 +51,6 @@ class Git(FolderEnvironment):
     """Git repositories in the folder: commits, branches, merges; clone, fetch, pull and push to given remotes."""
 
     name = "git"
-    version = "1.0.0"
 
     def __init__(
         self,

@@ -43,7 +43,6 @@ class GitHub(ActionEnvironment):
     """GitHub: repositories, files, issues, pull requests and releases, over its REST API."""
 
     name = "github"
-    version = "1.0.0"
     branching: Literal["stateless", "snapshot", "none"] = (
         "none"  # the world outside has no rivals: they only look, forks stop before its changes
     )

@@ -47,7 +47,6 @@ class Report(ReportStorage):
     """Items with their sources, and the report that is made of them."""
 
     name = "report"
-    version = "1.1.1"
 
     @classmethod
     def packaged(cls, parts: EnvironmentParts) -> Self:

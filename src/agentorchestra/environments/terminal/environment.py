@@ -76,7 +76,6 @@ class Terminal(FolderEnvironment):
     """
 
     name = "terminal"
-    version = "1.1.0"
 
     def __init__(
         self,

@@ -88,7 +88,7 @@ class WorkflowMemory:
     goal_events: int = 6
     max_words: int = 200
     name: str = "workflow"
-    version: str = "1.1.0"
+    version: str = "1.0.0"
     description: str = (
         "Writes an agent's tasks down, summarises them when it is time, and draws insights from each at its end, which "
         "later tasks of the workspace are told where they fit."

@@ -183,6 +183,7 @@ class ContextManager(Generic[T]):
         for name in names:
             self._given.pop(name, None)
             self._origins.pop(name, None)
+            self._so_far(name).at_hand = None
         self.registry.handed += 1
 
     def at_hand(self) -> Iterable[T]:
@@ -208,6 +209,9 @@ class ContextManager(Generic[T]):
         if self.is_settled:
             return
         await self._write_given(self._plan_given, self._given)
+        for name, one in self._given.items():
+            history = self._so_far(name)
+            history.at_hand = history.known_as(self._identity(name, one)[0])
         for name in self.names():
             if (name, self._current(name)) not in self._loaded:
                 await self._load(name, self._current(name))
@@ -239,22 +243,34 @@ class ContextManager(Generic[T]):
 
     def _plan_given(self) -> Iterable[Entry]:
         for name, one in self._given.items():
-            identity, made = self._identity(name, one)
-            history = self._so_far(name)
-            known = history.known_as(identity)
-            if known is not None:
-                other = history.current != known and history.by_code and not history.pinned and not history.hidden
-                if other and history.version(known).state in ("active", "deprecated"):
-                    reason = "the code is this version again"
-                    yield entry(history, "activated", version=known, by_code=True, reason=reason)
-                continue
-            builtin = name in self._builtin
-            origin = "package" if builtin else self._origins.get(name, "code")
-            if origin == "code":  # what was made of another component says of which
-                origin = str(getattr(getattr(one, "traits", None), "origin", "")) or "code"
-            distribution = self._distribution if builtin else ""
-            new = New(name, one, identity, made, origin, by_code=True, distribution=distribution)
-            yield from registered(self.kind, history, new)
+            yield from self._plan_of(name, one)
+
+    def _plan_of(self, name: str, one: T) -> Iterable[Entry]:
+        identity, made = self._identity(name, one)
+        history = self._so_far(name)
+        if history.known_as(identity) is not None:
+            return
+        builtin = name in self._builtin
+        origin = "package" if builtin else self._origins.get(name, "code")
+        if origin == "code":  # what was made of another component says of which
+            origin = str(getattr(getattr(one, "traits", None), "origin", "")) or "code"
+        distribution = self._distribution if builtin else ""
+        new = New(name, one, identity, made, origin, by_code=True, distribution=distribution)
+        yield from registered(self.kind, history, new)
+
+    async def examine(self) -> tuple[list[str], list[str]]:
+        """Return why no run can begin, and why components cannot be used by one; nothing is written."""
+        await self.registry.refresh()
+        refusals = []
+        for name, one in self._given.items():
+            try:
+                [*self._plan_of(name, one)]
+            except UsageError as exc:
+                refusals.append(str(exc))
+        for name in self.names():
+            if name not in self._given:
+                await self._load(name, self._current(name))
+        return refusals, [why for _, why in sorted(self.failures().items())]
 
     def _identity(self, name: str, one: T) -> tuple[str, Made | None]:
         """Return the identity of what is at hand, and what it is made of; it is looked at once."""

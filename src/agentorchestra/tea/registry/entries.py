@@ -150,6 +150,8 @@ def _version_of(kind: Kind[T], config: ComponentConfig, history: History, new: N
         return checked_component_version(f"{kind.name} {config.name!r}", new.version), True
     last = max(history.names, key=version_order, default="0.0.0")
     written = kind.written(new.one)
+    if written is not None and new.origin == "package":
+        written = written[0], False  # nobody who upgrades can mend a number that the package forgot to raise
     if written is not None and (written[1] or version_order(written[0]) > version_order(last)):
         return written
     if not history.names:

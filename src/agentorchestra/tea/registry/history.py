@@ -100,7 +100,8 @@ class History:
         self.kind = kind
         self.name = name
         self.seq = 0  # of its last entry
-        self.current: str | None = None  # what its name means; None where no version ever was active
+        self.chosen: str | None = None  # the last version that became active; None where none ever was
+        self.at_hand: str | None = None  # the version of the code at hand in this process, None for no such code
         self.by_code = False  # code at hand, no operation, chose it: without that code the name means nothing
         self.hidden = False  # its name is unregistered
         self.pinned = False  # the current version stays, whatever the code at hand says
@@ -164,11 +165,23 @@ class History:
 
     def _choose(self, version: str, by_code: bool) -> None:
         self._need(version)
-        self.current, self.by_code, self.hidden, self.shared = version, by_code, False, None
+        self.chosen, self.by_code, self.hidden, self.shared = version, by_code, False, None
 
     def _need(self, version: str) -> None:
         if version not in self._bodies:
             raise VersionError(f"the history of {self.kind} {self.name!r} has no version {version[:40]!r}")
+
+    @property
+    def current(self) -> str | None:
+        """The version that its name means here; None where no version ever was active.
+
+        Where code chose it, that is the code of this process: another version of the package, at work on the same log,
+        has its own.
+        """
+        here = self.at_hand if self.by_code and not self.pinned and not self.hidden else None
+        if here is not None and self._bodies[here].get("state", "active") in ("active", "deprecated"):
+            return here
+        return self.chosen
 
     @property
     def names(self) -> tuple[str, ...]:

@@ -80,7 +80,8 @@ class FileActions(TargetActions):
             page.on("filechooser", listen)
             try:
                 await found.click()
-                chooser = await asyncio.wait_for(asked, _CHOOSER_S)
+                async with asyncio.timeout(_CHOOSER_S):
+                    chooser = await asked
             finally:
                 page.remove_listener("filechooser", listen)
             same_site(site, address_of(await chooser.element.owner_frame()))

@@ -189,13 +189,14 @@ class NavigationActions(TabActions):
             return await self.settled(ctx)
 
         async def look() -> None:
-            while True:
-                if (not text or await _shows(page, text)) and (not gone or not await _shows(page, gone)):
-                    return
-                await asyncio.sleep(_LOOK_AGAIN_S)
+            async with asyncio.timeout(seconds):
+                while True:
+                    if (not text or await _shows(page, text)) and (not gone or not await _shows(page, gone)):
+                        return
+                    await asyncio.sleep(_LOOK_AGAIN_S)
 
         try:
-            await self.within("waiting", lambda: asyncio.wait_for(look(), seconds), seconds=seconds + 2)
+            await self.within("waiting", look, seconds=seconds + 2)
         except TimeoutError:
             what = f"{text!r} did not appear" if text else f"{gone!r} did not go away"
             raise ToolError(f"{what} in {seconds:g} s; look at the state, and wait again or go another way") from None

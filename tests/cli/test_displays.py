@@ -1,0 +1,37 @@
+"""The displays alone, without a command around them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from agentorchestra.cli.view.live import PlainDisplay
+from agentorchestra.runtime.bus import Notice
+from agentorchestra.workspace import Workspace
+
+GUARD_S = 20.0
+"""A display that does not end makes the test fail after this time; nothing else depends on it."""
+
+
+async def turns(number: int) -> None:
+    """Let the event loop turn."""
+    for _ in range(number):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("waited", [0, 1, 2, 3, 4, 6])
+async def test_a_display_ends_however_soon_after_a_notice(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], waited: int
+) -> None:
+    """The cancellation of the display meets it at each step between the notice and what the display does with it."""
+    async with Workspace(tmp_path) as ws:
+        run_id = await ws.create("What?", system="react")
+        display = PlainDisplay(ws, run_id, steps=0, before=await ws.events(run_id))
+        queue: asyncio.Queue[Notice] = asyncio.Queue()
+        async with asyncio.timeout(GUARD_S), display.following(queue):
+            await turns(5)  # the display waits for a notice now
+            queue.put_nowait(Notice(kind="progress", run=run_id, text="half of it"))
+            await turns(waited)
+    assert capsys.readouterr().err == "  half of it\n"
