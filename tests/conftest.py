@@ -18,6 +18,7 @@ import pytest
 from agentorchestra.log.store.sqlite import SqliteStore
 from tests.postgres import Postgres, postgres
 from tests.registered import FOLDERS, begin_registered
+from tests.support.again import try_again
 from tests.support.forked import forked, forked_workers
 
 __all__ = ["forked", "forked_workers"]
@@ -55,7 +56,8 @@ def pytest_collection() -> Generator[None, object, object]:
 
 @pytest.hookimpl(tryfirst=True)  # before cases are chosen by their marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark as long what `sampled` leaves out."""
+    """Mark as long what `sampled` leaves out, and as to be tried again what drives a real browser or desktop."""
+    try_again(items)
     seen: Counter[str] = Counter()
     for item in items:
         if (sampled := item.get_closest_marker("sampled")) is not None:

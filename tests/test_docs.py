@@ -30,6 +30,7 @@ from agentorchestra.core.settings import (
     WebSettings,
 )
 from agentorchestra.workspace import load_settings
+from tests.support.patience import LONGEST_S
 from tests.warm import run
 
 ROOT = Path(__file__).parent.parent
@@ -66,7 +67,7 @@ SLOW_EXAMPLES = {"search.md", "models.md", "mcp.md"}
     ],
 )
 def test_python_examples_run(place: Path, page: str, code: str) -> None:
-    done = run(["-c", code], cwd=place, environ=os.environ, timeout=100)
+    done = run(["-c", code], cwd=place, environ=os.environ, timeout=LONGEST_S)
     assert done.returncode == 0, f"{page}: {done.stderr}"
     assert done.stdout.strip() or "print(" not in code
 
@@ -93,10 +94,10 @@ def test_console_examples_run(place: Path, page: str, text: str) -> None:
     for command in commands:
         words = shlex.split(command)
         if words[0] == "agentorchestra" and not OF_THE_SHELL.search(command):
-            done = run(["-m", *words], cwd=place, environ=os.environ, timeout=100)
+            done = run(["-m", *words], cwd=place, environ=os.environ, timeout=LONGEST_S)
         else:
             line = command.replace("agentorchestra", f"{sys.executable} -m agentorchestra", 1)
-            done = subprocess.run(line, cwd=place, shell=True, capture_output=True, text=True, timeout=100)
+            done = subprocess.run(line, cwd=place, shell=True, capture_output=True, text=True, timeout=LONGEST_S)
         assert done.returncode == 0, f"{page}: {command}: {done.stderr}"
 
 
@@ -153,7 +154,9 @@ def _as_printed(command: str, expected: str, where: str, *, place: Path, demo: P
         "PYTEST_ADDOPTS": "-p no:cacheprovider",
     }
     environment.pop("VIRTUAL_ENV", None)
-    done = subprocess.run(command, cwd=place, env=environment, shell=True, capture_output=True, text=True, timeout=100)
+    done = subprocess.run(
+        command, cwd=place, env=environment, shell=True, capture_output=True, text=True, timeout=LONGEST_S
+    )
     assert done.returncode == 0, f"{where}: {command}: {done.stdout + done.stderr}"
     if expected and "..." not in expected:
         assert done.stdout == expected, f"{where}: {command}"

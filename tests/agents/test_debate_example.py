@@ -8,12 +8,16 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.patience import LONGEST_S
+
 EXAMPLE = Path(__file__).parents[2] / "examples" / "team" / "debate.py"
 
 
 @pytest.mark.long
 def test_two_experts_compute_answer_each_other_and_agree_on_what_was_computed(tmp_path: Path) -> None:
-    done = subprocess.run([sys.executable, EXAMPLE, tmp_path], capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(
+        [sys.executable, EXAMPLE, tmp_path], capture_output=True, text=True, timeout=LONGEST_S, check=False
+    )
     assert done.returncode == 0, done.stderr + done.stdout
     lines = done.stdout.splitlines()
     assert (

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import LONGEST_S
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "systems" / "parallel.py"
 
 
 def measure(*words: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, str(BENCHMARK), *words, "--python", sys.executable]
-    return subprocess.run(line, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(line, capture_output=True, text=True, timeout=LONGEST_S, check=False)
 
 
 @pytest.mark.long

@@ -8,13 +8,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import LONGEST_S
 
 ROOT = Path(__file__).parents[2]
 
 
 def measure(*words: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, "-m", "benchmarks.parts", *words]
-    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(line, cwd=ROOT, capture_output=True, text=True, timeout=LONGEST_S, check=False)
 
 
 @pytest.mark.long

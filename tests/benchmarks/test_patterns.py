@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import LONGEST_S
 from tests.support.society_plays import DATA
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "patterns"
@@ -41,7 +42,7 @@ def test_what_is_found_wrongly_or_missed_counts(tmp_path: Path) -> None:
 
 def test_the_command_prints_both_halves(tmp_path: Path) -> None:
     command = [sys.executable, str(BENCHMARK), "--python", sys.executable, "--verbose"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     made, held = done.stdout.split("held out\n")
     assert made.count("precision") == held.count("precision") == 5

@@ -9,13 +9,14 @@ from pathlib import Path
 
 import pytest
 from tests.sandbox.support import usable
+from tests.support.patience import LONGEST_S
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "systems" / "snapshot.py"
 
 
 def measure(*words: str) -> subprocess.CompletedProcess[str]:
     line = [sys.executable, str(BENCHMARK), *words, "--python", sys.executable]
-    return subprocess.run(line, capture_output=True, text=True, timeout=110, check=False)
+    return subprocess.run(line, capture_output=True, text=True, timeout=LONGEST_S, check=False)
 
 
 @pytest.mark.long

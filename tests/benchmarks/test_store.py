@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import LONGEST_S
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "store"
 
@@ -15,7 +16,9 @@ BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "store"
 @pytest.mark.long
 def test_every_store_is_measured() -> None:
     words = ["--effects", "20", "--runs", "1,5", "--rounds", "1", "--followed", "--python", sys.executable]
-    done = subprocess.run([sys.executable, BENCHMARK, *words], capture_output=True, text=True, timeout=100, check=True)
+    done = subprocess.run(
+        [sys.executable, BENCHMARK, *words], capture_output=True, text=True, timeout=LONGEST_S, check=True
+    )
     lines = {line[:20].strip(): re.findall(r"\d[\d,.]*", line[20:]) for line in done.stdout.splitlines()[1:]}
     # The CPU of the database is a figure of PostgreSQL's.
     assert {name: len(cells) for name, cells in lines.items()} == {

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from tests.support.patience import LONGEST_S
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "systems"
 
 
 def _run(*words: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, str(BENCHMARK), "--python", sys.executable, *words]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
 
 
 @pytest.mark.long

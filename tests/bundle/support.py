@@ -18,6 +18,7 @@ from agentorchestra.core.settings import ModelProfile, Price, Settings
 from agentorchestra.core.spec import RunResult
 from agentorchestra.testing import ScriptedModel, call, decide
 from tests.bundle.tools import both, draw
+from tests.support.patience import LONGEST_S
 
 SOURCE = Path(__file__).resolve().parents[2]
 TASK = "Draw the figures of the report."
@@ -102,7 +103,7 @@ def elsewhere(folder: Path, *words: str, code: int = 0) -> str:
         env=environ,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=LONGEST_S,
         check=False,
     )
     assert done.returncode == code, (words, done.stdout, done.stderr)

@@ -11,6 +11,7 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.folders import world_folder
 from tests.chaos.environments_program import ACTIONS, FINAL, workspace
 from tests.chaos.support import KILLED, python, start
+from tests.support.patience import LONGEST_S
 
 PROGRAM = Path(__file__).with_name("environments_program.py")
 NUMBERS = range(1, len(ACTIONS) + 1)
@@ -37,7 +38,7 @@ RESTORING = [
 
 def _killed(folder: Path, *words: str, **environ: str) -> None:
     process = start([PROGRAM, folder, *words], kill_at=environ.pop("KILL_AT", ""), environ=environ)
-    out, err = process.communicate(timeout=120)
+    out, err = process.communicate(timeout=LONGEST_S)
     assert process.returncode == KILLED, (environ, process.returncode, out, err)
 
 

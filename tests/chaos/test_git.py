@@ -18,6 +18,7 @@ from agentorchestra.testing.github import LoopbackGitHub
 from tests.chaos.git_program import NAME, TOKEN
 from tests.chaos.support import KILLED, only_run, read_log, start, until
 from tests.environments.gits import SANDBOX, git
+from tests.support.patience import LONGEST_S
 
 pytestmark = [
     pytest.mark.long,
@@ -53,7 +54,7 @@ async def drive(folder: Path, server: Killer, what: str, *, code: int = 0, **env
     words: list[str | Path] = ["-m", "tests.chaos.git_program", folder, server.url, what]
     process = start(words, kill_at=environ.pop("kill_at", ""), environ=environ)
     server.victim = process
-    out, err = await asyncio.to_thread(process.communicate, timeout=300)
+    out, err = await asyncio.to_thread(process.communicate, timeout=LONGEST_S)
     assert process.returncode == code, (process.returncode, out, err)
     return dict(json.loads(out)) if out else {}
 

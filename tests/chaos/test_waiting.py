@@ -14,6 +14,7 @@ import pytest
 
 from agentorchestra.core.events import Event
 from tests.chaos.support import KILLED, kill_points, read_log, start
+from tests.support.patience import LONGEST_S
 
 pytestmark = pytest.mark.timeout(600)  # many processes, on a machine that may be busy
 
@@ -30,7 +31,7 @@ def _ahead(folder: Path, days: float) -> None:
 def _job(folder: Path, what: str, kill_at: str) -> dict[str, Any] | None:
     """The result of one job; None if it was killed. It is not where it does not come to that point."""
     process = start((*PROGRAM, folder, what), kill_at=kill_at)
-    out, err = process.communicate(timeout=300)
+    out, err = process.communicate(timeout=LONGEST_S)
     assert process.returncode == 0 or (kill_at and process.returncode == KILLED), (kill_at, err)
     result: dict[str, Any] | None = json.loads(out) if process.returncode == 0 else None
     return result

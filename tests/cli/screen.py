@@ -22,6 +22,8 @@ from typing import Any
 import pyte
 import pytest
 
+from tests.support.patience import LONGEST_S
+
 _WIDE = 400
 """Columns of the emulator: a line that is too long for the terminal is seen as such, and not wrapped."""
 
@@ -98,7 +100,7 @@ class HereScreen(Screen):
 
     async def shows(self, *texts: str) -> None:
         """Until all of these are on it at once."""
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + LONGEST_S
         while not all(text in self.text for text in texts):
             assert time.monotonic() < deadline, f"{texts} did not come:\n{self.text}"
             await asyncio.sleep(0.02)
@@ -142,7 +144,7 @@ class ProcessScreen(Screen):
             if select.select([self.ours], [], [], 0.05)[0] and not self.feed():
                 return
 
-    def wait(self, ready: Callable[[], bool], *, seconds: float = 60.0) -> None:
+    def wait(self, ready: Callable[[], bool], *, seconds: float = LONGEST_S) -> None:
         """Until `ready` says so."""
         deadline = time.monotonic() + seconds
         while not ready():

@@ -22,6 +22,7 @@ from typing import Any
 
 import agentorchestra
 from agentorchestra.cli import main
+from tests.support.patience import LONGEST_S
 
 PACKAGE_PARENT = Path(agentorchestra.__file__).parents[1]
 WORKSPACE = ".agentorchestra"
@@ -170,7 +171,7 @@ class Folder:
         if not options:
             return self.call(*words)
         with self.start(*words, **options) as process:
-            out, err = process.process.communicate(timeout=100)
+            out, err = process.process.communicate(timeout=LONGEST_S)
             return Result(process.process.returncode, out, err)
 
     def call(self, *words: str | Path) -> Result:
@@ -286,7 +287,7 @@ class Started:
             if stream is not None:
                 stream.close()
 
-    def wait_for(self, text: str, *, seconds: float = 60.0) -> None:
+    def wait_for(self, text: str, *, seconds: float = LONGEST_S) -> None:
         """Until the process has written `text` to stderr."""
         if self._reader is None:
             self._reader = threading.Thread(target=self._read)
@@ -306,7 +307,7 @@ class Started:
         """Ctrl-C."""
         self.process.send_signal(signal.SIGINT)
 
-    def end(self, *, seconds: float = 60.0) -> Result:
+    def end(self, *, seconds: float = LONGEST_S) -> Result:
         """Wait for the end."""
         out = self.process.stdout.read() if self.process.stdout is not None else ""
         code = self.process.wait(seconds)
@@ -359,7 +360,7 @@ def clean_environment() -> dict[str, str]:
     return {**kept, "PYTHONPATH": str(PACKAGE_PARENT), "PYTHONUTF8": "1", "PYTHONDONTWRITEBYTECODE": "1"}
 
 
-def wait_until(ready: Callable[[], Any], *, seconds: float = 60.0) -> None:
+def wait_until(ready: Callable[[], Any], *, seconds: float = LONGEST_S) -> None:
     """Until `ready` says so."""
     deadline = time.monotonic() + seconds
     while not ready():

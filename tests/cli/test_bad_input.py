@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from tests.cli.support import QUESTION, Folder, wait_until
+from tests.support.patience import LONGEST_S
 
 Prepare = Callable[[Folder], list[str]]
 
@@ -183,7 +184,7 @@ def test_a_bug_is_one_sentence_and_a_traceback_only_on_request(folder: Folder) -
     )
     assert done.json["error_type"] == "ZeroDivisionError"
     with folder.start("run", QUESTION, env={"AGENTORCHESTRA_DEBUG": "1"}) as started:
-        _, err = started.process.communicate(timeout=60)
+        _, err = started.process.communicate(timeout=LONGEST_S)
     assert "Traceback" in err
     assert err.splitlines()[-1].startswith("error: this is a bug")
 
@@ -257,7 +258,7 @@ def test_a_killed_process_leaves_a_log_that_goes_on(app: Folder) -> None:
     with app.start("run", "PLAN nap") as started:
         wait_until((app.path / "slow.txt").exists)
         started.process.send_signal(signal.SIGKILL)
-        started.process.wait(60)
+        started.process.wait(LONGEST_S)
     assert app.assert_readable()["run"]["status"] == "running"
     app.let_go()
     again = app.run("resume", "last", "--json")

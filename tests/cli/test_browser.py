@@ -13,6 +13,7 @@ from agentorchestra.core.messages import ToolSchema
 from tests.cli.screen import ProcessScreen
 from tests.cli.support import Folder, Result, clean_environment
 from tests.site.browser import PASSWORD, USER, browser_site
+from tests.support.patience import LONGEST_S
 
 FILL = ToolSchema(
     name="fill",
@@ -109,7 +110,7 @@ async def test_at_a_terminal_commands_are_asked_for(folder: Folder) -> None:
             screen.type("fly\n")
             screen.wait(lambda: "there is no command 'fly'" in screen.text)
             screen.type(last)
-            code = process.wait(60)
+            code = process.wait(LONGEST_S)
             screen.end()
         os.close(screen.ours)
         assert "Traceback" not in screen.text

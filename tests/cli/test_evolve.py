@@ -41,7 +41,6 @@ def told(result: Result) -> tuple[int, str, str]:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
 def test_a_tool_is_evolved_shown_and_rolled_back(folder: Folder) -> None:
     begun = (
         "evolve",

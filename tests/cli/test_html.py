@@ -113,6 +113,7 @@ class Watched:
 
 
 @pytest.mark.long
+@pytest.mark.real
 def test_everything_is_on_the_page(tmp_path: Path) -> None:
     run_id = team_run(tmp_path / "ws")
     target = tmp_path / "page.html"
@@ -150,6 +151,7 @@ def test_everything_is_on_the_page(tmp_path: Path) -> None:
     asyncio.run(look())
 
 
+@pytest.mark.real
 def test_hostile_words_stay_words(tmp_path: Path) -> None:
     run_id = hostile_run(tmp_path / "ws")
     target = tmp_path / "page.html"
@@ -198,6 +200,7 @@ def test_hostile_words_stay_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.real
 def test_what_slipped_through_would_still_not_run(tmp_path: Path) -> None:
     """The second wall: elements that the template never writes are stopped by the page's content security policy."""
     run_id = team_run(tmp_path / "ws")

@@ -8,6 +8,7 @@ import subprocess
 import pytest
 
 from tests.cli.support import Folder, wait_until
+from tests.support.patience import LONGEST_S
 
 
 @pytest.mark.sampled(2)
@@ -16,7 +17,7 @@ def test_ctrl_c_cancels_the_run(app: Folder, number: signal.Signals) -> None:
     with app.start("run", "PLAN sleep") as started:
         wait_until((app.path / "slow.txt").exists)
         started.process.send_signal(number)
-        done = started.end(seconds=20)
+        done = started.end()
     assert done.code == 130
     (run_id,) = app.ids()
     assert done.status.startswith(f"cancelled, {run_id}, ")
@@ -32,7 +33,7 @@ def test_ctrl_c_with_json_is_one_object(app: Folder) -> None:
     with app.start("run", "PLAN nap", "--json") as started:
         wait_until((app.path / "slow.txt").exists)
         started.interrupt()
-        done = started.end(seconds=20)
+        done = started.end()
     assert done.code == 130
     assert done.json["status"] == "cancelled"
     assert done.json["run_id"] == app.ids()[0]
@@ -40,7 +41,7 @@ def test_ctrl_c_with_json_is_one_object(app: Folder) -> None:
     with app.start("resume", "last", "--json") as again:
         wait_until((app.path / "slow.txt").exists)
         again.interrupt()
-        assert again.end(seconds=20).code == 130
+        assert again.end().code == 130
     app.let_go()
     whole = app.run("resume", "last", "--json")
     assert whole.code == 0
@@ -60,7 +61,7 @@ def test_ctrl_c_twice_ends_the_process_at_once(app: Folder) -> None:
         started.interrupt()
         started.wait_for("stopping (once more ends it at once)")
         started.interrupt()
-        done = started.end(seconds=20)
+        done = started.end()
     assert done.code == 130
     app.assert_readable()
     assert app.run("resume", "last", "--json").json["status"] == "completed"
@@ -75,7 +76,7 @@ def test_ctrl_c_at_any_time_leaves_no_traceback(app: Folder) -> None:
                 started.process.wait(delay)
             except subprocess.TimeoutExpired:
                 started.interrupt()
-            out, err = started.process.communicate(timeout=30)
+            out, err = started.process.communicate(timeout=LONGEST_S)
         code = started.process.returncode
         # While Python itself starts or ends, the signal is Python's: nothing of this package is there to take it.
         # In the middle of its own first imports it gives up with 1.

@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.screen import ProcessScreen
 from tests.cli.support import Folder, clean_environment
+from tests.support.patience import LONGEST_S
 
 SETTINGS = 'app = "app:workspace"\nmodel = "scripted"\nsystem = "react"\n'
 APP = """
@@ -101,7 +102,7 @@ def test_unsafe_local_is_red_at_a_terminal(bash: Folder) -> None:
     screen = ProcessScreen(columns=150)
     command = [sys.executable, "-m", "agentorchestra", "run", "go", "--unsafe-local"]
     with screen.start(command, cwd=bash.path, env={**clean_environment(), "TERM": "xterm"}) as process:
-        assert process.wait(60) == 0
+        assert process.wait(LONGEST_S) == 0
     screen.end()
     screen.close()
     assert b"\x1b[1;31mWARNING: --unsafe-local" in screen.written

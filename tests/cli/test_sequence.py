@@ -69,6 +69,7 @@ def test_where_there_is_no_room_for_lifelines_there_is_a_list(width: int, encodi
     assert len(lines) == 8 and len(lines[2]) < 220
 
 
+@pytest.mark.real
 def test_a_run_is_shown_and_what_its_agents_wrote_steers_nothing(tmp_path: Path) -> None:
     turns = [[opens("coding_agent", thread=ALL)], [writes(ALL, "coding_agent", thread=ALL), waits()]]
     model = script(plays(*turns, [writes(ALL, ALL, thread=ALL)], last=ALL), coding_agent=lambda _: say("7"))

@@ -22,6 +22,7 @@ from agentorchestra.testing import (
     silence,
 )
 from tests.cli.support import Folder
+from tests.support.patience import LONGEST_S
 
 SETTINGS = """
 model = "local"
@@ -66,7 +67,7 @@ class Provider:
         """Serve while the context is open."""
         self._thread.start()
         try:
-            assert self._ready.wait(30)
+            assert self._ready.wait(LONGEST_S)
             yield self
         finally:
             self._loop.call_soon_threadsafe(self._stop.set)
@@ -204,7 +205,7 @@ def test_ctrl_c_while_a_server_is_silent(folder: Folder) -> None:
         with folder.start("run", "Say something") as started:
             started.wait_for("step 1 (agentorchestra)")
             started.interrupt()
-            done = started.end(seconds=20)
+            done = started.end()
         assert done.code == 130
         assert folder.assert_readable()["run"]["status"] == "cancelled"
         provider.failure = None

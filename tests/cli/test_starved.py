@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from agentorchestra.core.resources import shortage
+from tests.support.patience import LONGEST_S
 
 QUESTION = "What is 6 * 7?"
 RUN = [sys.executable, "-m", "agentorchestra", "run", QUESTION, "--model", "offline"]
@@ -46,10 +47,16 @@ sys.exit(main(words))
 
 
 def ended(words: list[str], *, limit: tuple[int, int] | None = None) -> subprocess.CompletedProcess[str]:
-    """The process once it has ended; one that does not within a minute is a failure."""
+    """The process once it has ended; one that hangs is a failure."""
     set_limit = None if limit is None else partial(resource.setrlimit, limit[0], (limit[1], limit[1]))
     return subprocess.run(
-        words, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False, preexec_fn=set_limit
+        words,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=LONGEST_S,
+        check=False,
+        preexec_fn=set_limit,
     )
 
 

@@ -15,6 +15,7 @@ from click.testing import CliRunner, Result
 from agentorchestra.cli import group
 from tests.cli.team import TASK, Gate, team
 from tests.support.cli_reading import dead, here, invoke, make_run
+from tests.support.patience import LONGEST_S
 
 __all__ = ["here"]
 
@@ -40,7 +41,7 @@ class Driver:
 
     def __enter__(self) -> Driver:
         self._thread.start()
-        assert self._ready.wait(30)
+        assert self._ready.wait(LONGEST_S)
         return self
 
     def __exit__(self, *_: object) -> None:

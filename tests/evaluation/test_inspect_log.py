@@ -117,6 +117,7 @@ async def test_what_has_no_score_is_a_sample_without_one(tmp_path: Path) -> None
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_inspects_own_viewer_shows_the_log(tmp_path: Path) -> None:
     sums(tmp_path / "data", 3)
     trial = Trial(tmp_path, {"good": adds})

@@ -12,7 +12,6 @@ from tests.evolution.test_evolver import Shop
 
 
 @pytest.mark.long
-@pytest.mark.timeout(400)
 async def test_a_later_gate_goes_on_in_the_runs_of_an_earlier_one(tmp_path: Path) -> None:
     # Half of the amounts are below 50 euros: the first patch mends those, the second one the others.
     shop = Shop(tmp_path, count=26, first=12)

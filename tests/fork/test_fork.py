@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -172,11 +173,13 @@ async def test_a_fork_pays_for_itself_only(tmp_path: Path) -> None:
         log = await ws.events(first.run_id)
         # With what the parent has spent too little would be left; the fork has all of it.
         fork = await ws.fork(first.run_id, at=len(log) // 2, budget=Budget(cost_usd=cost * 1.5))
+        began = time.monotonic()
         result = await ws.resume(fork)
+        took = time.monotonic() - began
         assert result.status is RunStatus.COMPLETED
         assert result.cost_usd is not None
         assert 0 < result.cost_usd < cost
-        assert result.duration_s < first.duration_s + 5
+        assert result.duration_s <= took
         sources = sum(one.tokens for one in await ws.tokens(fork))
         assert 0 < sources < sum(one.tokens for one in await ws.tokens(first.run_id))
         tight = await ws.fork(first.run_id, at=len(log) // 2, budget=Budget(cost_usd=1e-9))

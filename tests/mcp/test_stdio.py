@@ -19,6 +19,7 @@ from agentorchestra.tea.calling.toolkit import Toolkit
 from agentorchestra.tools.mcp import McpToolkit, transports
 from agentorchestra.tools.mcp.connection import CLOSE_S
 from tests.mcp.support import called, calls, children, named, opened, stdio, words, written
+from tests.support.patience import LONGEST_S
 
 
 async def refused(path: Path, **environ: str) -> str:
@@ -274,7 +275,7 @@ async def test_what_a_program_has_started_ends_with_it(tmp_path: Path) -> None:
     async with opened(written(tmp_path, srv=entry)):
         helper = psutil.Process(int((tmp_path / "pid").read_text(encoding="utf-8")))
         assert helper.is_running()
-    helper.wait(timeout=30)
+    helper.wait(timeout=LONGEST_S)
 
 
 async def test_pages_without_end_come_to_one(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.tea.calling.tool import tool
 from agentorchestra.testing import LoopbackAnthropicServer, LoopbackModelServer, ServerReply, call, decide, silence
 from agentorchestra.workspace import Workspace
+from tests.support.patience import growing
 
 SERVERS = {"openai": LoopbackModelServer, "anthropic": LoopbackAnthropicServer}
 MODELS = {"openai": "openai:one", "anthropic": "anthropic:claude-one"}
@@ -200,7 +201,11 @@ async def test_an_empty_choice(tmp_path: Path, format_: str) -> None:
 
 @both
 async def test_silence_ends_at_the_time_limit(tmp_path: Path, format_: str) -> None:
-    ran = await run(tmp_path, format_, lambda s: [BOOK, silence(), DONE], timeout_s=1.0, max_tokens=50)
+    for seconds in growing(1.0):
+        script = lambda s: [BOOK, silence(), DONE]  # noqa: E731
+        ran = await run(tmp_path / f"{seconds:g}", format_, script, timeout_s=seconds, max_tokens=50)
+        if len(ran.failed) == 1:
+            break
     assert (ran.result.status, booked) == (RunStatus.COMPLETED, [7])
     assert len(ran.failed) == 1
     # The silent one may have been paid: held at its bound, and in no figure of what was.

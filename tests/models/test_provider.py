@@ -27,6 +27,7 @@ from agentorchestra.models.manager import ModelManager
 from agentorchestra.models.render import parse_contents, without_contents
 from agentorchestra.testing import LoopbackModelServer, ServerReply, call, garbage, html, http_error, silence
 from tests.models.support import KEY, asking, no_media, schema, serving
+from tests.support.patience import LONGEST_S
 
 
 async def test_plain_answer_and_what_was_sent() -> None:
@@ -181,7 +182,7 @@ async def test_schemas_are_transformed_once(monkeypatch: pytest.MonkeyPatch) -> 
 
 async def test_many_requests_at_once_and_nothing_left_open() -> None:
     async def script(body: dict[str, Any]) -> str:
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONGEST_S):
             while server.most_at_once <= 10:  # noqa: ASYNC110 - the server counts, and tells nobody
                 await asyncio.sleep(0)
         return str(body["messages"][-1]["content"])

@@ -27,6 +27,7 @@ from agentorchestra.testing import (
 )
 from agentorchestra.workspace import Workspace
 from tests.models.support import Context, asking, effect_of, no_media
+from tests.support.patience import growing
 
 SERVERS: dict[str, type[LoopbackModelServer]] = {
     "openai": LoopbackModelServer,
@@ -157,16 +158,20 @@ async def test_a_run_goes_on_when_its_server_is_back(tmp_path: Path, format_: st
 
 
 async def test_waiting_for_a_server_ends_with_the_runs_deadline(tmp_path: Path) -> None:
-    """It would wait for minutes; the run has a second. Between two attempts nothing is under way that could be paid."""
+    """It would wait for minutes; the run has seconds. Between two attempts nothing is under way that could be paid."""
     server = LoopbackModelServer([])
     await server.start()
     profile = ModelProfile(model="openai:m", base_url=server.base_url, price=PRICE, backoff_s=60)
     await server.stop()
-    settings = Settings(models={"m": profile}, model="m", system="react", budget=Budget(cost_usd=1, active_s=1))
-    async with Workspace(tmp_path / "ws", settings=settings) as ws:
-        result = await ws.run("What is 2 + 3?")
-        events = await ws.events(result.run_id)
-    assert result.status is RunStatus.TIMED_OUT and "--timeout-s" in (result.error or "")
+    for seconds in growing(1.0):
+        budget = Budget(cost_usd=1, active_s=seconds)
+        settings = Settings(models={"m": profile}, model="m", system="react", budget=budget)
+        async with Workspace(tmp_path / f"{seconds:g}", settings=settings) as ws:
+            result = await ws.run("What is 2 + 3?")
+            events = await ws.events(result.run_id)
+        assert result.status is RunStatus.TIMED_OUT and "--timeout-s" in (result.error or "")
+        if "attempt_failed" in [event.type for event in events]:  # it came to wait
+            break
     assert not result.usage.uncertain
     stopped = [event.body for event in events if event.type == "interrupted" and event.body.get("unpaid")]
     assert len(stopped) == 1, "a resume has the whole budget"

@@ -15,6 +15,7 @@ from agentorchestra.core.errors import UndeclaredToolWarning
 from agentorchestra.core.settings import PolicySettings
 from agentorchestra.log.store import MemoryStore
 from agentorchestra.testing import ScriptedModel, call, decide
+from tests.support.patience import LONGEST_S
 
 APP = '''
 from agentorchestra import Workspace, tool
@@ -54,7 +55,7 @@ SENTENCE = "does not say what it touches, so it is treated as doing everything"
 
 
 def ran(folder: Path, *words: str) -> str:
-    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, *words], cwd=folder, capture_output=True, text=True, timeout=LONGEST_S)
     assert done.returncode == 0, done.stderr
     return done.stderr
 

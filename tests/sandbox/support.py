@@ -16,6 +16,7 @@ from agentorchestra.sandbox import HostCall, Program, Ran, Sandbox, SandboxLimit
 from agentorchestra.sandbox.bubblewrap import Bubblewrap
 from agentorchestra.sandbox.docker import Docker
 from agentorchestra.sandbox.local import UnsafeLocal
+from tests.support.patience import LONGEST_S, growing
 
 BACKENDS: dict[str, Callable[[], Sandbox]] = {"bubblewrap": Bubblewrap, "docker": Docker, "unsafe-local": UnsafeLocal}
 
@@ -58,9 +59,19 @@ async def run(
     tools: tuple[str, ...] = (),
     seed: int = 0,
 ) -> Ran:
-    """Run a program, in 20 seconds if nothing else is said."""
+    """Run a program, which ends by itself if nothing else is said."""
     program = Program(language, code, folder=folder, names=names, kept=kept or {}, tools=tools, seed=seed)
-    return await sandbox.run(program, limits or SandboxLimits(seconds=20), call=call)
+    return await sandbox.run(program, limits or SandboxLimits(seconds=LONGEST_S), call=call)
+
+
+async def run_out_of_time(sandbox: Sandbox, code: str, begun: Callable[[Ran], bool], **more: object) -> Ran:
+    """Run a program without end; it gets more time where it had not `begun` before its time was over."""
+    for seconds in growing(1.0):
+        ran = await run(sandbox, code, SandboxLimits(seconds=seconds), **more)  # type: ignore[arg-type] # as for `run`
+        assert ran.ending == "time", ran
+        if begun(ran):
+            break
+    return ran
 
 
 async def prints(sandbox: Sandbox, code: str, **more: object) -> str:
@@ -70,4 +81,4 @@ async def prints(sandbox: Sandbox, code: str, **more: object) -> str:
     return ran.stdout
 
 
-__all__ = ["BACKENDS", "here", "prints", "run", "usable"]
+__all__ = ["BACKENDS", "here", "prints", "run", "run_out_of_time", "usable"]

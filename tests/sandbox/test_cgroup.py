@@ -16,6 +16,7 @@ from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.cgroup import Group, Place, new_group, parent_group
 from agentorchestra.sandbox.driver import Place as DriverPlace
 from tests.sandbox.support import run
+from tests.support.patience import LONGEST_S
 
 FORKS = """
 import os, time
@@ -64,7 +65,7 @@ async def test_a_sandbox_has_so_many_processes_without_a_limit_of_its_user(
     monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.new_group", noted)
     # As where the kernel counts another number for the user: the supervisor sets none.
     monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.Place", partial(DriverPlace, own_user=False))
-    ran = await run(bubblewrap, FORKS, SandboxLimits(seconds=20, processes=20))
+    ran = await run(bubblewrap, FORKS, SandboxLimits(seconds=LONGEST_S, processes=20))
     made = int(ran.stdout)
     assert 0 < made < 30, ran
     assert asked[0].places["pids"].path.name.startswith("agentorchestra-")
@@ -72,7 +73,7 @@ async def test_a_sandbox_has_so_many_processes_without_a_limit_of_its_user(
 
 async def test_without_groups_the_limit_of_the_user_holds(bubblewrap: Sandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("agentorchestra.sandbox.bubblewrap.new_group", lambda *_: None)
-    ran = await run(bubblewrap, FORKS, SandboxLimits(seconds=20, processes=20))
+    ran = await run(bubblewrap, FORKS, SandboxLimits(seconds=LONGEST_S, processes=20))
     assert 0 < int(ran.stdout) < 30, ran
 
 

@@ -21,6 +21,7 @@ from tests.sandbox.attempts import ATTEMPTS, Attempt
 from tests.sandbox.database import QUERY, postgres
 from tests.sandbox.support import run
 from tests.sandbox.world import BEGAN, NOBODY, World, world
+from tests.support.patience import LONGEST_S
 
 PROJECT = Path(__file__).parents[2]
 ROOT = os.geteuid() == 0
@@ -63,7 +64,7 @@ def outside(attempt: Attempt, around: World, folder: Path) -> bytes:
         cwd=folder,
         stdin=subprocess.DEVNULL,
         capture_output=True,
-        timeout=60,
+        timeout=LONGEST_S,
         check=False,
         start_new_session=True,
     )
@@ -119,7 +120,13 @@ async def test_no_keys_are_typed_into_a_terminal_of_ours(safe: Sandbox, around: 
     code = around.code("python", next(one.code for one in ATTEMPTS if one.outside == "terminal"))
     command = ["setsid", sys.executable, "-c", _TERMINAL, sys.executable, "-c", _SANDBOXED, safe.name, code]
     done = await asyncio.to_thread(
-        subprocess.run, command, cwd=PROJECT, stdin=subprocess.DEVNULL, capture_output=True, timeout=60, check=False
+        subprocess.run,
+        command,
+        cwd=PROJECT,
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        timeout=LONGEST_S,
+        check=False,
     )
     assert BEGAN.encode() in done.stdout, done.stderr
     assert around.evidence(done.stdout) == "", done.stdout

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -20,6 +20,7 @@ from agentorchestra.sandbox import Sandbox
 from agentorchestra.sandbox.base import MIB
 from tests.sandbox.attempts import LIMITS
 from tests.sandbox.support import run
+from tests.support.patience import LONGEST_S
 
 
 @dataclass(frozen=True)
@@ -67,7 +68,7 @@ _GROWING = (
 def _changes(folder: Path) -> bool:
     """Whether `x` is a file at one moment and something else at another."""
     seen: set[int] = set()
-    until = time.monotonic() + 20
+    until = time.monotonic() + LONGEST_S
     while len(seen) < 2 and time.monotonic() < until:
         with contextlib.suppress(OSError):
             seen.add(stat.S_IFMT((folder / "x").lstat().st_mode))
@@ -146,7 +147,7 @@ TRAPS = (
 @pytest.mark.parametrize("trap", TRAPS, ids=lambda trap: trap.name)
 async def test_traps(trap: Trap, safe: Sandbox) -> None:
     code = f"import os\nopen('good.txt', 'w').write('good')\nhere = os.getcwd()\n{trap.code}\nos.chdir(here)"
-    ran = await run(safe, code, replace(LIMITS, seconds=8))
+    ran = await run(safe, code, LIMITS)
     assert (ran.ending, ran.exit_code, ran.stderr) == ("exited", 0, ""), ran
     assert ran.made["good.txt"] == b"good"
     assert set(ran.made) <= {"good.txt", *trap.made}
@@ -176,7 +177,7 @@ def test_outside_the_traps_are_laid(trap: Trap, tmp_path: Path) -> None:
     work.mkdir()
     process = subprocess.Popen([sys.executable, "-c", f"import os\n{trap.code}"], cwd=work, start_new_session=True)
     try:
-        assert process.wait(30) == 0
+        assert process.wait(LONGEST_S) == 0
         assert trap.there(work)
     finally:
         process.kill()

@@ -15,6 +15,7 @@ from agentorchestra.core.settings import TerminalSettings
 from agentorchestra.environments.base import base_for
 from agentorchestra.sandbox.shell import ShellSandbox
 from tests.sandbox.images import write_image
+from tests.support.patience import LONGEST_S
 
 LIBRARIES = ("libc6", "libtinfo6", "libselinux1", "libpcre2-8-0", "libacl1", "libattr1", "libgmp10", "zlib1g")
 PROGRAMS = ("base-files", "bash", "coreutils", "dash", "debianutils", "findutils", "grep", "libc-bin", "sed")
@@ -28,7 +29,7 @@ def roots(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
     place = tmp_path_factory.mktemp("packages")
     place.chmod(0o755)
     command = ["apt-get", "download", "--quiet", *LIBRARIES, *PROGRAMS]
-    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=90, check=False)
+    done = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     if done.returncode:
         pytest.skip(f"apt cannot fetch the packages of this test (apt-get update): {done.stderr.strip()[-200:]}")
     made = []

@@ -14,8 +14,9 @@ from agentorchestra.core.errors import JobError
 from agentorchestra.environments.terminal.keys import sent
 from agentorchestra.sandbox import Sandbox, SandboxLimits, Seen, Shell, ShellSandbox
 from agentorchestra.sandbox.base import MIB
+from tests.support.patience import LONGEST_S
 
-LIMITS = SandboxLimits(seconds=60, flood_bytes=4 * MIB)
+LIMITS = SandboxLimits(seconds=LONGEST_S, flood_bytes=4 * MIB)
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def needs(program: str) -> pytest.MarkDecorator:
 
 async def until(shell: Shell, job: int, shows: Callable[[Seen], bool]) -> Seen:
     """Look until something is to be seen."""
-    end = asyncio.get_running_loop().time() + 60
+    end = asyncio.get_running_loop().time() + LONGEST_S
     while not shows(seen := await shell.look(job, wait_s=0.2)):
         assert asyncio.get_running_loop().time() < end, f"it did not come: {seen}"
     return seen

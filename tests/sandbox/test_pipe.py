@@ -24,7 +24,7 @@ from agentorchestra.sandbox.driver import Driver, Place, name_problem
 from agentorchestra.sandbox.pipe import Launch
 from tests.sandbox.support import run
 
-LIMITS = SandboxLimits(seconds=6, calls=20, call_bytes=100_000, kept_files=5, kept_bytes=100_000)
+LIMITS = SandboxLimits(seconds=60, calls=20, call_bytes=100_000, kept_files=5, kept_bytes=100_000)
 PRELUDE = """
 import json, os, signal, sys, time
 fd = tools._Tools__calls.fileno()

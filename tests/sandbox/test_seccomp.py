@@ -15,6 +15,7 @@ import pytest
 from agentorchestra.sandbox import Sandbox, seccomp
 from agentorchestra.sandbox.seccomp import filter_for
 from tests.sandbox.support import prints, run
+from tests.support.patience import LONGEST_S
 
 NUMBERS = {name: numbers[0] for name, numbers in seccomp._REFUSED.items()}
 ASK = """
@@ -55,7 +56,7 @@ as_root = pytest.mark.skipif(os.geteuid() != 0, reason="outside only root may do
 
 def outside(code: str) -> str:
     """What a program prints without a sandbox."""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=LONGEST_S)
     return done.stdout
 
 

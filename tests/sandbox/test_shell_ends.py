@@ -19,9 +19,10 @@ from agentorchestra.sandbox.base import MIB
 from agentorchestra.sandbox.docker import LABEL, Docker, remove_orphans
 from agentorchestra.sandbox.pipe import Launch
 from agentorchestra.sandbox.shell_driver import DrivenShell, Inside, World
+from tests.support.patience import LONGEST_S
 from tests.support.processes import PROJECT, Seen, nothing_left
 
-LIMITS = SandboxLimits(seconds=20)
+LIMITS = SandboxLimits(seconds=LONGEST_S)
 
 
 def folder_in(tmp_path: Path) -> Path:
@@ -140,7 +141,7 @@ async def test_a_sandbox_that_lies(lie: str, tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(shelldrive, "_GRACE_S", 0.1)
     code, said = LIES[lie]
     shell = liar(tmp_path, code, replace(LIMITS, flood_bytes=MIB))
-    ran = await shell.run("echo", timeout_s=0.1 if lie == "silence" else 20)
+    ran = await shell.run("echo", timeout_s=0.1 if lie == "silence" else LONGEST_S)
     assert ran.ending == ("time" if lie == "silence" else "lost")
     assert ran.again == f"the sandbox was ended: {said}"
     assert len(ran.stdout) < 300_000 and shell.state == ShellState()

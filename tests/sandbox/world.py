@@ -20,6 +20,8 @@ from pathlib import Path
 
 import psutil
 
+from tests.support.patience import LONGEST_S
+
 WON = "WON"
 BEGAN = "the attempt began"
 NOBODY = 1_000_000 + os.getpid()
@@ -184,7 +186,7 @@ class World:
 
     def left_over(self) -> list[int]:
         """Processes with the mark of an attempt in their arguments; those of a sandbox have a moment to go."""
-        until = time.monotonic() + 5
+        until = time.monotonic() + LONGEST_S
         while (found := self.left_over_now()) and time.monotonic() < until:
             time.sleep(0.05)
         return found

@@ -22,6 +22,7 @@ from typing import Any
 from aiohttp import web
 
 from tests.site.server import Asked, paper
+from tests.support.patience import LONGEST_S
 
 PAGES = Path(__file__).with_name("browser_pages")
 USER, PASSWORD = "ada", "lovelace-1843"
@@ -65,7 +66,7 @@ class BrowserSite:
 
     async def heard(self, name: str, count: int = 1) -> dict[str, Any]:
         """The last that was told under a name, waited for: it comes after the action that made the page tell it."""
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LONGEST_S):
             while len(self.of(name)) < count:
                 self.news.clear()
                 await self.news.wait()

@@ -14,6 +14,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+from tests.support.patience import LONGEST_S
+
 from agentorchestra.core.events import (
     Answered,
     CancelRequested,
@@ -140,7 +142,7 @@ def python(program: str, *arguments: str | Path, **options: Any) -> subprocess.P
 
 def finish(process: subprocess.Popen[str], text: str = "") -> str:
     """Send text, wait for the end; its output. It must end well and without a word on stderr."""
-    out, err = process.communicate(text, timeout=100)
+    out, err = process.communicate(text, timeout=LONGEST_S)
     assert process.returncode == 0, err
     assert err == ""
     return out

@@ -24,6 +24,7 @@ from tests.store.support import (
     store_threads,
     told,
 )
+from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.errors import StoreError
 from agentorchestra.core.protocols import Store
@@ -83,7 +84,7 @@ def writing(place: str, *, quiet: bool = True) -> Iterator[Callable[..., None]]:
     if quiet:
         finish(process)
     else:
-        process.communicate(timeout=60)
+        process.communicate(timeout=LONGEST_S)
 
 
 async def seen(store: Store, run: str, news: asyncio.Event, last: int) -> list[int]:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from tests.store.support import completed, done, finish, manifest, python, store_at, told
+from tests.support.patience import LONGEST_S
 
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.store import SqliteStore
@@ -252,7 +253,7 @@ asyncio.run(main())
 """
     )
     process = python(program, place, hook)
-    out, err = process.communicate(timeout=100)
+    out, err = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, out, err) == (-signal.SIGKILL, "(1,)\n(2,)\n(3,)\n", "")
 
     store = store_at(place)
@@ -282,7 +283,7 @@ asyncio.run(main())
 """
     )
     process = python(program, place)
-    out, _ = process.communicate(timeout=60)
+    out, _ = process.communicate(timeout=LONGEST_S)
     assert (process.returncode, out) == (0, "1\n")
 
 

@@ -19,6 +19,7 @@ from agentorchestra.core.settings import CoralSettings, Settings
 from agentorchestra.core.spec import RunResult, RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
+from tests.support.patience import growing
 from tests.systems.planning import results, shown
 
 Script = Callable[[ModelRequest], ModelResponse | Awaitable[ModelResponse]]
@@ -407,8 +408,11 @@ async def test_agents_that_thank_each_other_for_ever_end_with_the_time(tmp_path:
             return decide(calls=[opens("coding_agent", "web_agent")])
         return decide(calls=[writes("Go.", "coding_agent")] if back == 1 else [waits()])
 
-    model = script(main, coding_agent=first, web_agent=thanks)
-    result, events = await society(tmp_path, model, own={"topology": "mesh", "minutes": 0.03})
+    for seconds in growing(1.8):
+        model, own = script(main, coding_agent=first, web_agent=thanks), {"topology": "mesh", "minutes": seconds / 60}
+        result, events = await society(tmp_path / f"{seconds:g}", model, own=own)
+        if len(sent(events)) > 4:
+            break
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "They are polite.")
     assert len(sent(events)) > 4
 
@@ -466,18 +470,25 @@ async def test_when_the_time_is_up_a_wait_ends_and_the_answer_is_asked_for(tmp_p
     def submits(request: ModelRequest) -> ModelResponse:
         return decide(calls=[call("submit_answer", answer="7")]) if last_decision(request) else asks_and_waits(request)
 
-    main = Seen(submits)
-    result, _ = await society(tmp_path, script(main, coding_agent=never, web_agent=never), own={"minutes": 0.02})
-    assert (result.status, result.answer) == (RunStatus.COMPLETED, "7")
+    for seconds in growing(1.2):
+        main, own = Seen(submits), {"minutes": seconds / 60}
+        model = script(main, coding_agent=never, web_agent=never)
+        result, _ = await society(tmp_path / f"{seconds:g}", model, own=own)
+        assert (result.status, result.answer) == (RunStatus.COMPLETED, "7")
+        if len(main.results) == 3:  # it came to wait
+            break
     assert "your time is up" in main.results[-1]
     assert "Your time is up: submit the best answer" in shown(main.requests[-1])
 
 
 async def test_little_time_is_said_before_it_is_up(tmp_path: Path) -> None:
-    turns = [[opens("coding_agent")], [writes("How many?", "coding_agent")], [waits(timeout_s=1.7)]]
-    main = Seen(plays(*turns))
-    await society(tmp_path, script(main, coding_agent=never), own={"minutes": 2 / 60})
     warned = "Then the best answer that there is has to be submitted."
+    for seconds in growing(2.0):
+        turns = [[opens("coding_agent")], [writes("How many?", "coding_agent")], [waits(timeout_s=0.85 * seconds)]]
+        main = Seen(plays(*turns))
+        await society(tmp_path / f"{seconds:g}", script(main, coding_agent=never), own={"minutes": seconds / 60})
+        if "Your time is up" not in shown(main.requests[0]) and warned not in shown(main.requests[0]):
+            break
     assert warned not in shown(main.requests[0])
     assert warned in shown(main.requests[-1]) or "Your time is up" in shown(main.requests[-1])
 
@@ -487,8 +498,11 @@ async def test_the_last_reply_is_the_answer_where_the_orchestrator_gives_none(tm
     def silent(request: ModelRequest) -> ModelResponse:
         return say(words) if last_decision(request) else asks_and_waits(request)
 
-    model = script(silent, coding_agent=answers("There are 7 of them."), web_agent=never)
-    result, _ = await society(tmp_path, model, own={"minutes": 0.03})
+    for seconds in growing(1.8):
+        model = script(silent, coding_agent=answers("There are 7 of them."), web_agent=never)
+        result, _ = await society(tmp_path / f"{seconds:g}", model, own={"minutes": seconds / 60})
+        if result.answer:
+            break
     assert (result.status, result.answer) == (RunStatus.PARTIAL, "There are 7 of them.")
     assert "no answer was submitted" in result.report
 

@@ -22,6 +22,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.testing import call, decide, say
 from agentorchestra.workspace import Workspace
 from tests.support.clock import FakeClock
+from tests.support.patience import growing
 from tests.systems.planning import results, shown
 from tests.systems.test_coral import (
     WORKERS,
@@ -65,8 +66,11 @@ async def test_a_request_that_never_returns_does_not_keep_the_last_budget_from_t
             return decide(calls=[opens("coding_agent")])
         return decide(calls=[writes("How many?", "coding_agent") if back == 1 else waits(timeout_s=0.1)])
 
-    model = script(main, **dict.fromkeys(WORKERS, never))
-    result, _ = await society(tmp_path, model, own={"minutes": 0.02}, budget=budget, clock=FakeClock())
+    for seconds in growing(1.2):
+        model, own = script(main, **dict.fromkeys(WORKERS, never)), {"minutes": seconds / 60}
+        result, _ = await society(tmp_path / f"{seconds:g}", model, own=own, budget=budget, clock=FakeClock())
+        if result.status is RunStatus.BUDGET_EXHAUSTED:  # it came to wait before the time was up
+            break
     assert (result.status, result.answer) == (RunStatus.BUDGET_EXHAUSTED, "7")
 
 

@@ -350,7 +350,6 @@ async def test_a_simple_question_takes_few_tokens(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
-@pytest.mark.timeout(300)
 async def test_killed_while_an_answer_is_verified_it_goes_on(site: Site, tmp_path: Path) -> None:
     """At points before, in and after the verification: nothing recorded is asked again, and the answer is the same."""
 

@@ -44,6 +44,12 @@ SEED = os.environ.get("TASKS_SEED") or str(random.SystemRandom().randrange(10**6
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.fixture(autouse=True)
+def named() -> None:
+    """Print the seed: a test that fails, wherever it does, shows it."""
+    print(f"TASKS_SEED={SEED}")
+
+
 @pytest.fixture(scope="module")
 def server() -> Iterator[LoopbackModelServer]:
     with solver.serving() as made:

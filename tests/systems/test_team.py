@@ -471,7 +471,6 @@ def killed_at(events: list[Event]) -> list[str]:
     return [f"after_mark:{first[1]}", f"in_record:{second[-1]}", f"before:{top}#{n}"]
 
 
-@pytest.mark.timeout(300)
 @pytest.mark.long
 async def test_a_killed_team_goes_on(tmp_path: Path) -> None:
     outputs = {}

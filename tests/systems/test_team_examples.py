@@ -21,6 +21,7 @@ import pytest
 
 from tests.browser import find_chromium
 from tests.files.makers import NEEDS_FFMPEG, has_ffmpeg
+from tests.support.patience import LONGEST_S
 
 FOLDER = Path(__file__).parents[2] / "examples" / "team"
 MODULES = ("archive", "audio", "image", "letters", "support", "text", "video")
@@ -66,7 +67,7 @@ async def test_archive(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.long
 def test_archive_as_a_program(tmp_path: Path) -> None:
     command = [sys.executable, str(FOLDER / "archive.py"), str(tmp_path / "kept")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_S, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines()[-1] == "check:  right"
     assert (tmp_path / "kept" / "foods.zip").exists()
@@ -87,6 +88,7 @@ async def test_archive_without_its_xml(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_text(tmp_path: Path) -> None:
     answer, agents = await solved(example("text"), tmp_path)
     assert answer == "17"
@@ -95,6 +97,7 @@ async def test_text(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_text_with_another_distance(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     module = example("text")
     pages = module.PAGES | {"/moon": module.PAGES["/moon"].replace("356,400", "712,800")}
@@ -103,6 +106,7 @@ async def test_text_with_another_distance(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_image(tmp_path: Path) -> None:
     answer, agents = await solved(example("image"), tmp_path)
     assert answer == "26"
@@ -110,6 +114,7 @@ async def test_image(tmp_path: Path) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_image_with_a_program_that_arranges_otherwise(tmp_path: Path) -> None:
     module = example("image")
     pages = {"/cpp/sorter": module.CPP.replace(b"v[i] > pivot", b"v[i] < pivot")}

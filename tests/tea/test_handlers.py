@@ -29,6 +29,7 @@ from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.handler import ToolHandler, effect_for
 from agentorchestra.tea.calling.threads import Threads
 from agentorchestra.tea.calling.tool import Tool, tool, tool_from_schema
+from tests.support.patience import LONGEST_S
 from tests.tea.support import AnyTool, ToolBench, seen
 
 
@@ -371,7 +372,7 @@ async def test_a_plain_function_over_its_limit_is_not_said_to_have_stopped() -> 
     @tool(effect="write", timeout_s=0.05)
     def slow() -> None:
         """Wait."""
-        assert go.wait(20)
+        assert go.wait(LONGEST_S)
         ended.set()
 
     handler = ToolHandler({"slow": slow}.get)
@@ -395,25 +396,30 @@ async def test_composites_have_no_limit_but_their_own() -> None:
 
 
 async def test_too_many_plain_functions_wait_and_then_say_so() -> None:
-    go = threading.Event()
+    started, go = threading.Event(), threading.Event()
+
+    @tool(effect="write", timeout_s=LONGEST_S)
+    def first() -> None:
+        """Wait."""
+        started.set()
+        assert go.wait(LONGEST_S)
 
     @tool(effect="write", timeout_s=0.1)
-    def slow() -> None:
-        """Wait."""
-        assert go.wait(20)
+    def second() -> None:
+        """Do nothing."""
 
-    handler = ToolHandler({"slow": slow}.get, threads=Threads(1))
-    first = asyncio.create_task(handler.execute(effect_for(slow, {}, role="r"), None))
-    await asyncio.sleep(0.05)
-    second = await handler.execute(effect_for(slow, {}, role="r"), None)
-    assert second.error == "slow was not started within 0.1 s: 1 functions are running already"
+    handler = ToolHandler({"first": first, "second": second}.get, threads=Threads(1))
+    running = asyncio.create_task(handler.execute(effect_for(first, {}, role="r"), None))
+    await asyncio.to_thread(started.wait, LONGEST_S)
+    waited = await handler.execute(effect_for(second, {}, role="r"), None)
+    assert waited.error == "second was not started within 0.1 s: 1 functions are running already"
     go.set()
-    await first
+    await running
     await handler.aclose()
 
 
 async def test_plain_functions_do_not_block_each_other(tmp_path: Path) -> None:
-    both = threading.Barrier(2, timeout=20)
+    both = threading.Barrier(2, timeout=LONGEST_S)
 
     @tool(effect="write")
     def meet() -> int:

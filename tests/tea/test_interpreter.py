@@ -43,6 +43,14 @@ class Host:
 
 @pytest.fixture
 async def monty() -> AsyncIterator[MontyInterpreter]:
+    made = MontyInterpreter(ProgramLimits(seconds=60, processes=2))
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def hurried() -> AsyncIterator[MontyInterpreter]:
+    """For programs without end."""
     made = MontyInterpreter(ProgramLimits(seconds=0.5, processes=2))
     yield made
     await made.aclose()
@@ -109,16 +117,16 @@ async def test_the_same_again(monty: MontyInterpreter) -> None:
 @pytest.mark.parametrize(
     "code", ["while True: pass", "while True:\n    try:\n        f\n    except BaseException: pass"]
 )
-async def test_what_does_not_end_is_ended(monty: MontyInterpreter, code: str) -> None:
-    ran, host = await run(monty, f"f(0)\n{code}")
+async def test_what_does_not_end_is_ended(hurried: MontyInterpreter, code: str) -> None:
+    ran, host = await run(hurried, f"f(0)\n{code}")
     assert ran.error is not None and ran.state is None and host.groups == [[0]]
-    assert (await run(monty, "1 + 1"))[0].value == "2"
+    assert (await run(hurried, "1 + 1"))[0].value == "2"
 
 
-async def test_limits_of_time_are_told_apart_from_errors(monty: MontyInterpreter) -> None:
-    ran, _ = await run(monty, "while True: pass")
+async def test_limits_of_time_are_told_apart_from_errors(hurried: MontyInterpreter) -> None:
+    ran, _ = await run(hurried, "while True: pass")
     assert ran.chance and ran.error == "it computed for more than 0.5 s without a call"
-    ran, _ = await run(monty, "raise TimeoutError('mine')")
+    ran, _ = await run(hurried, "raise TimeoutError('mine')")
     assert not ran.chance and ran.error == "line 1: TimeoutError: mine\n  line 1: raise TimeoutError('mine')"
 
 

@@ -21,7 +21,7 @@ def run() -> Iterator[Run]:
 
         def tried(code: str) -> str | None:
             """The error of a program in the real Monty, None where it runs."""
-            with pool.checkout(limits={"max_feed_duration_secs": 5}) as session:
+            with pool.checkout(limits={"max_feed_duration_secs": 60}) as session:
                 try:
                     session.feed_run(code, print_callback=lambda _, text: None)
                 except MontyError as exc:

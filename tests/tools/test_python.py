@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import importlib
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -19,7 +20,9 @@ from tests.support.interpreters import ended, interpreters
 from tests.tea.support import ToolBench
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
-SMALL = Limits(seconds=1.0, memory=20_000_000, depth=50, printed=1_000, processes=2)
+SMALL = Limits(seconds=60.0, memory=20_000_000, depth=50, printed=1_000, processes=2)
+HURRIED = replace(SMALL, seconds=1.0)
+"""For programs without end."""
 
 
 async def at_work() -> set[int]:
@@ -27,6 +30,13 @@ async def at_work() -> set[int]:
     while not (found := {pid for pid in interpreters() if psutil.Process(pid).cpu_times().user > 0.5}):  # noqa: ASYNC110
         await asyncio.sleep(0.01)
     return found
+
+
+@pytest.fixture
+async def hurried() -> AsyncIterator[PythonTool]:
+    made = PythonTool(HURRIED)
+    yield made
+    await made.aclose()
 
 
 @pytest.fixture
@@ -92,7 +102,6 @@ async def test_a_syntax_error_names_its_line(python: PythonTool) -> None:
 @pytest.mark.parametrize(
     ("code", "said"),
     [
-        ("while True:\n    pass", "TimeoutError"),
         ("[0] * 10 ** 9", "MemoryError"),
         ("x = []\nwhile True:\n    x.append('a' * 1000000)", "MemoryError"),
         ("def f():\n    return f()\nf()", "RecursionError"),
@@ -152,8 +161,13 @@ async def test_a_flood_is_cut_and_counted(python: PythonTool) -> None:
     assert await run(python, "'y' * 5000") == "'" + "y" * 999 + "\n[4,002 further characters left out]"
 
 
-async def test_an_endless_flood_stays_small(python: PythonTool) -> None:
-    said = await fails(python, "while True:\n    print('x' * 10000)")
+async def test_time_is_limited(hurried: PythonTool) -> None:
+    assert "TimeoutError" in await fails(hurried, "while True:\n    pass")
+    assert await run(hurried, "1 + 1") == "2"
+
+
+async def test_an_endless_flood_stays_small(hurried: PythonTool) -> None:
+    said = await fails(hurried, "while True:\n    print('x' * 10000)")
     assert "TimeoutError" in said
     assert len(said) < 2_000
 

@@ -24,6 +24,7 @@ from agentorchestra.web import LOOPBACK_HOSTS, asgi
 from agentorchestra.web.app import WebApp
 from agentorchestra.web.server import address_of, bind, uvicorn_server
 from agentorchestra.workspace import Workspace
+from tests.support.patience import LONGEST_S
 from tests.systems.support import seen
 
 TOKEN = "token-of-the-tests-0123"
@@ -72,7 +73,7 @@ class Gate:
 
     async def reached(self) -> None:
         """Until an agent waits at the gate."""
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONGEST_S):
             await self.entered.wait()
 
 

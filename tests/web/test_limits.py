@@ -14,6 +14,7 @@ import pytest
 from agentorchestra.core.errors import SettingsError
 from agentorchestra.core.settings import ServeSettings
 from agentorchestra.workspace import load_settings
+from tests.support.patience import LONGEST_S
 from tests.web.support import TOKEN, Served, served
 
 HEAD = f"Host: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -68,7 +69,7 @@ async def connected(server: Served) -> AsyncIterator[Client]:
 async def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, sent: str) -> None:
     async with (
         served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
-        asyncio.timeout(60),
+        asyncio.timeout(LONGEST_S),
         connected(server) as client,
     ):
         client.writer.write(sent.encode())
@@ -81,7 +82,7 @@ async def test_a_head_that_does_not_come_is_not_waited_for(tmp_path: Path, sent:
 async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(tmp_path: Path) -> None:
     async with (
         served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
-        asyncio.timeout(60),
+        asyncio.timeout(LONGEST_S),
         connected(server) as client,
     ):
         client.writer.write(LIST.encode())  # the second one on a connection is no exception
@@ -95,7 +96,7 @@ async def test_a_head_that_comes_byte_by_byte_gets_no_more_time(tmp_path: Path) 
 async def test_the_body_of_a_refused_request_is_not_waited_for(tmp_path: Path) -> None:
     async with (
         served(tmp_path, serve=ServeSettings(header_timeout_s=0.5)) as server,
-        asyncio.timeout(60),
+        asyncio.timeout(LONGEST_S),
         connected(server) as client,
     ):
         client.writer.write(PENDING.replace(TOKEN, "another-token-0123456").encode())
@@ -108,7 +109,7 @@ async def test_the_body_of_a_refused_request_is_not_waited_for(tmp_path: Path) -
 async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> None:
     async with (
         served(tmp_path, serve=ServeSettings(body_timeout_s=0.5)) as server,
-        asyncio.timeout(60),
+        asyncio.timeout(LONGEST_S),
         connected(server) as client,
     ):
         client.writer.write(PENDING.encode() + b"{")
@@ -122,12 +123,12 @@ async def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path) -> No
 
 
 async def test_a_run_takes_longer_than_the_limits(tmp_path: Path) -> None:
-    limits = ServeSettings(header_timeout_s=0.5, body_timeout_s=0.5)
-    async with served(tmp_path, serve=limits) as server, asyncio.timeout(60):
+    limits = ServeSettings(header_timeout_s=2, body_timeout_s=2)
+    async with served(tmp_path, serve=limits) as server, asyncio.timeout(LONGEST_S):
         run = await server.submit("PLAN gate")
         async with server.events(run) as events:
             await server.gate.reached()
-            await asyncio.sleep(1)
+            await asyncio.sleep(2.2)
             server.gate.open.set()
             kinds = [one.kind async for one in events]
         assert kinds[-1] == "end"
@@ -136,7 +137,7 @@ async def test_a_run_takes_longer_than_the_limits(tmp_path: Path) -> None:
 async def test_more_connections_than_allowed_are_refused(tmp_path: Path) -> None:
     async with (
         served(tmp_path, serve=ServeSettings(max_connections=2)) as server,
-        asyncio.timeout(60),
+        asyncio.timeout(LONGEST_S),
         connected(server) as one,
         connected(server) as other,
     ):

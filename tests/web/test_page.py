@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.support import Folder, clean_environment
+from tests.support.patience import LONGEST_S
 from tests.support.web_serve import TOKEN, serving
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -57,7 +58,7 @@ def test_the_examples_run(tmp_path: Path) -> None:
         assert f"api={ADDRESS}\n" in blocks[0]
         program = "set -eu -o pipefail\n" + "echo; echo ----\n".join(blocks).replace(ADDRESS, address)
         done = subprocess.run(
-            ["bash", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=100
+            ["bash", "-c", program], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=LONGEST_S
         )
     assert done.returncode == 0, done.stdout + done.stderr
     _, submitted, again, status, events, booked, figures = done.stdout.split("----\n")

@@ -22,6 +22,7 @@ from agentorchestra.web.server import bind
 from agentorchestra.web.shared import SharedRead
 from agentorchestra.workspace import Workspace
 from tests.postgres import Postgres, postgres
+from tests.support.patience import LONGEST_S
 from tests.web.support import TOKEN, Served, script, served
 
 
@@ -32,7 +33,7 @@ async def started(web: Served, run_id: str) -> list[datetime]:
 
 async def health(web: Served, **wanted: Any) -> Any:
     """What /health says, once it says this."""
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(LONGEST_S):
         while True:
             found = await web.get("/health")
             if wanted.items() <= found.items():
@@ -358,7 +359,6 @@ def own() -> Iterator[Postgres]:
         yield made
 
 
-@pytest.mark.timeout(300)
 async def test_nothing_is_lost_while_the_database_is_away(tmp_path: Path, own: Postgres) -> None:
     async with served(tmp_path, database=own.tcp()) as web:
         before = await web.submit("PLAN gate")
@@ -371,7 +371,7 @@ async def test_nothing_is_lost_while_the_database_is_away(tmp_path: Path, own: P
         assert (await web.get("/health", status=503))["error_type"] == "StoreUnavailableError"
         web.gate.open.set()
         await asyncio.to_thread(own.start)
-        async with asyncio.timeout(100):
+        async with asyncio.timeout(LONGEST_S):
             while True:
                 async with web.http.get(f"{web.address}/health") as answer:
                     if answer.status == 200:

@@ -12,6 +12,7 @@ import pytest
 from benchmarks.serve import measure
 
 from tests.cli.support import PACKAGE_PARENT, Folder, wait_until
+from tests.support.patience import LONGEST_S
 from tests.support.web_serve import TOKEN, ask, serving
 
 
@@ -93,7 +94,7 @@ def test_a_run_of_the_command_line_is_followed(app: Folder) -> None:
             (run,) = app.ids()
             headers = {"Authorization": f"Bearer {TOKEN}"}
             request = urllib.request.Request(f"{address}/runs/{run}/events", headers=headers)
-            with urllib.request.urlopen(request, timeout=60) as stream:
+            with urllib.request.urlopen(request, timeout=LONGEST_S) as stream:
                 lines = stream.read().decode().splitlines()
             assert other.end().code == 0
         ids = [int(line.removeprefix("id: ")) for line in lines if line.startswith("id: ")]
@@ -173,7 +174,7 @@ def test_a_run_that_kills_its_server_is_given_up(app: Folder) -> None:
             if attempt == 0:
                 with suppress(OSError):  # it may die before it has answered
                     ask(address, "/runs", TOKEN, {"task": "PLAN crash"})
-            assert started.process.wait(60) == -signal.SIGKILL
+            assert started.process.wait(LONGEST_S) == -signal.SIGKILL
     (run,) = app.ids()
     with serving(app, env={"AGENTORCHESTRA_TOKEN": TOKEN}) as (started, address):
         wait_until(lambda: ask(address, f"/runs/{run}", TOKEN)["status"] == "failed")

@@ -18,6 +18,7 @@ from agentorchestra.log.store import PostgresStore
 from agentorchestra.testing import ScriptedModel
 from agentorchestra.web import follow, queue
 from agentorchestra.workspace import Workspace
+from tests.support.patience import LONGEST_S
 from tests.web.support import CODEWORD, SentEvent, consult, script, served
 
 LEASE = "The rent is 900 euros per month.\nThe notice period is three months.\n"
@@ -261,7 +262,7 @@ async def test_nothing_drives_a_run_any_more_that_was_answered_and_is_over(tmp_p
         await web.until(run_id, "completed")
         driving = [task for task in asyncio.all_tasks() if task.get_name() == f"web:{run_id}"]
         if driving:
-            await asyncio.wait(driving, timeout=30)
+            await asyncio.wait(driving, timeout=LONGEST_S)
         assert all(task.done() for task in driving)
 
 

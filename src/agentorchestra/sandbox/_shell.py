@@ -45,7 +45,7 @@ CONTROL = 199
 AFTER = f'\\builtin . {shlex.quote(HERE)}/_after.sh "$?"'
 INTERRUPT_S = 2.0
 """How long a command that is to end may take after the interrupt."""
-SETTLE_S = 5.0
+SETTLE_S = 20.0
 """How long a new shell may take to be ready."""
 AGAIN_S = 0.2
 PRCTL_SUBREAPER, PRCTL_DUMPABLE = 36, 4

@@ -22,7 +22,7 @@ from agentorchestra.sandbox.base import Ending, HostCall, Program, Ran, SandboxL
 from agentorchestra.sandbox.monitor import EVERY_S, Watch, too_much_memory
 from agentorchestra.sandbox.pipe import Broken, Launch, Pipe, decoded, printable, shown
 
-_GRACE_S = 5.0
+_GRACE_S = 20.0
 """How long the supervisor has to end the program and take the files out, after the time is over."""
 _START_S = 30.0
 _END_S = 5.0

@@ -47,9 +47,9 @@ SHELL_FILES = ("_shell.py", "_jobs.py", "_state.py", "_supervisor.py", "_termina
 """The files that have to be there inside."""
 
 _START_S = 30.0
-_GRACE_S = 8.0
+_GRACE_S = 30.0
 """How long the other end may take beyond a command's time, to interrupt, kill and start again."""
-_ANSWER_S = 10.0
+_ANSWER_S = 30.0
 _CANCEL_S = 3.0
 _LONGEST_COMMAND = 1 << 20
 _MOST_JOBS = 1_000_000

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager, closing
 from dataclasses import dataclass, field
 
 from aiohttp import web
+from tests.support.patience import LONGEST_S
 
 NAME = "target.test"
 """Each way leads to a name of its own below it, by which it is told from the others."""
@@ -98,7 +99,7 @@ class Target:
         """Note the host that is asked for, and answer."""
         self.connections += 1
         try:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(LONGEST_S):
                 head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
             hosts = [line[5:].strip() for line in head.split("\r\n") if line.startswith("host:")]
             self.asked += hosts

@@ -67,7 +67,7 @@ async def eyes() -> AsyncIterator[Eyes]:
             headless=True,
         )
         context = await browser.new_context(viewport={"width": 1000, "height": 700})
-        context.set_default_timeout(5000)
+        context.set_default_timeout(60_000)
         await listen(context)
         yield Eyes(context, await context.new_page())
         await browser.close()

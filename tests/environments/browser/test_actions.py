@@ -13,6 +13,7 @@ from PIL import Image
 from tests.environments.browser.hand import Hand, at_work
 from tests.site import served
 from tests.site.browser import OYSTER_FILE, PASSWORD, STATEMENT, TABLE, USER
+from tests.support.again import real
 
 from agentorchestra.core.content import MediaBlock
 from agentorchestra.core.settings import SearchEngineSettings
@@ -21,6 +22,7 @@ pytestmark = [pytest.mark.asyncio(loop_scope="module"), pytest.mark.long]
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
+@real
 async def hand(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hand]:
     async with at_work(tmp_path_factory.mktemp("browser")) as one:
         yield one

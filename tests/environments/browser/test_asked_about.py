@@ -14,7 +14,7 @@ from agentorchestra import Workspace
 from agentorchestra.core.messages import ModelRequest
 from agentorchestra.testing import ScriptedModel, call, decide
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.real]
 
 
 async def test_looking_and_pointing_is_not_asked_about_and_new_addresses_are(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide, say
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.real]
 
 
 async def test_what_of_a_page_serves_a_goal(tmp_path: Path) -> None:

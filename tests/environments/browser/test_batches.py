@@ -15,7 +15,7 @@ from agentorchestra.core.messages import ModelRequest
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.real]
 
 
 async def test_what_stands_behind_a_failed_action_is_not_done(tmp_path: Path) -> None:

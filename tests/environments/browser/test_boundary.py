@@ -15,6 +15,8 @@ import pytest_asyncio
 from playwright.async_api import Browser, BrowserContext, Error, Page, async_playwright
 from tests.browser import find_chromium
 from tests.environments.browser.leading import NAME, WAYS, Leading, Target, leading, target, to_this_machine
+from tests.support.again import real
+from tests.support.patience import LONGEST_S
 from tests.tools.web.names import name_server
 
 from agentorchestra.core.settings import WebSettings
@@ -67,6 +69,7 @@ async def launched(*flags: str) -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
+@real
 async def world() -> AsyncIterator[World]:
     async with target() as to, leading(to) as site, launched(*FLAGS) as browser:
         yield World(browser, site, to)
@@ -75,7 +78,7 @@ async def world() -> AsyncIterator[World]:
 async def until(condition: Callable[[], bool], said: Callable[[], object]) -> None:
     """Wait for something that will happen."""
     try:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LONGEST_S):
             while not condition():  # noqa: ASYNC110 - nothing tells when a browser has asked
                 await asyncio.sleep(0.02)
     except TimeoutError:

@@ -51,6 +51,7 @@ async def place(folder: Path, **lists: tuple[str, ...]) -> AsyncIterator[Place]:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_agents_are_told_where_a_page_did_not_lead(tmp_path: Path) -> None:
     async with place(tmp_path) as here:
         assert "The allowed page" not in await here.did("go_to_url", url=here.site.page())
@@ -78,6 +79,7 @@ async def test_agents_are_told_where_a_page_did_not_lead(tmp_path: Path) -> None
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_a_popup_and_a_download_stay_inside(tmp_path: Path) -> None:
     async with place(tmp_path) as here:
         away = f"http://127.0.0.1:{here.target.port}"
@@ -96,6 +98,7 @@ async def test_lists_that_hold_something_else_are_refused_before_a_run(tmp_path:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_lists_of_the_settings(tmp_path: Path) -> None:
     async with place(tmp_path / "deny", deny=("127.0.0.1",)) as here:
         await here.did("go_to_url", url=here.site.page())
@@ -119,6 +122,7 @@ async def sites_of(here: Place, action: str = "", **arguments: JsonValue) -> lis
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_all_sites_of_a_page_are_named_as_sources(tmp_path: Path) -> None:
     """Policy lets a page's words be typed into that page's site: what a frame shows is not the page's."""
     async with place(tmp_path) as here:

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from aiohttp import web
+from tests.support.again import real
 
 from agentorchestra import AllowAll, Question, ToolResult, Workspace, tool
 from agentorchestra.core.content import text_of
@@ -117,6 +118,7 @@ async def two_sites() -> AsyncIterator[Two]:
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
+@real
 async def two() -> AsyncIterator[Two]:
     """The sites; the browser stays open from one test to the next."""
     shared = shared_browser(BrowserSettings())

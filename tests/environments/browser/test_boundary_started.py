@@ -19,6 +19,7 @@ def test_pages_are_in_a_sandbox_unless_root_or_the_settings_forbid_it(monkeypatc
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root is refused the sandbox everywhere")
+@pytest.mark.real
 async def test_a_sandbox_that_does_not_work_is_said_with_the_way_out(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     with pytest.raises(ToolError, match=r"its sandbox does not work here .* set browser\.sandbox = false"):

@@ -15,7 +15,7 @@ from tests.browser import find_chromium
 from tests.chaos.support import start, until
 from tests.environments.browser.troubles import Troubles, troubles
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.real]
 PROGRAM = ("-m", "tests.environments.browser.browser_program")
 
 

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from aiohttp import web
 from tests.browser import find_chromium
+from tests.support.again import real
 
 from agentorchestra import AllowAll, Workspace
 from agentorchestra.core.content import text_of
@@ -81,8 +82,12 @@ class Site:
         return self.said
 
     async def open(self, path: str) -> str:
-        """A page of the site."""
-        return await self.do("go_to_url", url=f"http://{self.host}{path}")
+        """A page of the site, also where a test that failed left a dialog open."""
+        said = await self.do("go_to_url", url=f"http://{self.host}{path}")
+        if "a dialog is open" in said:
+            await self.do("answer_dialog", accept=True)
+            said = await self.do("go_to_url", url=f"http://{self.host}{path}")
+        return said
 
     async def state(self) -> str:
         """What an agent sees."""
@@ -134,6 +139,7 @@ async def site_at_work(folder: Path, logins: bool = False) -> AsyncIterator[Site
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
+@real
 async def site(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Site]:
     async with site_at_work(tmp_path_factory.mktemp("hands")) as site:
         yield site
@@ -288,6 +294,7 @@ async def test_no_address_shows_a_password(site: Site) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_a_site_that_asks_by_http_is_given_its_login(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ARCHIVE_USER", "ada")
     monkeypatch.setenv("ARCHIVE_PASSWORD", "lovelace")

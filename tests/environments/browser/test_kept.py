@@ -39,6 +39,7 @@ async def _answer(request: web.Request) -> web.Response:
 
 
 @pytest.mark.long
+@pytest.mark.real
 async def test_what_sites_stored_is_read_when_it_changed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     find_chromium()
     from playwright.async_api import BrowserContext

@@ -13,6 +13,7 @@ import pytest
 import pytest_asyncio
 from tests.browser import find_chromium
 from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
+from tests.support.again import real
 
 from agentorchestra.core.content import TextBlock
 from agentorchestra.core.errors import MissingExtraError, ToolError
@@ -37,6 +38,7 @@ async def site() -> AsyncIterator[Troubles]:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
+@real
 async def browser(site: Troubles, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Hand]:
     """One workspace, and one Chromium, for all tests here."""
     async with hand(tmp_path_factory.mktemp("ws"), settings(site.host)) as browser:

@@ -25,7 +25,7 @@ from agentorchestra.environments.browser.session.chromium import shared_browser
 from agentorchestra.testing import ScriptedModel, call
 from agentorchestra.trust.policy import AllowAll
 
-pytestmark = [pytest.mark.long, pytest.mark.timeout(300)]
+pytestmark = [pytest.mark.long, pytest.mark.real]
 RUNS = 20
 
 

@@ -20,7 +20,7 @@ from agentorchestra.loop import Decision, Parts, Seen, State, beam
 from agentorchestra.runtime.session import Session
 from agentorchestra.tea.calling.actions import action_effect
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.real]
 
 
 async def test_the_candidates_of_a_beam_each_have_their_own_logins(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ import psutil
 import pytest
 from tests.browser import find_chromium
 from tests.environments.browser.troubles import Hand, Troubles, hand, settings, troubles
+from tests.support.again import real
 
 from agentorchestra.core.content import text_of
 from agentorchestra.environments.browser.session.chromium import MOST_DRIVER
@@ -35,6 +36,7 @@ async def site() -> AsyncIterator[Troubles]:
 
 
 @pytest.fixture
+@real
 async def browser(site: Troubles, tmp_path: Path) -> AsyncIterator[Hand]:
     given = settings(site.host, call_s=CALL_S, load_s=LOAD_S, tabs=TABS, download_s=3, download_mib=1)
     async with hand(tmp_path, given) as browser:

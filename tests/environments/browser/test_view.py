@@ -17,6 +17,7 @@ from aiohttp.test_utils import TestServer
 from PIL import Image, ImageChops
 from playwright.async_api import TimeoutError as PlaywrightTimeout
 from tests.environments.browser.looking import Eyes, eyes
+from tests.support.again import real
 
 from agentorchestra.environments.browser.view.references import locate
 from agentorchestra.environments.browser.view.screenshots import clear_screenshot, marked_screenshot
@@ -29,6 +30,7 @@ ICON = "style='display:inline-block;width:20px;height:20px;background:#c00'"
 
 
 @pytest_asyncio.fixture(loop_scope="module", scope="module")
+@real
 async def eye() -> AsyncIterator[Eyes]:
     async with eyes() as one:
         yield one

@@ -19,7 +19,7 @@ from agentorchestra import Workspace
 from agentorchestra.core.settings import BrowserSettings, ModelProfile, Settings, WebSettings
 from agentorchestra.testing import LoopbackModelServer, call, decide
 
-pytestmark = pytest.mark.long
+pytestmark = [pytest.mark.long, pytest.mark.real]
 
 
 def pictures(request: dict[str, Any]) -> list[bytes]:

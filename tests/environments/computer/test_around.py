@@ -68,6 +68,7 @@ async def test_without_a_sandbox_for_programs_none_is_started(tmp_path: Path) ->
         assert not [*tmp_path.glob("runs/*/environments/main/computer")]
 
 
+@pytest.mark.real
 @needs_desktop
 @pytest.mark.long
 async def test_unsafe_local_programs_find_the_display_and_no_other(

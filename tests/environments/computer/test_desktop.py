@@ -12,6 +12,7 @@ import pytest
 import pytest_asyncio
 from PIL import Image
 from tests.environments.computer.desks import FORM, Desk, program, why_not
+from tests.support.again import real
 
 from agentorchestra import Workspace
 from agentorchestra.core.content import MediaBlock
@@ -26,6 +27,7 @@ SCRIPTS = "Grüße, Ωμέγα, Привет, עברית, العربية, हि
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
+@real
 async def desk(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Desk]:
     """A desktop with the form on it, at 100, 100."""
     folder = tmp_path_factory.mktemp("ws")

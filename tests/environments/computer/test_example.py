@@ -13,6 +13,7 @@ EXAMPLE = Path(__file__).parents[3] / "examples" / "desktop" / "desktop.py"
 
 
 @pytest.mark.long
+@pytest.mark.real
 @pytest.mark.skipif(bool(why_not()), reason=why_not())
 def test_the_panel_is_pressed_in_order(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, EXAMPLE, tmp_path], capture_output=True, text=True, check=False)

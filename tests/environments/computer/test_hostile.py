@@ -11,6 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 from tests.environments.computer.desks import FORM, Desk, program, why_not
+from tests.support.again import real
 
 from agentorchestra import Workspace
 from agentorchestra.core.settings import Settings
@@ -23,6 +24,7 @@ MOST_S = 20.0
 
 
 @pytest.fixture
+@real
 async def desk(tmp_path: Path) -> AsyncIterator[Desk]:
     async with Workspace(tmp_path, settings=Settings()) as ws:
         yield Desk(ws)

@@ -10,7 +10,7 @@ import pytest
 from tests.chaos.support import start, until
 from tests.environments.computer.desks import why_not
 
-pytestmark = [pytest.mark.long, pytest.mark.skipif(bool(why_not()), reason=why_not())]
+pytestmark = [pytest.mark.long, pytest.mark.real, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 PROGRAM = ("-m", "tests.environments.computer.desktop_program")
 
 

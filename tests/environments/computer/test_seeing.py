@@ -18,7 +18,7 @@ from agentorchestra.core.settings import ModelProfile, Settings
 from agentorchestra.core.spec import RunStatus
 from agentorchestra.testing import ScriptedModel, call, decide
 
-pytestmark = pytest.mark.skipif(bool(why_not()), reason=why_not())
+pytestmark = [pytest.mark.real, pytest.mark.skipif(bool(why_not()), reason=why_not())]
 
 HIDDEN = """
 import random, tkinter as tk

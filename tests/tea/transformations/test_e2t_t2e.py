@@ -36,6 +36,7 @@ from agentorchestra.tea.calling.actions import action_effect
 from agentorchestra.tea.transformations.base import made
 from agentorchestra.workspace import Workspace
 from tests.runtime.counter import Counter
+from tests.support.patience import LONGEST_S
 from tests.tea.transformations.support import probed, workspace
 
 TYPES: list[dict[str, Any]] = [
@@ -338,7 +339,7 @@ async def test_two_that_act_on_each_other_do_not_wait_for_ever(tmp_path: Path) -
         return sorted(str(said(one)) for one in await session.perform_all(asked))
 
     async with workspace(tmp_path, probe, environments=places) as ws:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(LONGEST_S):
             result = await ws.run("probe", system="probe", model="offline")
     one, other = sorted(ast.literal_eval(result.answer), key=lambda text: "was reached" in text)
     assert "out of whose action this one came: each would wait for the other; try again later" in one

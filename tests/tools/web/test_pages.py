@@ -21,6 +21,7 @@ from agentorchestra.tools.files.worker import refused
 from agentorchestra.tools.web.bodies import Body, accepted_codings
 from agentorchestra.tools.web.http import WebClient
 from agentorchestra.tools.web.pages import LIMITS, artifact_name, file_name
+from tests.support.patience import LONGEST_S
 
 pytestmark = pytest.mark.usefixtures("forked")
 
@@ -35,7 +36,7 @@ NUMBERS = {
 
 
 def read(html: str | bytes, url: str = "https://site.example/dir/page", **asked: Any) -> dict[str, Any]:
-    job = Job(False, time.monotonic() + 20, dict(NUMBERS))
+    job = Job(False, time.monotonic() + LONGEST_S, dict(NUMBERS))
     data = html.encode() if isinstance(html, str) else html
     return read_page(job, data, "page", {"url": url, "media_type": "text/html", **asked})
 

@@ -31,7 +31,7 @@ _CONFIGURATION = "openbox.xml"
 _LIMITS = SandboxLimits(
     seconds=30, cpu_seconds=10_000_000, memory_bytes=1024 * MIB, processes=32, work_bytes=64 * MIB, files=1000
 )
-_START_S = 15.0
+_START_S = 60.0
 _LOOK_S = 0.02
 _AUTHORITY = b"MIT-MAGIC-COOKIE-1"
 _ANY_FAMILY = 0xFFFF

@@ -20,7 +20,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from agentorchestra.core.errors import McpError
 
-STARTUP_S = 30.0  # seconds until a server has said what it is and which tools it has
+STARTUP_S = 60.0  # seconds until a server has said what it is and which tools it has
 MAX_BYTES = 1_000_000
 MAX_SERVERS = 100
 _LONGEST_PREFIX = 55  # the name of a tool that is cut keeps as much
