@@ -158,9 +158,9 @@ class Bench:
         mode: Any = "replay" if replay else "live"
         return Run(self.services, run_id, record.manifest, events, epoch=epoch, mode=mode)
 
-    async def drive(self, main: Main, run_id: str = "run_test") -> RunResult:
-        """Drive the run with a main function whose return value becomes the answer."""
-        return await job.drive(await self.load(run_id), _top(main))
+    async def drive(self, main: Main, run_id: str = "run_test", *, code: str = "") -> RunResult:
+        """Drive the run with a main function whose return value becomes the answer, as a process with this code."""
+        return await job.drive(await self.load(run_id), _top(main), code=code)
 
     async def replay(self, main: Main, run_id: str = "run_test") -> AgentResult | None:
         """Replay the run."""

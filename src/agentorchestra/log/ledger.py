@@ -16,6 +16,10 @@ from agentorchestra.core.spec import RunStatus
 from agentorchestra.log.codec import EffectCodec
 
 
+_ACTING = frozenset({EffectKind.INVOKE_TOOL, EffectKind.INVOKE_ACTION, EffectKind.RUN_CODE})
+"""Kinds that policy judges by their arguments: once, before they begin."""
+
+
 @dataclass(slots=True)
 class Record:
     """The log's rows about one key."""
@@ -207,6 +211,10 @@ class Ledger:
         """Return True if an outcome holds whatever the run asks today: it was copied, or made by other code."""
         return self.inherited(record) or 0 < record.began < self.upgraded_at
 
+    def _stays(self, record: Record) -> bool:
+        """Return True if what other code recorded holds; what was to act and has no outcome is that very call only."""
+        return self.settled(record) and (record.outcome is not None or record.kind not in _ACTING)
+
     def _spend(self, key: EffectKey, effect: dict[str, Any], outcome: Outcome) -> None:
         decides = effect.get("kind") == EffectKind.REQUEST_MODEL and effect.get("purpose") in ("decision", "final")
         if decides and outcome.status != "limited":
@@ -248,7 +256,7 @@ class Ledger:
         if record.fingerprint == effect.fingerprint:
             return None
         what = self._difference(effect, record)
-        if self.settled(record) and record.effect.get("kind") == effect.kind:
+        if record.effect.get("kind") == effect.kind and (self.inherited(record) or self._stays(record)):
             return what
         raise DivergedError(
             f"the run diverged at {key}: {what}; code, a prompt or a tool schema changed since. "
