@@ -26,6 +26,7 @@ NAMES = [
     "pypdf",
     "model offline (default)",
     "prompts",
+    "components",
     "search",
 ]
 

@@ -49,7 +49,7 @@ def opened(
     unsafe_local: bool = False,
     preset: str | None = None,
     task_folder: Path | None = None,
-    open_: Callable[[Workspace[Any]], Awaitable[None]] = Workspace.open,
+    open_: Callable[[Workspace[Any]], Awaitable[None]] | None = None,
 ) -> AbstractAsyncContextManager[Workspace[Any]]:
     """Open the workspace of a folder; make it where it is missing.
 
@@ -66,11 +66,11 @@ async def _open(
     workspace: Workspace[Any],
     *,
     unsafe_local: bool,
-    open_: Callable[[Workspace[Any]], Awaitable[None]] = Workspace.open,
+    open_: Callable[[Workspace[Any]], Awaitable[None]] | None = None,
 ) -> AsyncIterator[Workspace[Any]]:
     workspace.unsafe_local = unsafe_local
     workspace.mcp_files = mcp_files()
-    await open_(workspace)
+    await (workspace.open() if open_ is None else open_(workspace))
     try:
         yield workspace
     finally:

@@ -254,12 +254,10 @@ def _artifacts(folder: Path, settings: Settings, noted: tuple[str, str] | None) 
 def _log(folder: Path, settings: Settings | None) -> list[Check]:
     """Read the whole log. A store that is opened is brought up to date: an older one is left alone."""
     from agentorchestra.log.store.factory import store_for
-    from agentorchestra.log.store.postgres import PostgresStore
-    from agentorchestra.log.store.sqlite import DATABASE
 
     if settings is None:
         return [Check("log", "fail", "not read: the settings cannot be", "correct the settings")]
-    if settings.database is None and not (folder / DATABASE).exists():
+    if settings.database is None and not _has_log(folder, settings):
         return [Check("log", "ok", "there is none yet")]
     behind = _behind(folder, settings)
     if behind:
@@ -276,10 +274,8 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
             await store.close()
 
     try:
-        if settings.database is not None:
-            place = PostgresStore(settings.database.get_secret_value(), schema=settings.database_schema)
-            if place.examine().revision is None:
-                return [Check("log", "ok", "there is none yet")]
+        if not _has_log(folder, settings):
+            return [Check("log", "ok", "there is none yet")]
         found = asyncio.run(read())
     except AgentOrchestraError as exc:
         return [Check("log", "fail", one_line(str(exc), 2000))]
@@ -290,6 +286,17 @@ def _log(folder: Path, settings: Settings | None) -> list[Check]:
     return [Check("log", "fail", one_line(one, 1000), hint) for one in found.damage] or [Check("log", "ok", seen)]
 
 
+def _has_log(folder: Path, settings: Settings) -> bool:
+    """Return True if there is a log; raise StoreError where the database does not say."""
+    from agentorchestra.log.store.postgres import PostgresStore
+    from agentorchestra.log.store.sqlite import DATABASE
+
+    if settings.database is None:
+        return (folder / DATABASE).exists()
+    store = PostgresStore(settings.database.get_secret_value(), schema=settings.database_schema)
+    return store.examine().revision is not None
+
+
 def _behind(folder: Path, settings: Settings) -> list[Check]:
     """Return the check that says that the next command brings the log up to date, where it does."""
     return [one for one in _workspace(folder, settings) if one.status == "warn" and "brings it to" in one.hint]
@@ -297,15 +304,13 @@ def _behind(folder: Path, settings: Settings) -> list[Check]:
 
 def _components(folder: Path, settings: Settings | None, workspace: Workspace[Any] | None) -> list[Check]:
     """Compose the components as a run would: what is at hand with what the workspace has registered."""
-    from agentorchestra.log.store.sqlite import DATABASE
-
     name = "components"
     if settings is None or workspace is None:
         return [Check(name, "warn", "not composed, because the settings or the application cannot be read")]
-    if settings.database is None and not (folder / DATABASE).exists():
-        return [Check(name, "ok", "none is registered yet")]
     if any(one.status == "fail" for one in _workspace(folder, settings)):
         return [Check(name, "warn", "not composed, because the log cannot be read")]
+    if not _has_log(folder, settings):
+        return [Check(name, "ok", "none is registered yet")]
     behind = _behind(folder, settings)
     if behind:
         return [
