@@ -91,7 +91,6 @@ async def main() -> None:
                     "search": {"engines": ["local"], "folders": [{"path": str(folder), "address": address}]},
                     # A service on this machine is read because it is named here.
                     "web": {"private": [address.removeprefix("http://")]},
-                    "policy": {"allowed_hosts": ["127.0.0.1"]},
                 }
             )
             async with Workspace(Path(place) / "ws", settings=settings) as ws:

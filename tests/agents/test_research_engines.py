@@ -17,7 +17,7 @@ from agentorchestra.models.prices import FREE
 from agentorchestra.testing import ScriptedModel, say
 from agentorchestra.workspace import Workspace
 from tests.agents.researching import EVIL, ISLAND, KEEPER, LAST, TASK, TOWN, lines_with, model, page, paths, world
-from tests.site import Site, served
+from tests.site import Site, served, write_mirror
 from tests.site.pages import PAGES
 
 INVENTED = "/made/up"
@@ -75,6 +75,21 @@ async def test_what_a_model_made_up_is_not_read_unasked(site: Site, tmp_path: Pa
     assert (result.status, result.answer) == (RunStatus.COMPLETED, TOWN), result.report
     assert paths(result, site) == {f"/people/{LAST.lower()}"}
     assert not site.asked(INVENTED) and EVIL not in result.report
+
+
+async def test_pages_that_only_a_copy_of_the_site_lists_are_read_without_a_question(site: Site, tmp_path: Path) -> None:
+    """A research without a terminal ends, with nothing on the network asked but the pages it read."""
+    copy = write_mirror(tmp_path / "copy", *ISLAND)
+    folders = {"search": {"engines": ["local"], "folders": [{"path": str(copy), "address": site.address}]}}
+    setting = world(site, model(), "local", more=folders, reflect=False, variants=0)
+    async with Workspace(tmp_path / "ws", **setting) as ws:
+        result = await ws.run(TASK, system="deep_researcher", model="scripted", on_ask="wait")
+        assert (result.status, result.questions) == (RunStatus.COMPLETED, ()), result.questions
+        asked = len(site.requests)
+        assert (await ws.replay(result.run_id)).answer == result.answer == TOWN
+        assert len(site.requests) == asked
+    assert paths(result, site) == {f"/people/{LAST.lower()}"}
+    assert {one.path for one in site.requests} <= {*ISLAND, "/robots.txt"}
 
 
 @pytest.mark.long

@@ -35,6 +35,7 @@ TIMES = (
     trust=st.sampled_from(Trust),
     usage=st.sampled_from([NO_USAGE, Usage(), Usage(requests=1, cost_usd=None)]),
     artifacts=st.sampled_from([(), (ArtifactRef(name="a", sha256="0" * 64, size=1),)]),
+    links=st.sampled_from([(), (("0", "address"),)]),
     failure=st.sampled_from([{}, {"status": "error", "error": "no", "error_type": "E"}]),
 )
 def test_a_stored_outcome(failure: dict[str, Any], **rest: Any) -> None:

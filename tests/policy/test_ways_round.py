@@ -51,7 +51,15 @@ async def news() -> str:
     return "see www.news.example/today and more.news.example/full?id=7 (or docs.example/a_(b))."
 
 
-TOOLS: list[Tool[..., Any]] = [page, engine, feed, vault, news]
+@tool(effect="read")
+async def copies() -> ToolResult:
+    """Search a copy of pages; of the paths that it names all but the first lead to no address."""
+    rows = [{"address": f"{SITE}/bit/1", "words": f"{SITE}/bit/2"}, {"address": f"{SITE}/bit/3"}]
+    wrong = (("0", "none"), ("2", "address"), ("-1", "address"), ("one",), ("0",), (), ("0", "address", "0"))
+    return ToolResult(content=rows, links=(("0", "address"), *wrong))
+
+
+TOOLS: list[Tool[..., Any]] = [page, engine, feed, vault, news, copies]
 
 
 def reads(*numbers: int) -> list[Any]:
@@ -94,6 +102,10 @@ async def test_an_address_received_without_a_scheme_is_a_received_link(url: str,
 )
 async def test_another_address_than_the_received_one_is_asked_about(url: str, tmp_path: Path) -> None:
     assert await asked(tmp_path, call("news"), call("page", url=url), task="What is new?") == [url]
+
+
+async def test_of_a_tool_without_a_network_only_the_addresses_that_it_names_are_received(tmp_path: Path) -> None:
+    assert await asked(tmp_path, call("copies"), reads(1, 2, 3)) == [f"{SITE}/bit/2", f"{SITE}/bit/3"]
 
 
 def test_what_is_no_address_without_a_scheme() -> None:

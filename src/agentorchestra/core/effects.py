@@ -245,6 +245,7 @@ class Outcome(BaseModel, frozen=True):
         own_words: the error is the framework's own sentence about the call: it holds nothing from outside.
         ended_at: when it ended; `ctx.now` is the greatest one a branch has seen.
         trusted: paths of the values in it which the tool says the system made itself (`Trusted`); `*` for every member.
+        links: paths of the addresses in it that count as received, though the tool did not read them from the network.
         writes: run-scoped state to apply on every hit (None removes the key).
     """
 
@@ -258,15 +259,15 @@ class Outcome(BaseModel, frozen=True):
     own_words: bool = False
     ended_at: datetime | None = None
     trusted: tuple[tuple[str, ...], ...] = ()
+    links: tuple[tuple[str, ...], ...] = ()
     writes: dict[str, JsonValue] = Field(default_factory=dict)  # a default would be copied for each
 
     @classmethod
     def of(cls, value: JsonValue, *, usage: Usage, trust: Trust) -> Outcome:
         """Return one that is ok, with a value that needs no check."""
         values = {"status": "ok", "value": value, "error": None, "error_type": None, "usage": usage, "artifacts": ()}
-        return constructed(
-            cls, {**values, "trust": trust, "own_words": False, "ended_at": None, "trusted": (), "writes": {}}
-        )
+        more: dict[str, Any] = {"own_words": False, "ended_at": None, "trusted": (), "links": (), "writes": {}}
+        return constructed(cls, {**values, "trust": trust, **more})
 
     @property
     def ok(self) -> bool:
@@ -309,6 +310,8 @@ class Outcome(BaseModel, frozen=True):
             body["ended_at"] = _json_time(self.ended_at)
         if self.trusted:
             body["trusted"] = [list(path) for path in self.trusted]
+        if self.links:
+            body["links"] = [list(path) for path in self.links]
         if self.writes:
             body["writes"] = _JSON.dump_python(self.writes, mode="json")
         return body

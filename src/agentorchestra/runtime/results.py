@@ -36,6 +36,9 @@ class ToolResult:
             trusted as what was in view, at most `agent`; what reads, performs effects or does not say is untrusted.
         sources: where the content came from.
         cost_usd: what the call did cost; without it, a tool with `max_cost_usd` is taken to have cost that.
+        links: paths of the addresses in the content that count as received links (docs/security.md) though the tool
+            reads nothing from the network: those of pages of which it searched a copy. Of one that is tagged as the
+            network all addresses count.
     """
 
     content: Any = None
@@ -43,6 +46,7 @@ class ToolResult:
     trust: Trust | None = None
     sources: tuple[Source, ...] = ()
     cost_usd: float | None = None
+    links: tuple[tuple[str, ...], ...] = ()
 
 
 def result_value(content: Any, trust: Trust, sources: Sequence[Source] = (), *, origin: Source) -> JsonValue:

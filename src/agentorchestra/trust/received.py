@@ -6,6 +6,8 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping
 from typing import Any
 
+from pydantic import JsonValue
+
 from agentorchestra.core.content import Trust
 from agentorchestra.core.effects import BLOCKS, EffectKind, Mode, Outcome, called_as
 from agentorchestra.core.policy import PLAN, Given, Plan, PolicyView
@@ -49,11 +51,10 @@ class Received:
                 arguments, outcome.value, outcome.trust is Trust.UNTRUSTED, self._is_private(tags, arguments, outcome)
             )
             self._results[name].append(given)
-        if "network" in tags:
-            links = links_within(outcome.value)
-            self._links |= links
-            if str(effect.get("component", "")).startswith(OWN_SEARCH):
-                self._found |= links
+        links = links_within(outcome.value) if "network" in tags else _links_at(outcome)
+        self._links |= links
+        if str(effect.get("component", "")).startswith(OWN_SEARCH):
+            self._found |= links
         self._private = self._private or _is_private(effect, tags, outcome)
 
     def _is_private(self, tags: Collection[str], arguments: Mapping[str, Any], outcome: Outcome) -> bool:
@@ -119,6 +120,21 @@ def called(effect: Mapping[str, Any]) -> str:
     """Return the name under which a model calls what a recorded effect called; "" for other kinds of effects."""
     component = str(effect.get("component", ""))
     return called_as(str(effect.get("kind")), component.rpartition("@")[0] or component, effect.get("arguments", {}))
+
+
+def _links_at(outcome: Outcome) -> set[str]:
+    """Return the addresses that a tool names in its result as received."""
+    links: set[str] = set()
+    for path in outcome.links:
+        value: JsonValue = outcome.value
+        for step in path:
+            if isinstance(value, list):
+                value = value[int(step)] if step.isdecimal() and int(step) < len(value) else None
+            else:
+                value = value.get(step) if isinstance(value, dict) else None
+        if isinstance(value, str):
+            links.add(value)
+    return links
 
 
 def _is_private(effect: Mapping[str, Any], tags: Collection[str], outcome: Outcome) -> bool:

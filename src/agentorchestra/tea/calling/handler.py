@@ -203,9 +203,10 @@ class ToolHandler:
         if not is_plain(result.content):
             trust = lowest(trust, *_trusts(result.content))
         trusted = tool.traits.trusted if value == whole_value else ()  # not of what was cut to a text
-        if not artifacts and not trusted and is_plain(value):
+        links = result.links if value == whole_value else ()
+        if not artifacts and not trusted and not links and is_plain(value):
             return Outcome.of(value, usage=usage, trust=trust)
-        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust, trusted=trusted)
+        return Outcome(value=value, usage=usage, artifacts=artifacts, trust=trust, trusted=trusted, links=links)
 
 
 class _Stopped(Exception):

@@ -14,7 +14,7 @@ from html import unescape
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
-from urllib.parse import quote, urljoin
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from agentorchestra.core.errors import FileInputError, ToolError, WorkspaceNotWritableError
 from agentorchestra.core.protocols import RunContext
@@ -158,6 +158,7 @@ def _result(hits: Sequence[Hit], known: _Known) -> SearchResult:
         snippet=" … ".join(plain(hit.text, 600) for hit in hits),
         date=day,
         place=hits[0].place or None,
+        mirrored=bool(known.base),
     )
 
 
@@ -168,8 +169,11 @@ def _address(known: _Known, head: str) -> str:
     base = known.base.rstrip("/") + "/"
     said = _CANONICAL.search(head)
     href = _HREF.search(said[0]) if said else None
-    address = str(urljoin(base, href[1])) if href is not None else ""
-    if address.startswith(base):
-        return address
+    if href is not None:
+        with suppress(ValueError):  # what the page names as its address is none
+            address = str(urljoin(base, href[1]))
+            # Clients resolve dots, escaped ones too: such an address would lead out of the site.
+            if address.startswith(base) and not {".", ".."} & {*unquote(urlsplit(address).path).split("/")}:
+                return address
     below = known.ref.name.partition("//")[2].partition("/")[2]
     return base + quote(re.sub(r"(^|/)index\.html?$", r"\1", below), safe="/")

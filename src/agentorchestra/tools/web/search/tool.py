@@ -278,10 +278,12 @@ def _engine_tool(engine: SearchEngine, timeout_s: float, kept: KeptResults) -> T
         except TimeoutError:
             silent_until = time.monotonic() + LEFT_ALONE
             raise EngineError(f"did not answer in {seconds:g} s", wait_s=LEFT_ALONE) from None
-        results = [one.model_dump(mode="json", exclude_none=True) for one in found[:MOST_RESULTS]]
+        found = found[:MOST_RESULTS]
+        results = [one.model_dump(mode="json", exclude_none=True) for one in found]
         if traits.network:
             await asyncio.to_thread(kept.put, engine.name, asked, results)
-        return ToolResult(content=results)
+        links = tuple((str(at), "address") for at, one in enumerate(found) if one.mirrored)
+        return ToolResult(content=results, links=links)
 
     name = f"{OWN_SEARCH}{engine.name}"  # nobody is offered it: a name that no tool of a user will have
     about = f"Search with {engine.name}: {traits.about or 'an engine of this workspace'}."

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any, Literal, Protocol, runtime_checkable
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from agentorchestra.core.errors import ToolError
 from agentorchestra.core.protocols import RunContext
@@ -79,6 +79,8 @@ class SearchResult(BaseModel, frozen=True):
         sources: the engines that listed it, with their ranks.
         archived: the address of a copy as of the time that was asked for, in an archive.
         archived_date: when that copy was made.
+        mirrored: whether the engine searched a copy of the page at `address`, as the settings say: the address is then
+            a received link, whatever the engine's traits. Nobody is shown it.
     """
 
     title: str
@@ -89,6 +91,7 @@ class SearchResult(BaseModel, frozen=True):
     sources: tuple[Source, ...] = ()
     archived: str | None = None
     archived_date: str | None = None
+    mirrored: bool = Field(default=False, exclude=True)
 
 
 Strength = Literal["general", "past", "chinese", "scholarly", "encyclopedia", "local"]  # what an engine is chosen for
