@@ -11,7 +11,7 @@ from agentorchestra.cli.view.live import PlainDisplay
 from agentorchestra.runtime.bus import Notice
 from agentorchestra.workspace import Workspace
 
-GUARD_S = 20.0
+GUARD_S = 120.0
 """A display that does not end makes the test fail after this time; nothing else depends on it."""
 
 

@@ -87,17 +87,25 @@ def test_what_cannot_be_changed_is_refused_in_a_sentence(app: Folder) -> None:
 
 
 def test_pin_takes_the_prompts_a_run_was_started_with(app: Folder) -> None:
-    assert app.run("run", "PLAN ask").code == 3
+    runs = []
+    for _ in range(2):
+        assert app.run("run", "PLAN ask").code == 3
+        runs.append(app.ids()[0])
+    assert len({*runs}) == 2
     prompts = app.workspace / "prompts"
     prompts.mkdir()
     from agentorchestra.workspace import packaged_prompts
 
     source = next(folder / "react.md" for folder in packaged_prompts() if (folder / "react.md").is_file())
     (prompts / "react.md").write_text(source.read_text(encoding="utf-8") + "\nBe brief.\n", encoding="utf-8")
-    diverged = app.run("answer", "last", "blue")
+    diverged = app.run("replay", runs[0])
     assert diverged.code == 1
-    assert "message 0 (system) changed" in diverged.error + diverged.err
-    assert app.run("replay", "last").code == 1
-    pinned = app.run("resume", "last", "--pin")
+    assert "message 0 (system) changed" in diverged.err
+    todays = app.run("answer", runs[0], "blue")
+    assert (todays.code, todays.out.splitlines()[0]) == (0, "The tools said: blue")
+    assert "what is recorded holds: the request to scripted differs" in app.run("show", runs[0]).out
+    assert app.run("replay", runs[0]).code == 0
+    assert app.run("answer", runs[1], "blue", "--no-resume").code == 0
+    pinned = app.run("resume", runs[1], "--pin")
     assert (pinned.code, pinned.out.splitlines()[0]) == (0, "The tools said: blue")
-    assert app.run("replay", "last", "--pin").code == 0
+    assert app.run("replay", runs[1], "--pin").code == 0

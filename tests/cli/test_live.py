@@ -55,7 +55,7 @@ async def test_the_team_at_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
             assert "reader-A" not in screen.text, "the picture is taken away for the question"
             assert not screen.hides_cursor()
             screen.type("yes\n")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LONGEST_S):
                 result = await work
             assert result.answer == ANSWER
             await screen.shows("completed", "reader-A (analyzer) completed", "[x] read both offers", "9 steps")
@@ -76,7 +76,7 @@ async def test_text_is_seen_as_it_is_streamed(tmp_path: Path, monkeypatch: pytes
             work = asyncio.create_task(driven(ws, run_id, tmp_path))
             await screen.shows("> model scripted (decision)", "| First I look", "| at the prices of", "0 steps")
             gate.opened.set()
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LONGEST_S):
                 await work
             await screen.shows("completed")
             assert "First I look" not in screen.text
@@ -96,7 +96,7 @@ async def test_what_is_told_is_seen_and_a_cancellation_ends_it(tmp_path: Path, m
             await other.tell(run_id, "only \x1b[31mthe cheaper\u202e one", by="cli")
             await screen.shows("told: only [31mthe cheaper one", "running")
             await other.cancel(run_id, reason="enough", by="cli")
-            async with asyncio.timeout(30):
+            async with asyncio.timeout(LONGEST_S):
                 result = await work
             assert result.status is RunStatus.CANCELLED
             await screen.shows("cancelled", "asked to stop: enough", "reader-B (analyzer) interrupted")

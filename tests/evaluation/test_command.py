@@ -18,6 +18,7 @@ from tests.browser import chromium
 from tests.cli.support import Folder
 from tests.evaluation.support import over_files, sums
 from tests.support import solver
+from tests.support.patience import LONGEST_S
 
 SETTINGS = """model = "local"
 [models.local]
@@ -250,7 +251,7 @@ async def test_after_kill_9_or_ctrl_c_only_what_was_not_answered_is_asked(
             )
 
         first = await begin(words)
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONGEST_S):
             await half.wait()
         first.send_signal(end)
         await first.communicate()

@@ -112,7 +112,7 @@ async def test_tools_that_come_while_it_runs(tmp_path: Path) -> None:
     try:
         assert not changed.is_set()
         await called(toolkit, "srv_grow")
-        async with asyncio.timeout(30):
+        async with asyncio.timeout(LONGEST_S):
             await changed.wait()
         assert words(await called(toolkit, "srv_grown12")) == "grown12 None"
     finally:

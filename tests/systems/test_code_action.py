@@ -22,6 +22,7 @@ from agentorchestra.tea.calling.tool import tool
 from agentorchestra.tea.programs.interpreter import MontyInterpreter, ProgramLimits
 from agentorchestra.testing import ScriptedModel, call, decide, say
 from agentorchestra.workspace import Workspace
+from tests.support.patience import LONGEST_S
 from tests.support.programs import effects, printed, program
 from tests.systems.support import seen
 
@@ -350,7 +351,7 @@ async def test_many_programs_that_wait_for_programs_need_one_interpreter(tmp_pat
     async with Workspace(tmp_path / "ws", tools=[delegate]) as ws:
         ws._parts.programs = (MontyInterpreter(ProgramLimits(processes=1)),)
         runs = [ws.run("Go.", model=scripted, system="react", action="code") for _ in range(4)]
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONGEST_S):
             found = await asyncio.gather(*runs)
     assert [one.answer for one in found] == [" ".join(["leaf"] * 4)] * 4
 

@@ -89,7 +89,7 @@ async def test_cancelling_does_not_wait_longer_than_the_limit() -> None:
     await work.under_way()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(LONGEST_S):
             await task
     assert (work.ended, threads.running) == (False, 1)
     work.go.set()

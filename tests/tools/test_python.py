@@ -17,6 +17,7 @@ from agentorchestra.core.errors import ToolError
 from agentorchestra.tea.programs.monty import MODULES
 from agentorchestra.tools.python import MONTY, Limits, PythonTool
 from tests.support.interpreters import ended, interpreters
+from tests.support.patience import LONGEST_S
 from tests.tea.support import ToolBench
 
 NOW = datetime(2025, 1, 2, 3, 4, 5, tzinfo=UTC)
@@ -236,7 +237,7 @@ async def test_a_call_cancelled_while_its_interpreter_starts_gives_it_back() -> 
         first = asyncio.ensure_future(run(patient, "while True:\n    pass"))
         await asyncio.sleep(moment / 10_000)
         first.cancel()
-        async with asyncio.timeout(60):
+        async with asyncio.timeout(LONGEST_S):
             assert await run(patient, "'second'") == "'second'"
         await patient.aclose()
 
