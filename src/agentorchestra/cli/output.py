@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of pydantic
     from datetime import datetime
 
+    from agentorchestra.cli.delivery import HandedOver
     from agentorchestra.core.budget import Usage
     from agentorchestra.core.spec import Question, RunResult
     from agentorchestra.workspace.task_folder import TaskVerdict
@@ -181,11 +182,27 @@ def summary_line(result: RunResult) -> str:
     return ", ".join(parts)
 
 
-def print_result(result: RunResult, folder: Path, *, as_json: bool, verdict: TaskVerdict | None = None) -> int:
+def print_result(
+    result: RunResult,
+    folder: Path,
+    *,
+    as_json: bool,
+    verdict: TaskVerdict | None = None,
+    handed: HandedOver | None = None,
+) -> int:
     """Print the answer on stdout, what goes with it and what to do next on stderr; the exit code.
 
-    With the `verdict` on a task's folder, that decides the exit code.
+    With the `verdict` on a task's folder, that decides the exit code. What became of the run's files stands last.
     """
+    code = _print_result(result, folder, as_json=as_json, verdict=verdict)
+    if handed is None:
+        return code
+    for line in (*handed.problems, *(() if as_json else handed.lines)):
+        say(line)
+    return code or int(handed.failed)
+
+
+def _print_result(result: RunResult, folder: Path, *, as_json: bool, verdict: TaskVerdict | None) -> int:
     from agentorchestra.core.spec import FINAL, exit_code
 
     if as_json:
