@@ -87,7 +87,7 @@ def check_out(out: Path) -> None:
     """
     try:
         at = out
-        while not os.path.lexists(at) and at != at.parent:
+        while not _is_there(at) and at != at.parent:
             at = at.parent
         if not at.is_dir():
             raise OutFolderError(f"{out} cannot be the folder for the files: {at} is no folder; name another folder")
@@ -123,6 +123,15 @@ async def save(store: Store, files: Sequence[RunFile], out: Path) -> FilesSaved:
         saved.append(one.model_copy(update={"path": str(out / name)}))
         written += new
     return FilesSaved(out, tuple(saved), written, tuple(missing))
+
+
+def _is_there(path: Path) -> bool:
+    """Return True if something lies there, also a link that leads nowhere; OSError for a place that cannot be."""
+    try:
+        path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
 
 
 def _unwritable(out: Path, exc: Exception) -> OutFolderError:
