@@ -110,7 +110,7 @@ async def test_what_the_folder_began_with_is_a_file_only_where_it_was_changed(tm
         (given / name).write_text("as it was")
     terminal = TerminalSettings(copies=(TerminalCopy(source=str(given), to="work"),))
     steps = (
-        call("files_write", path="work/changed.txt", content="changed"),
+        call("files_write", path="work/changed.txt", content="changed", overwrite=True),
         call("files_write", path="work/.git/config", content="git's own"),
         call("files_write", path="new.txt", content="new"),
     )

@@ -88,7 +88,8 @@ async def drive(
         await root.spawns.end()
         if end.result is not None:
             await bring_to_disk(run, root.world, root)
-        made = await _folder_files(run)
+        if end.status is not RunStatus.RUNNING:  # another process goes on; the store may be away
+            made = await _folder_files(run)
         active_s = run.active_s()
         try:
             if run.services.ended is not None:
