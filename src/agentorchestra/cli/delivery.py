@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 import click
 
 from agentorchestra.cli.options import FilePath
-from agentorchestra.cli.output import command, one_line, plural
+from agentorchestra.cli.output import HandedOver, command, one_line, plural
 
 if TYPE_CHECKING:
     from agentorchestra.core.spec import RunResult
@@ -37,15 +37,6 @@ class Out(NamedTuple):
 
         if self.folder is not None:
             check_out(self.folder)
-
-
-class HandedOver(NamedTuple):
-    """What became of the files of a run: its result with their paths, and the lines for the person at the terminal."""
-
-    result: RunResult
-    lines: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-    failed: bool = False  # whether the folder that was named did not get them
 
 
 def out_options(function: F) -> F:

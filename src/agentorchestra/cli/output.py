@@ -10,12 +10,11 @@ import shlex
 import stat
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
 
 if TYPE_CHECKING:  # every way in imports this module: `--help` has no need of pydantic
     from datetime import datetime
 
-    from agentorchestra.cli.delivery import HandedOver
     from agentorchestra.core.budget import Usage
     from agentorchestra.core.spec import Question, RunResult
     from agentorchestra.workspace.task_folder import TaskVerdict
@@ -180,6 +179,15 @@ def summary_line(result: RunResult) -> str:
         f"{result.duration_s:.1f} s",
     ]
     return ", ".join(parts)
+
+
+class HandedOver(NamedTuple):
+    """What became of the files of a run: its result with their paths, and the lines for the person at the terminal."""
+
+    result: RunResult
+    lines: tuple[str, ...] = ()
+    problems: tuple[str, ...] = ()
+    failed: bool = False  # whether the folder that was named did not get them
 
 
 def print_result(

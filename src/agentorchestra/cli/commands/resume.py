@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from agentorchestra.cli.delivery import HandedOver, Out, hand_over, out_options
+from agentorchestra.cli.delivery import Out, hand_over, out_options
 from agentorchestra.cli.driver import Stop, async_command, drive
 from agentorchestra.cli.options import (
     WORDS,
@@ -22,6 +22,7 @@ from agentorchestra.cli.options import (
     workspace_option,
 )
 from agentorchestra.cli.output import (
+    HandedOver,
     as_plain,
     emit,
     emit_json,
